@@ -15,6 +15,7 @@ local function index_of(steps, hz)
   return 1
 end
 
+-- The thresholds of step i of n, from the same relative height of the ladder.
 local function rung(i, n)
   return ladder[n < 2 and #ladder or 1 + math.floor((i - 1) / (n - 1) * (#ladder - 1) + .5)]
 end

@@ -12,6 +12,7 @@ local c = require "cnnrun"
 local default = require "default"
 local N, THRESHOLD = 40, 739
 
+-- The loads of the recording that the option `template` names.
 local function template_of(seen)
   local wanted = seen.options.template or "loop4"
   for _, trace in ipairs(seen.traces) do

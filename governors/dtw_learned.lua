@@ -9,6 +9,7 @@
 local c = require "cnnrun"
 local default = require "default"
 
+-- Windows of m ticks from all recordings, with whether each is a loop.
 local function windows(traces, m)
   local out = {}
   for _, trace in ipairs(traces) do
@@ -39,6 +40,7 @@ local function threshold(distances)
   return best
 end
 
+-- Learns which windows to keep as templates, and each one's threshold.
 local function learn(all, keep, band)
   local found = {}
   for _, template in ipairs(all) do

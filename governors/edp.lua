@@ -11,12 +11,14 @@ local function settle(m)
   m.t, m.e, m.n, m.skip = 0, 0, 0, 1
 end
 
+-- The wish for the state m: the steps tried or held, with the reason.
 local function answer(m)
   local wish = { why = ("%s, EDP %.4g"):format(m.trial and "tries" or "holds", m.best or 0) }
   for i, knob in ipairs(m.knobs) do wish[knob.name] = knob.steps[m.at[i]] end
   return wish
 end
 
+-- Begins the search again from the present steps.
 local function restart(m)
   m.stride, m.failed, m.trial, m.turn, m.best = {}, 0, nil, 0, nil
   for i, knob in ipairs(m.knobs) do m.stride[i] = m.again and 1 or math.max(1, #knob.steps // 3) end

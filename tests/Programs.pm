@@ -6,6 +6,7 @@ package Programs;
 use strict;
 use warnings;
 
+# Sets the environment of a test: the build's folder and its cache of OpenCL programs.
 sub import {
     my ($class, $how) = @_;
     my $build = $ENV{CNNRUN_BUILD} // './build';

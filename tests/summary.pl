@@ -43,6 +43,7 @@ sub reason {
     $text = "left out: $text, in a suite of its own" if $ENV{CNNRUN_ROOT_APART} && $text =~ $for_root;
     return length $text ? $text : '(no reason)';
 }
+# Numbers of tests and files in words.
 sub count { return join ' and ', map { my $n = $_[0][$_]; $n ? "$n " . (qw(test file))[$_] . ($n > 1 ? 's' : '') : () } 0, 1 }
 
 my @order = sort { ($skipped{$b}[1] // 0) <=> ($skipped{$a}[1] // 0) || ($skipped{$b}[0] // 0) <=> ($skipped{$a}[0] // 0) || $a cmp $b }

@@ -23,6 +23,7 @@ Writes DIR/NAME, a static program of one net, and DIR/NAME.spdx.json, its bill o
 
 Wants cnnrun built in build/ (or CNNRUN_BUILD), CMake and a C compiler with a static C library.
 END
+# Prints a message and ends.
 sub fail { print STDERR "pack.pl: @_\n"; exit 1 }
 
 my ($out, $name, $toolchain, $weights, $quiet, $help);
@@ -49,7 +50,9 @@ sub said {
     close $pipe or exit(($? >> 8) || 1);
     return $text;
 }
+# JSON rows of a command.
 sub rows { return map { decode_json($_) } split /\n/, said(@_) }
+# The text of a file.
 sub slurp { open my $in, '<', $_[0] or fail("$_[0]: $!"); local $/; return scalar <$in> }
 sub put { # unchanged files are left alone, so that nothing is compiled again
     my ($file, $text) = @_;
@@ -105,9 +108,11 @@ for my $command (\@configure, ['cmake', '--build', "$dir/build", '--parallel', $
 rename "$dir/build/$name", "$dir/$name" or fail("$dir/$name: $!");
 
 # ---- the bill of materials ----
+# The SHA-256 of a file
 sub digest { return Digest::SHA->new(256)->addfile($_[0])->hexdigest }
 my ($compiler, $libc, $licence) = split /\n/, slurp("$dir/build/made-by");
 my ($version) = slurp("$root/CMakeLists.txt") =~ /^project\(cnnrun VERSION ([\d.]+)/m;
+# A package of the list of parts.
 sub package {
     my ($id, $what, $v, $licence, $comment, $file) = @_;
     return { SPDXID => "SPDXRef-$id", name => $what, versionInfo => $v // 'unknown', downloadLocation => 'NOASSERTION',

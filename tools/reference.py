@@ -10,10 +10,12 @@ from pathlib import Path
 
 
 def doc_of(node):
+    """The docstring of a node."""
     return inspect.cleandoc(ast.get_docstring(node) or "")
 
 
 def signature_of(node, owner):
+    """The signature of a function."""
     for argument in node.args.args[:1] if owner else []:
         if argument.arg in ("self", "cls"):
             node.args.args = node.args.args[1:]
@@ -23,10 +25,12 @@ def signature_of(node, owner):
 
 
 def block(code, text):
+    """A block of code with a text."""
     return f"```python\n{code}\n```\n" + (f"\n{text}\n" if text else "")
 
 
 def is_public(node):
+    """True: the name is public."""
     return not node.name.startswith("_") or node.name in ("__init__", "__call__", "__iter__", "__getitem__")
 
 
@@ -44,6 +48,7 @@ def members_of(node):
 
 
 def describe(node):
+    """The text on a class or function."""
     if isinstance(node, ast.Assign):
         return block(ast.unparse(node), "")
     if not isinstance(node, ast.ClassDef):

@@ -4,6 +4,7 @@
 -- next frame. `hot`: the board throttles at 80 degrees and can't sustain its highest step.
 local dice = require "lib.dice"
 
+-- A clock with steps drawn between low and high, and its power.
 local function clock(d, name, low, high, watts)
   local steps, n = {}, d.whole(5, 12)
   local v_low, v_high, bend = d.from(.65, .85), d.from(.95, 1.25), d.from(1.2, 1.8)

@@ -49,6 +49,7 @@ void load_turned(__local float *tile, int pitch, int rows, int columns, __global
  * results attention_join combines. `parts` has D sums for each cut and row of q, then, after all
  * sums, the maximum and the total of the weights for each cut and row. */
 #define SUMS(cut_, b, m) (parts + parts_at + (((cut_) * batches + (b)) * sizes.s2 + (m)) * D)
+/* Where the largest score and the sum of a row of q stand, for one cut of the rows of k. */
 #define TOTALS(cut_, b, m) \
     (parts + parts_at + (cut.s0 * D + 2 * (cut_)) * batches * sizes.s2 + 2 * ((b) * sizes.s2 + (m)))
 #define BATCH (int3)(b / (sizes.s0 * sizes.s1), b / sizes.s1 % sizes.s0, b % sizes.s1)

@@ -8,6 +8,7 @@
 #ifdef IMAGE
 __constant sampler_t nearest = CLK_NORMALIZED_COORDS_FALSE | CLK_ADDRESS_NONE | CLK_FILTER_NEAREST;
 #define WEIGHTS __read_only image2d_t weight
+/* Four weights of channel block `block`. */
 #define WEIGHT(i) READ4(weight, nearest, (int2)(i, block))
 #define ALL(what) what(0) what(1)
 #define BESIDE 1
@@ -19,14 +20,19 @@ __constant sampler_t nearest = CLK_NORMALIZED_COORDS_FALSE | CLK_ADDRESS_NONE | 
 #define BESIDE 4 /* adjacent pixels of a work-item, and the distance of its pixels */
 #define APART 1
 #endif
+/* A pixel of a row; 0 outside of it. */
 #define LOAD(row, i) ((uint)(i) < (uint)W ? (row)[i] : 0.0f)
+/* Writes the sum of pixel p and channel q, after the epilogue, if both are wanted. */
 #define STORE(p, q, value)                                                               \
     if (ow + p * APART < w1 && m + q >= c0 && m + q < m1) {                              \
         const int to = ((n * M + m + q) * OD + od) * OH * OW + oh * OW + ow + p * APART; \
         y[y_at + to] = chain(value, to CHAIN_PASS);                                      \
     }
+/* Writes the four channels of pixel p. */
 #define STORE4(p) STORE(p, 0, a##p.s0) STORE(p, 1, a##p.s1) STORE(p, 2, a##p.s2) STORE(p, 3, a##p.s3)
+/* Begins the sums of pixel p. */
 #define SUM(p) float4 a##p = begin;
+/* Adds a term to the sums of pixel p. */
 #define PIXEL(p) TERM(p, k, LOAD(row, i + p * APART * SW))
 
 __kernel void conv_packed(__global const float *x, int x_at, WEIGHTS, __global const float *bias,

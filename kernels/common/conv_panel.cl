@@ -7,7 +7,9 @@
 
 #if VW == 16
 typedef float16 vec;
+/* A vector from memory. */
 #define LOAD(p) vload16(0, p)
+/* A vector to memory. */
 #define SAVE(v, p) vstore16(v, 0, p)
 #elif VW == 8
 typedef float8 vec;
@@ -21,12 +23,14 @@ typedef float4 vec;
 
 #ifdef HALF /* of the weights; sums are floats */
 typedef half stored;
+/* Place of a stored weight. */
 #define STORED_AT(at) (2 * (at))
 #else
 typedef float stored;
 #define STORED_AT(at) (at)
 #endif
 #ifdef HALF_MATH
+/* A weight of a panel. */
 #define WEIGHT(tap, i) WEIGHT1(w, (tap) * MT + (i))
 #elif defined HALF && VW == 16 /* a CPU converts 16 at a time */
 #define TAPS ((KH * KW * MT + 15) / 16 * 16)
@@ -41,6 +45,7 @@ typedef float stored;
 #define NAMED_(a, b) a##b
 #define NAMED(a, b) NAMED_(a, b)
 typedef NAMED(real, VW) term;
+/* The number as the multiplication takes it. */
 #define NEAR(v) rounded(v)
 #define MULTIPLY multiply_add
 #define SUM part
@@ -56,6 +61,7 @@ typedef vec term;
 #define MULTIPLY MAD
 #define SUM sum
 #define FLUSH
+/* True where partial sums are to be moved on. */
 #define FULL(n) 0
 #endif
 
@@ -76,6 +82,7 @@ typedef vec term;
 #ifdef PRODUCT
 #define PRODUCT_PARAMETERS , __global const float *c, int8 range, float beta
 #define PRODUCT_PASS , bias + bias_at, range, beta
+/* The sum with c or bias. */
 #define PLUS(i) (shape.sa ? MAD(beta, c[m * range.s4 + (q + (i)) * range.s5], part[i]) : part[i])
 #else
 #define PRODUCT_PARAMETERS

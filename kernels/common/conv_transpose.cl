@@ -2,12 +2,15 @@
  * a work-item has four channels of four pixels of a row that are a stride apart and so use the same
  * taps. Built with the window KD KH KW, strides SD SH SW, dilations DD DH DW. */
 
+/* A pixel of a row; 0 outside of it. */
 #define LOAD(i) ((uint)(i) < (uint)W ? row[i] : 0.0f)
+/* Writes the sum of the pixel and channel q, after the epilogue, if both are wanted. */
 #define STORE(q, value)                                                        \
     if (ow < OW && m + q >= c0 && m + q < m1) {                                \
         const int to = ((n * M + m + q) * OD + od) * OH * OW + oh * OW + ow;   \
         y[y_at + to] = chain(value, to CHAIN_PASS);                            \
     }
+/* Writes four channels, and goes a stride on. */
 #define STORE4(a) STORE(0, a.s0) STORE(1, a.s1) STORE(2, a.s2) STORE(3, a.s3) ow += SW;
 
 __kernel void conv_transpose(__global const float *x, int x_at, __global const float *weight, int weight_at,

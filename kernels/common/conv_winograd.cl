@@ -9,7 +9,9 @@
 
 #if VW == 16
 typedef float16 vec;
+/* A vector from memory. */
 #define LOAD(p) vload16(0, p)
+/* A vector to memory. */
 #define SAVE(v, p) vstore16(v, 0, p)
 #else
 typedef float vec;
@@ -55,8 +57,11 @@ void out_of(const vec *m, vec *out) {
 /* shape: C H W, channels out, OH OW, rows and columns of tiles, padding at top and left, has_bias,
  * pitch of the intermediate, number of tiles. range: first tile of this pass, number of tiles. */
 #if VW == 16
+/* The even elements of a and b. */
 #define EVEN(a, b) ((float16)((a).even, (b).even))
+/* The odd elements of a and b. */
 #define ODD(a, b) ((float16)((a).odd, (b).odd))
+/* Elements of a and b in turn. */
 #define ZIP(a, b)                                                                                     \
     (float16)((a).s0, (b).s0, (a).s1, (b).s1, (a).s2, (b).s2, (a).s3, (b).s3, (a).s4, (b).s4, (a).s5, \
               (b).s5, (a).s6, (b).s6, (a).s7, (b).s7)
@@ -114,11 +119,13 @@ void take(__global const float *plane, int H, int W, int ih0, int iw, int run, f
     }
 }
 #else
+/* Writes a tile's row of vectors. */
 void together(const vec *v, float *p) {
 #pragma unroll
     for (int j = 0; j < EDGE; j++) p[j] = v[j];
 }
 
+/* Reads the tiles of a run of pixels, with zeros outside of the plane. */
 void take(__global const float *plane, int H, int W, int ih, int iw, int run, float given[A * A][ROOM], int at) {
 #pragma unroll
     for (int i = 0; i < A; i++)

@@ -1,7 +1,9 @@
 /* Copies rows of 4-byte elements of up to eight sources side by side into rows of y; source k ends
  * at element ends.sk of this launch's range. All sources may share a buffer. */
 
+/* An input and its offset. */
 #define SOURCE(k) __global const uint *x##k, int x##k##_at
+/* Takes the value from input k, if it lies there. */
 #define TAKE(k, first) \
     if (i < ends.s##k) value = x##k[x##k##_at + row * (ends.s##k - (first)) + i - (first)]; else
 

@@ -5,23 +5,28 @@
 #ifdef IMAGE
 __constant sampler_t nearest = CLK_NORMALIZED_COORDS_FALSE | CLK_ADDRESS_NONE | CLK_FILTER_NEAREST;
 #define WEIGHTS __read_only image2d_t weight
+/* Four weights of step k. */
 #define WEIGHT(k) READ4(weight, nearest, (int2)(block, (k)))
 #else
 #define WEIGHTS __global const STORED *weight, int weight_at
 #define WEIGHT(k) WEIGHT4(weight + STORED_AT(weight_at), (k) * BLOCKS + block)
 #endif
+/* Writes output q of row i, after the epilogue, if both are wanted. */
 #define STORE(i, q, value)                                             \
     if (row + i < range.s1 && j + q >= range.s2 && j + q < range.s3) { \
         const int to = (row + i) * N + j + q;                          \
         y[y_at + to] = chain(value, to CHAIN_PASS);                    \
     }
+/* Writes four outputs of row i. */
 #define STORE4(i) STORE(i, 0, a##i.s0) STORE(i, 1, a##i.s1) STORE(i, 2, a##i.s2) STORE(i, 3, a##i.s3)
 #if ROWS == 4
 #define ALL(what) what(0) what(1) what(2) what(3)
 #else
 #define ALL(what) what(0)
 #endif
+/* Begins the sums of row i. */
 #define SUM(i) float4 a##i = begin;
+/* Adds a term to the sums of row i. */
 #define ROW(i) TERM(i, w, from[min(row + i, range.s1 - 1) * K + k])
 
 __kernel void dense_packed(__global const float *x, int x_at, WEIGHTS, __global const float *bias,

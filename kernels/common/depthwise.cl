@@ -1,7 +1,9 @@
 /* Depthwise convolution: four pixels of a row for each work-item. Built with the window KD KH KW,
  * strides SD SH SW, dilations DD DH DW. */
 
+/* A pixel of a row; 0 outside of it. */
 #define LOAD(row, i) ((uint)(i) < (uint)W ? (row)[i] : 0.0f)
+/* Writes the sum of pixel p, after the epilogue, if it is wanted. */
 #define STORE(p, value)                                                         \
     if (ow + p < range.s6) {                                                    \
         const int to = ((n * M + m) * OD + od) * OH * OW + oh * OW + ow + p;    \

@@ -5,6 +5,7 @@
 
 /* Phases of a stride that a window reads; offset of its last tap in lines or columns. */
 #define PHASES(k, s, d) ((d) == 1 && (k) < (s) ? (k) : (s))
+/* Steps that a window of k reaches beyond its first. */
 #define REACH(k, s, d) (((k) - 1) * (d) / (s))
 #define PH PHASES(KH, SH, DH)
 #define PW PHASES(KW, SW, DW)

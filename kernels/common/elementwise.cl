@@ -1,6 +1,7 @@
 /* Any element-wise operator of one or two operands: OPERATION is its formula in x and y; then the
  * epilogue. Operands are addressed by strides over RANK merged axes, last axis first. */
 
+/* Moves both places along axis k and takes it off `rest`. */
 #define AXIS(k)                              \
     x_from += rest % dim.s##k * x_step.s##k; \
     y_from += rest % dim.s##k * y_step.s##k; \

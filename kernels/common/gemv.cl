@@ -5,7 +5,9 @@
 
 #if VW == 16
 typedef float16 vec;
+/* A vector from memory. */
 #define LOAD(p) vload16(0, p)
+/* Four sums of a vector's elements. */
 #define LEVEL(v) ((v).lo.lo + (v).lo.hi + (v).hi.lo + (v).hi.hi)
 #elif VW == 8
 typedef float8 vec;
@@ -36,6 +38,7 @@ typedef float stored;
 #endif
 #define MANY (OUT * SAMPLES)
 
+/* Sum of a vector's elements. */
 float level(vec v) {
     const float4 q = LEVEL(v);
     return (q.s0 + q.s1) + (q.s2 + q.s3);

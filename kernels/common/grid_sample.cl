@@ -2,6 +2,7 @@
  * ZEROS if the outside counts as 0 (else as the nearest edge), ALIGN if -1 and 1 are the centres of
  * corner pixels. */
 
+/* The grid's coordinate in pixels, after the padding's rule. */
 float position(float g, int size) {
 #ifdef ALIGN
     float v = MAD(g, 0.5f * (size - 1), 0.5f * (size - 1));
@@ -15,6 +16,7 @@ float position(float g, int size) {
     return v;
 }
 
+/* Adds a pixel with its weight, if it lies in the picture. */
 #define TAP(r, c, weight)                                         \
     if ((uint)(r) < (uint)in.s0 && (uint)(c) < (uint)in.s1)       \
         sum = MAD((weight), from[(r) * in.s1 + (c)], sum);

@@ -2,6 +2,7 @@
  * of the same channel (lrn_within). Neighbours beyond an edge count as 0. factors: scale, beta,
  * bias. */
 
+/* x divided by the power of its window's sum of squares. */
 static float normalised(float x, float sum, float4 factors) {
     const float base = MAD(factors.s0, sum, factors.s2);
 #ifdef THREE_QUARTERS /* the exponent that nets use; on some devices pow takes a hundred times as long as a root */

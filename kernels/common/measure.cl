@@ -2,7 +2,9 @@
 
 #ifdef PROCESSOR /* a work-item is a loop on a core: wide vectors, and a contiguous range of memory */
 typedef float16 vec;
+/* Four sums of a vector's elements. */
 #define LEVEL(v) ((v).lo.lo + (v).lo.hi + (v).hi.lo + (v).hi.hi)
+/* Loop over this work-item's share. */
 #define EACH(i) for (int i = get_global_id(0) * each, end = min(count, i + each); i < end; i++)
 #else /* adjacent work-items read adjacent memory */
 typedef float4 vec;

@@ -7,6 +7,7 @@
 #define TAKE(a, v) (!((v) <= (a)) && (a) == (a) ? (v) : (a)) /* NaN stays */
 #else
 #define FIRST 0.0f
+/* Takes a value into the mean. */
 #define TAKE(a, v) ((a) + (v))
 #endif
 

@@ -2,6 +2,7 @@
  * before its cell, G = GATES * H. Weights of a direction: what multiplies x, [inputs][G]; what multiplies h,
  * [H][G]; the biases of both, [2][G]. shape: steps, sequences, directions, inputs. */
 
+/* Numbers of the packed weights of one direction. */
 #define PER_DIRECTION(inputs) ((inputs) + H + 2) * G
 
 /* The product of each step's x with the input weights, for all steps at once: p[direction][step,

@@ -20,6 +20,7 @@ float add_up(__local float *part, float value) {
 #define ROW get_group_id(0)
 #define FIRST get_local_id(0)
 #define PARTS __local float line[LINE];
+/* The sum over the work-items of a row. */
 #define ADD_UP(value) add_up(line, value)
 #define GROUPED __attribute__((reqd_work_group_size(LINE, 1, 1)))
 #else
@@ -32,12 +33,14 @@ float add_up(__local float *part, float value) {
 #endif
 /* Sums `element` over all i, BLOCK at a time, for smaller rounding errors. */
 #define BLOCK 64
+/* The sum of `element` over [from, to), some at a time to keep its precision. */
 #define SUM_OVER(all, from, to, element)                                    \
     for (int i = (from) + FIRST; i < (to);) {                               \
         float few = 0.0f;                                                   \
         for (int k = 0; k < BLOCK && i < (to); k++, i += LINE) few += element; \
         all += few;                                                         \
     }
+/* The square. */
 #define SQUARE(value) (value) * (value)
 #define STORE                                                                          \
     float value = (x[x_at + first + i] - mean) * inverse;                              \

@@ -10,6 +10,7 @@
 
 #if PIXELS == 1
 typedef float pixels;
+/* An element of a row; 0 beyond its ends. */
 #define READ(p, i, w) (EDGES && (uint)(w) >= (uint)W ? 0.0f : (p)[i])
 #else
 typedef float16 pixels;

@@ -11,6 +11,7 @@
 
 #ifdef HALF
 #define STORED half
+/* Place of a stored weight. */
 #define STORED_AT(at) (2 * (at))
 #else
 #define STORED float
@@ -20,21 +21,27 @@
 #ifndef HALF_MATH
 #define real4 float4
 #ifdef HALF
+/* Four stored weights. */
 #define WEIGHT4(p, i) vload_half4(i, p)
 #else
 #define WEIGHT4(p, i) (((__global const float4 *)(p))[i])
 #endif
 #define READ4 read_imagef
 #define TERMS
+/* Begins the partial sum i. */
 #define BEGIN(i)
+/* Adds k * v to sum i. */
 #define TERM(i, k, v) a##i = MAD(k, (float4)(v), a##i);
+/* True where partial sums must be moved on, after n more terms. */
 #define FULL(n) 0
+/* Moves the partial sum to the sum. */
 #define END(i)
 #else
 
 #define MOST_TERMS 16 /* CNR_F16_TERMS of cnnrun/kernel.h */
 
 #ifdef HALF_EMULATED
+/* Types and arithmetic of halves, computed in float. */
 #define OF(n)                                                                                       \
     typedef float##n real##n;                                                                       \
     float##n __attribute__((overloadable)) rounded(float##n v) {                                    \
@@ -51,6 +58,7 @@
 #define READ4 read_imagef
 #else
 #pragma OPENCL EXTENSION cl_khr_fp16 : enable
+/* Types and arithmetic of halves. */
 #define OF(n)                                                                                       \
     typedef half##n real##n;                                                                        \
     half##n __attribute__((overloadable)) rounded(float##n v) { return convert_half##n(v); }        \

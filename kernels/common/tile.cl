@@ -19,7 +19,9 @@
         for (int j = 0; j < TN / 4; j++) sum[i][j] = 0.0f;
 /* The position of sum[i], and of component q of sum[][j], in the tile. */
 #define ROW_OF(i) ((i) / 4 * (4 * (BM / TM)) + tm * 4 + (i) % 4)
+/* Column of a work-item's sum. */
 #define COLUMN_OF(j, q) ((j) * (4 * (BN / TN)) + tn * 4 + (q))
+/* Component q of a vector. */
 #define COMPONENT(v, q) ((q) == 0 ? (v).s0 : (q) == 1 ? (v).s1 : (q) == 2 ? (v).s2 : (v).s3)
 
 #define LATE (BK / 4) /* terms that are multiplied while the next are staged */
@@ -56,14 +58,18 @@ void multiply(__local const float4 *a_tile, __local const float4 *b_tile, int tm
 #define A1 (BM * BK / WG)
 #define B1 (BN * BK / WG)
 #ifdef A_ALONG
+/* Row of element e of A's tile. */
 #define A_ROW(e) ((e) / BK)
+/* Term of element e of A's tile. */
 #define A_TERM(e) ((e) % BK)
 #else
 #define A_ROW(e) ((e) % BM)
 #define A_TERM(e) ((e) / BM)
 #endif
 #ifdef B_ALONG
+/* Column of element e of B's tile. */
 #define B_COLUMN(e) ((e) % BN)
+/* Term of element e of B's tile. */
 #define B_TERM(e) ((e) / BN)
 #else
 #define B_COLUMN(e) ((e) / BK)
@@ -72,8 +78,11 @@ void multiply(__local const float4 *a_tile, __local const float4 *b_tile, int tm
 
 #ifdef SPLIT
 #define PARTS __global float *part, int part_at,
+/* Batch of a slice. */
 #define BATCH_OF(z) ((z) / range.s6)
+/* First term of a slice. */
 #define BEGIN_OF(z) ((z) % range.s6 * range.s7)
+/* End of a slice's terms. */
 #define END_OF(z) min(range.s4, BEGIN_OF(z) + range.s7)
 #else
 #define PARTS
@@ -81,6 +90,7 @@ void multiply(__local const float4 *a_tile, __local const float4 *b_tile, int tm
 #define BEGIN_OF(z) 0
 #define END_OF(z) range.s4
 #endif
+/* Writes a sum, times alpha, with beta * c and the epilogue. */
 #define FINISH(sum, to)                                                                             \
     float value = factors.s0 * (sum);                                                               \
     if (range.s5) value = MAD(factors.s1, c[c_at + row * steps.s4 + column * steps.s5], value);     \
@@ -108,6 +118,7 @@ __kernel void matrix_tile(__global const float *a, int a_at, __global const floa
         const int e = id + l * WG, j = min(j0 + B_COLUMN(e), range.s3 - 1), k = (k0) + B_TERM(e);   \
         b_next[l] = k < K ? columns[j * steps.s2 + k * steps.s3] : 0.0f;                            \
     }
+/* Writes what was fetched to the local tiles. */
 #define STAGE(buffer)                                                                               \
     _Pragma("unroll") for (int l = 0; l < A1; l++) {                                                \
         const int e = id + l * WG;                                                                  \
@@ -179,6 +190,7 @@ __kernel void matrix_sum(__global const float *a, int a_at, __global const float
 #define DEPTHS range.sa /* of the part that is computed */
 #define IN_DEPTHS range.sb
 #define OUT_DEPTHS range.sc
+/* Depth of a pixel. */
 #define DEPTH_OF(pixel_) ((pixel_) / plane % DEPTHS)
 #else
 #define KK (KH * KW)
@@ -205,7 +217,9 @@ __kernel void matrix_sum(__global const float *a, int a_at, __global const float
 #define FLOAT4(stored) (stored)
 #endif
 
+/* Sample of a pixel. */
 #define SAMPLE_OF(pixel_) ((pixel_) / (plane * DEPTHS))
+/* Place of an output. */
 #define TO(pixel_, m_) ((((n0 + SAMPLE_OF(pixel_)) * M + (m_)) * OUT_DEPTHS + d0 + DEPTH_OF(pixel_)) * OH * OW + \
                         (h0 + (pixel_) % plane / BW) * OW + w0 + (pixel_) % BW)
 
@@ -230,6 +244,7 @@ __kernel void conv_tile(__global const float *x, int x_at, __global const STORED
     const int iw0 = (w0 + mine % BW) * SW - shape.s9, deep = IN_DEPTHS * H * W;
 #ifdef DEEP
     const int id0 = (d0 + DEPTH_OF(mine)) * SD - range.sd;
+/* Where tap t reads. */
 #define TAP(t) const int depth = id0 + (t) / (KH * KW) * DD, ih = ih0 + (t) / KW % KH * DH, iw = iw0 + (t) % KW * DW;
 #define INSIDE ((uint)depth < (uint)IN_DEPTHS && (uint)ih < (uint)H && (uint)iw < (uint)W)
 #define PLACE ((depth * H + ih) * W + iw)
@@ -250,6 +265,7 @@ __kernel void conv_tile(__global const float *x, int x_at, __global const STORED
     TILES
 
 #ifdef FEW
+/* Fetches B's part of step s. */
 #define FETCH_B(s)                                                                                  \
     _Pragma("unroll") for (int j = 0; j < B1; j++) {                                                \
         const int k = (s) * BK + row + j * ROWS, c = k / KK, t = k % KK;                            \
@@ -267,6 +283,7 @@ __kernel void conv_tile(__global const float *x, int x_at, __global const STORED
             b_next[j] = in && c + j * ROWS < CG ? at[j * ROWS * deep] : 0.0f;                       \
     }
 #endif
+/* Fetches A's part of step s. */
 #define FETCH(s)                                                                                    \
     _Pragma("unroll") for (int i = 0; i < A4; i++) {                                                \
         const int at = id + i * WG;                                                                 \
@@ -275,6 +292,7 @@ __kernel void conv_tile(__global const float *x, int x_at, __global const STORED
                                                          at % (BM / 4)];                            \
     }                                                                                               \
     FETCH_B(s)
+/* Writes what was fetched to the local tiles. */
 #define STAGE(buffer)                                                                               \
     _Pragma("unroll") for (int i = 0; i < A4; i++)                                                  \
         if (id + i * WG < BM * BK / 4) a_tile[buffer][id + i * WG] = FLOAT4(a_next[i]);             \

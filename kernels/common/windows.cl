@@ -5,6 +5,7 @@
 
 #define LINE 128
 
+/* A window (x, y, width, height) cut to the picture. */
 int4 within(int4 v, int w, int h) {
     const int x = clamp(v.x, 0, w), y = clamp(v.y, 0, h);
     return (int4)(x, y, clamp(v.z, 0, w - x), clamp(v.w, 0, h - y));
@@ -77,6 +78,7 @@ __kernel void window_variance(__global const ulong *squares, int squares_at, __g
     out[out_at + i] = n > 0 ? (float)(n * sum2 - sum * sum) / ((float)n * (float)n) : 0.0f;
 }
 
+/* The pixel at a point of the window. */
 uchar seen(__global const uchar *x, int w, int4 v, float px, float py) {
     const float fx = fmin(fmax(px, 0.0f), 1.0f) * (float)(v.z - 1);
     const float fy = fmin(fmax(py, 0.0f), 1.0f) * (float)(v.w - 1);

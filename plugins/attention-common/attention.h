@@ -14,6 +14,7 @@
 enum { ATTENTION_Q, ATTENTION_K, ATTENTION_V, ATTENTION_BIAS, ATTENTION_MASK, ATTENTION_INPUTS };
 enum { ATTENTION_BATCH = 3, ATTENTION_RANK = ATTENTION_BATCH + 2 };
 
+/* Sizes and strides of an attention node. */
 typedef struct attention {
     int64_t batch[ATTENTION_BATCH];
     int64_t m, n, e, d; /* m: rows of q; n: of k and v; e: columns of q and k; d: of v */

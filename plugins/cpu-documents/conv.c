@@ -1,6 +1,7 @@
 /* conv by the loop of its definition: what CNNdroid calls sequential, and the CPU of its tables. */
 #include "documents.h"
 
+/* Takes dense f32 convolutions with windows that the documents' loops know. */
 static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
     cnr_window own;
     documents_window w;
@@ -27,6 +28,7 @@ static float one(const documents_window *w, const float *x, const float *weight,
     return sum;
 }
 
+/* Computes the convolution with the documents' loops, on one thread. */
 static cnr_status run(const cnr_run *run, cnr_error *err) {
     const cnr_node *node = run->node;
     const cnr_tensor *x = node->inputs[0], *weight = node->inputs[1], *y = run->outputs[0];

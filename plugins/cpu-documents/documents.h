@@ -12,6 +12,7 @@ extern const cnr_op documents_im2col;
 extern const cnr_kernel documents_im2col_kernel, documents_conv, documents_gemm, documents_dense,
     documents_spmv, documents_max_pool, documents_relu;
 
+/* A kernel that runs only if --kernel names it. */
 #define DOCUMENTS_KERNEL(symbol, text, op_name, ...) \
     const cnr_kernel symbol = {.size = sizeof(cnr_kernel), \
                                .version = 1, \

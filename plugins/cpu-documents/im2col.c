@@ -53,6 +53,7 @@ static const char *window_of(const cnr_node *node, cnr_window *w) {
     return NULL;
 }
 
+/* Shape of im2col's output: a row for each tap, a column for each position. */
 static cnr_status infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_error *err) {
     const cnr_tensor *x = node->inputs[0];
     cnr_tensor *y = outputs[0];
@@ -90,6 +91,7 @@ static float *put_row(const documents_window *w, const float *channel, int64_t k
     return to;
 }
 
+/* Copies the windows of x into columns. */
 static cnr_status run(const cnr_run *run, cnr_error *err) {
     const cnr_tensor *x = run->node->inputs[0];
     const float *channel = (const float *)x->data;
@@ -116,6 +118,7 @@ const cnr_op documents_im2col = {
     .reference = run,
 };
 
+/* Takes dense f32 nodes. */
 static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_accept *accept) {
     (void)device;
     return documents_accept_plain(node, accept);

@@ -25,6 +25,7 @@ int documents_conv_window(const cnr_node *node, cnr_window *own) {
     return x->rank == 4 && !cnr_window_resolve(node, x, weight->dim + 2, own);
 }
 
+/* Registers the operator im2col and all kernels. */
 static cnr_status init(const cnr_host *host, struct cnr_registrar *registrar, cnr_error *err) {
     static const cnr_item items[] = {
         {CNR_KIND_OPERATOR, &documents_im2col}, {CNR_KIND_KERNEL, &documents_im2col_kernel},

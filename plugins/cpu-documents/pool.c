@@ -3,6 +3,7 @@
 
 #include <math.h>
 
+/* Takes dense f32 pooling without indices. */
 static cnr_status accepts_pool(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
     cnr_window own;
     documents_window w;
@@ -29,6 +30,7 @@ static float largest(const documents_window *w, const float *x, int64_t row, int
     return most;
 }
 
+/* Computes pooling with the documents' loops. */
 static cnr_status run_pool(const cnr_run *run, cnr_error *err) {
     const cnr_tensor *x = run->node->inputs[0];
     const float *channel = (const float *)x->data;
@@ -44,11 +46,13 @@ static cnr_status run_pool(const cnr_run *run, cnr_error *err) {
     return CNR_OK;
 }
 
+/* Takes dense f32 nodes. */
 static cnr_status accepts_relu(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
     (void)device;
     return documents_accept_plain(node, out);
 }
 
+/* Computes max(x, 0), one element after another. */
 static cnr_status run_relu(const cnr_run *run, cnr_error *err) {
     const cnr_tensor *x = run->node->inputs[0];
     const float *from = (const float *)x->data;

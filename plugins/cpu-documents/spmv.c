@@ -3,6 +3,7 @@
 
 #include "rows.h"
 
+/* Takes dense layers with a constant matrix, which it prepares as sparse rows. */
 static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
     (void)device;
     const char *why = csr_rows_unfit(node);
@@ -11,12 +12,14 @@ static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_ac
     return cnr_take(node, out, 1);
 }
 
+/* Stores the weight as sparse rows. */
 static cnr_status prepare(const cnr_device *device, const cnr_node *node, void *blob,
                           cnr_error *err) {
     (void)device;
     return csr_rows_make(node, blob, documents_host, err);
 }
 
+/* Multiplies the sparse rows with the input. */
 static cnr_status run(const cnr_run *run, cnr_error *err) {
     const cnr_node *node = run->node;
     const cnr_tensor *x = node->inputs[0], *weight = node->inputs[1];

@@ -26,6 +26,7 @@ int64_t neon_even_parts(int64_t n, int64_t wanted, int64_t others, int32_t threa
     wanted = cnr_max(1, cnr_min(n, wanted));
     if (wanted == 1 || others * wanted % threads == 0) return wanted;
     const int64_t even = cnr_round_up(wanted, threads);
+    /* Takes the first operator of the rest as a bound, if it is a relu or clip. */
     return even <= n ? even : wanted;
 }
 

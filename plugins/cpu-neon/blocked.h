@@ -23,11 +23,13 @@ int64_t neon_even_parts(int64_t n, int64_t wanted, int64_t others, int32_t threa
 /* The epilogue of a tile: what is applied in registers; links from `rest` on follow on the stored
  * result. */
 #define NEON_STRETCH 2048 /* floats to which links are applied at a time; they fit the L1 cache */
+/* What follows a blocked kernel: an added input, a bound, then other operators. */
 typedef struct neon_ending {
     neon_bound bound;
     int32_t operand; /* input that is added; -1: none */
     neon_chain rest;
 } neon_ending;
+/* Splits the operators behind a node into these parts. */
 void neon_ending_plan(const cnr_node *node, neon_ending *out);
 /* The same without an operand, for kernels whose store adds none. */
 void neon_bound_plan(const cnr_node *node, neon_ending *out);

@@ -2,6 +2,7 @@
  * blocked or plain. */
 #include "blocked.h"
 
+/* Plan of an add, mul or prelu with one value a channel. */
 typedef struct channelwise_state {
     neon_chain chain;
     neon_link_kind kind;
@@ -19,6 +20,7 @@ static int by_channel(const cnr_tensor *t, const cnr_tensor *y) {
     return t->dim[1 - lead] == y->dim[1] && (lead || t->dim[0] == 1 || t->dim[0] == y->dim[0]);
 }
 
+/* Takes add and mul of a blocked tensor and one value a channel. */
 static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
     const cnr_tensor *y = node->outputs[0];
     const neon_link_kind kind = neon_link_of(node).kind;
@@ -42,6 +44,7 @@ static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_ac
 
 static int is_prelu(const cnr_node *node) { return strcmp(node->desc->name, "prelu") == 0; }
 
+/* Takes prelu of a blocked tensor with a slope a channel. */
 static cnr_status accepts_prelu(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
     const cnr_tensor *y = node->outputs[0];
     const int32_t block = out->in_block[0];
@@ -58,6 +61,7 @@ static cnr_status accepts_prelu(const cnr_device *device, const cnr_node *node, 
     return CNR_OK;
 }
 
+/* Finds which operand has one value a channel. */
 static cnr_status plan(const cnr_device *device, const cnr_node *node, cnr_space *workspace,
                        void **state, cnr_error *err) {
     const cnr_tensor *y = node->outputs[0];
@@ -81,6 +85,7 @@ static cnr_status plan(const cnr_device *device, const cnr_node *node, cnr_space
 /* Floats of each task. */
 #define TASK ((int64_t)1 << 15)
 
+/* Computes plane i: one block of channels of one image. */
 static void one_plane(const cnr_run *run, int64_t i) {
     const channelwise_state *s = run->state;
     const int64_t blocks = s->channels / s->block, n = s->plane * s->block, first = i * n;
@@ -94,14 +99,17 @@ static void one_plane(const cnr_run *run, int64_t i) {
     neon_chain_run(&s->chain, run->node, y, first, n);
 }
 
+/* Planes that make a task of TASK floats. */
 static int64_t planes_a_task(const channelwise_state *s) {
     return cnr_max(1, TASK / cnr_max(1, s->plane * s->block));
 }
 
+/* Number of planes: images times blocks of channels. */
 static int64_t all_planes(const cnr_run *run, const channelwise_state *s) {
     return run->outputs[0]->dim[0] * (s->channels / s->block);
 }
 
+/* Task: computes its planes. */
 static void some_planes(void *arg, int64_t i, int32_t thread) {
     const cnr_run *run = arg;
     const int64_t step = planes_a_task(run->state);
@@ -110,6 +118,7 @@ static void some_planes(void *arg, int64_t i, int32_t thread) {
         one_plane(run, p);
 }
 
+/* Computes all planes on the stream's threads. */
 static cnr_status run(const cnr_run *run, cnr_error *err) {
     const channelwise_state *s = run->state;
     (void)err;

@@ -21,6 +21,7 @@
 /* Less work than this does not justify a task. */
 #define TASK_FLOPS 1e6
 
+/* Plan of a convolution on blocked channels. */
 typedef struct blocked_conv {
     neon_ending end;
     neon_stored as;
@@ -124,10 +125,12 @@ static cnr_status accepts(neon_stored as, const cnr_device *device, const cnr_no
 
 static int64_t vectors_of(int64_t ocg) { return cnr_div_up(ocg, neon_uk->vl); }
 
+/* Floats of a group's packed weights; ocg: its output channels. */
 static int64_t packed_group(const cnr_tensor *weight, int64_t ocg) {
     return vectors_of(ocg) * neon_uk->vl * cnr_span(weight, 1, weight->rank);
 }
 
+/* Bytes of the packed weights of all groups. */
 static cnr_status prepare_size(neon_stored as, const cnr_device *device, const cnr_node *node,
                                cnr_space *out, cnr_error *err) {
     (void)device;
@@ -212,6 +215,7 @@ static void pack_pairs(const float *w, int64_t icg, int64_t taps, int64_t n, int
             }
 }
 
+/* Weights that tasks pack. */
 typedef struct unit_packing {
     neon_stored as;
     const cnr_tensor *weight;
@@ -220,6 +224,7 @@ typedef struct unit_packing {
     void *to;
 } unit_packing;
 
+/* Task: packs one unit of output channels. */
 static void one_unit(void *arg, int64_t i, int32_t thread) {
     const unit_packing *p = arg;
     const int64_t part = i % p->parts, at_unit = i / p->parts;
@@ -239,6 +244,7 @@ static void one_unit(void *arg, int64_t i, int32_t thread) {
     else pack_halves(p->as, w, icg, taps, n, width, p->to, at);
 }
 
+/* Packs the weights on all threads. */
 static cnr_status prepare(neon_stored as, const cnr_device *device, const cnr_node *node,
                           void *blob, cnr_error *err) {
     const cnr_tensor *weight = node->inputs[1];
@@ -326,6 +332,7 @@ static void plan_tasks(blocked_conv *s, int64_t images, int32_t threads) {
     s->strip = cnr_max(1, cnr_div_up(s->rows, s->strips)); /* at most */
 }
 
+/* Chooses how inputs are read: in place, copied with padding, or gathered. */
 static void plan_geometry(blocked_conv *s) {
     const cnr_window *w = &s->w;
     s->gathered = neon_uk->vl == 4 && s->in_block == 1 && s->icg < WEIGHT_RUN && s->k > s->icg &&
@@ -363,6 +370,7 @@ static void plan_weights(blocked_conv *s) {
     s->room += cnr_round_up(at_once, 16);
 }
 
+/* Finds geometry, tiles and the workspace. */
 static cnr_status plan(neon_stored as, const cnr_device *device, const cnr_node *node,
                        cnr_space *workspace, void **state, cnr_error *err) {
     cnr_window w;
@@ -419,6 +427,7 @@ static cnr_status plan(neon_stored as, const cnr_device *device, const cnr_node 
 
 /* ---- run ---- */
 
+/* Arguments of the tasks of a run. */
 typedef struct blocked_job {
     const blocked_conv *s;
     const cnr_run *run;
@@ -505,6 +514,7 @@ typedef struct unit {
     int64_t low[4], high[4];
 } unit;
 
+/* Prepares a unit of output channels of a group. */
 static void begin_unit(const blocked_job *job, int64_t group, int64_t u, unit *out) {
     const blocked_conv *s = job->s;
     const int64_t vl = neon_uk->vl, most = neon_uk->tile_vectors, first = u * most * vl;
@@ -702,6 +712,7 @@ static void one_task(void *arg, int64_t i, int32_t thread) {
     else rows_of_chunk(job, x, group, y_at, chunk, row0, row1, room ? room + s->wide_at : NULL);
 }
 
+/* Computes all strips on the stream's threads. */
 static cnr_status run(const cnr_run *run, cnr_error *err) {
     const blocked_conv *s = run->state;
     const int64_t none = -1, images = run->node->inputs[0]->dim[0];

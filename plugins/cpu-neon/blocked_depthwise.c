@@ -1,6 +1,7 @@
 /* Depthwise conv on channel blocks, vectorised along the channels. */
 #include "blocked_planes.h"
 
+/* Takes depthwise f32 convolutions on blocked channels. */
 static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
     (void)device;
     cnr_window w;
@@ -26,6 +27,7 @@ static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_ac
     return CNR_OK;
 }
 
+/* Bytes of the weights, by blocks of channels. */
 static cnr_status prepare_size(const cnr_device *device, const cnr_node *node, cnr_space *out,
                                cnr_error *err) {
     (void)device;
@@ -49,6 +51,7 @@ static cnr_status prepare(const cnr_device *device, const cnr_node *node, void *
     return CNR_OK;
 }
 
+/* Finds window and tasks. */
 static cnr_status plan(const cnr_device *device, const cnr_node *node, cnr_space *workspace,
                        void **state, cnr_error *err) {
     cnr_window w;
@@ -58,6 +61,7 @@ static cnr_status plan(const cnr_device *device, const cnr_node *node, cnr_space
     return neon_planes_plan(device, node, &w, NEON_WINDOW_FMA, state, err);
 }
 
+/* Computes all planes. */
 static cnr_status run(const cnr_run *run, cnr_error *err) {
     (void)err;
     neon_planes_run(run, run->blob_data, neon_floats(cnr_own_input(run->node, 2)));

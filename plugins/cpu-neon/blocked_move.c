@@ -25,6 +25,7 @@ static void part_of(const cnr_tensor *y, int64_t i, int64_t *n, int64_t *c0, int
 
 /* ---- concat ---- */
 
+/* Takes concat along channels if all parts are whole blocks. */
 static cnr_status concat_accepts(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
     const cnr_tensor *y = node->outputs[0];
     int32_t block = 0;
@@ -46,6 +47,7 @@ static cnr_status concat_accepts(const cnr_device *device, const cnr_node *node,
     return CNR_OK;
 }
 
+/* Task: copies a part of an input to its place. */
 static void join_part(void *arg, int64_t i, int32_t thread) {
     const cnr_run *run = arg;
     const cnr_tensor *y = run->outputs[0];
@@ -64,6 +66,7 @@ static void join_part(void *arg, int64_t i, int32_t thread) {
     }
 }
 
+/* Copies all inputs. */
 static cnr_status concat_run(const cnr_run *run, cnr_error *err) {
     (void)err;
     cnr_parallel(run->stream, run->outputs[0]->dim[0] * parts_of(run->outputs[0]), join_part,
@@ -73,6 +76,7 @@ static cnr_status concat_run(const cnr_run *run, cnr_error *err) {
 
 /* ---- channel_shuffle ---- */
 
+/* Takes channel_shuffle of a blocked tensor. */
 static cnr_status shuffle_accepts(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
     const cnr_tensor *x = cnr_own_input(node, 0);
     const int32_t block = out->in_block[0];
@@ -84,6 +88,7 @@ static cnr_status shuffle_accepts(const cnr_device *device, const cnr_node *node
     return CNR_OK;
 }
 
+/* Task: copies its part of the shuffled channels. */
 static void shuffle_part(void *arg, int64_t i, int32_t thread) {
     const cnr_run *run = arg;
     const cnr_tensor *x = run->node->inputs[0], *y = run->outputs[0];
@@ -102,6 +107,7 @@ static void shuffle_part(void *arg, int64_t i, int32_t thread) {
     }
 }
 
+/* Shuffles all channels. */
 static cnr_status shuffle_run(const cnr_run *run, cnr_error *err) {
     (void)err;
     cnr_parallel(run->stream, run->outputs[0]->dim[0] * parts_of(run->outputs[0]), shuffle_part,
@@ -129,6 +135,7 @@ static int is_slice(const cnr_node *node, const cnr_alias *views, int32_t n, int
     return 0;
 }
 
+/* The operator's views of its inputs; returns how many. */
 static int32_t views_of(const cnr_node *node, cnr_alias *views) {
     const int32_t n = CNR_HAS(node->desc, buffer_aliases)
                           ? node->desc->buffer_aliases(node, views, MOST_VIEWS)
@@ -136,6 +143,7 @@ static int32_t views_of(const cnr_node *node, cnr_alias *views) {
     return (int32_t)cnr_min(n, MOST_VIEWS);
 }
 
+/* Takes slices and splits along channels at whole blocks. */
 static cnr_status slice_accepts(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
     cnr_alias views[MOST_VIEWS];
     const cnr_tensor *x = cnr_own_input(node, 0);
@@ -155,6 +163,7 @@ static cnr_status slice_accepts(const cnr_device *device, const cnr_node *node, 
     return CNR_OK;
 }
 
+/* Copies each output's channels. */
 static cnr_status slice_run(const cnr_run *run, cnr_error *err) {
     cnr_alias views[MOST_VIEWS];
     const int32_t n = views_of(run->node, views);
@@ -185,6 +194,7 @@ static int whole_factors(const cnr_node *node) {
     return 1;
 }
 
+/* 1 if nearest-neighbour resizing repeats each pixel a whole number of times. */
 static int repeats(const cnr_node *node) {
     const cnr_tensor *x = node->inputs[0], *y = node->outputs[0];
     const int centred = cnr_attr_is(node, "coordinate_transformation_mode", "half_pixel") &&
@@ -198,6 +208,7 @@ static int repeats(const cnr_node *node) {
     return whole_factors(node);
 }
 
+/* Takes such resizing of a blocked tensor. */
 static cnr_status resize_accepts(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
     const cnr_tensor *x = cnr_own_input(node, 0);
     const int32_t block = x ? out->in_block[0] : 0;
@@ -224,6 +235,7 @@ static void one_row(void *arg, int64_t i, int32_t thread) {
         for (int64_t k = 0; k < times; k++, to += b) memcpy(to, from, (size_t)b * sizeof *to);
 }
 
+/* Repeats pixels, a row of the output at a time. */
 static cnr_status resize_run(const cnr_run *run, cnr_error *err) {
     const cnr_tensor *y = run->outputs[0];
     (void)err;
@@ -232,6 +244,7 @@ static cnr_status resize_run(const cnr_run *run, cnr_error *err) {
     return CNR_OK;
 }
 
+/* A kernel that moves blocks. */
 #define MOVE(variable, kernel_name, op_name, which) \
     const cnr_kernel variable = {.size = sizeof(cnr_kernel), \
                                  .version = 1, \

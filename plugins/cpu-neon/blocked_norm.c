@@ -11,11 +11,13 @@ enum {
     PIECE = 256
 }; /* ports; positions that stay in the cache */
 
+/* Plan of batch normalisation on blocked channels. */
 typedef struct norm_state {
     neon_chain chain;
     int64_t block, plane, channels;
 } norm_state;
 
+/* Takes f32 batch normalisation of a blocked tensor with constant statistics. */
 static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
     const cnr_tensor *x = cnr_own_input(node, 0), *y = node->outputs[0];
     const int32_t block = out->in_block[0];
@@ -34,6 +36,7 @@ static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_ac
     return CNR_OK;
 }
 
+/* Bytes of scale, shift and mean of each channel. */
 static cnr_status prepare_size(const cnr_device *device, const cnr_node *node, cnr_space *out,
                                cnr_error *err) {
     (void)device, (void)err;
@@ -58,6 +61,7 @@ static cnr_status prepare(const cnr_device *device, const cnr_node *node, void *
     return CNR_OK;
 }
 
+/* Notes block, plane and the operators behind. */
 static cnr_status plan(const cnr_device *device, const cnr_node *node, cnr_space *workspace,
                        void **state, cnr_error *err) {
     const cnr_tensor *y = node->outputs[0];
@@ -89,6 +93,7 @@ static void one_block(void *arg, int64_t i, int32_t thread) {
     }
 }
 
+/* Normalises all blocks. */
 static cnr_status run(const cnr_run *run, cnr_error *err) {
     const norm_state *s = run->state;
     (void)err;

@@ -9,6 +9,7 @@
 #define LEAST_STEPS ((int64_t)1 << 16)
 #define LEAST_ROWS 3
 
+/* Plan of depthwise convolution or pooling on blocked channels. */
 typedef struct planes_state {
     neon_plane plane;
     neon_ending end;
@@ -18,6 +19,7 @@ typedef struct planes_state {
     float scale[];
 } planes_state;
 
+/* Divides images, channels and rows into tasks. */
 static void plan_tasks(planes_state *s, int64_t images, int32_t threads) {
     const int64_t blocks = s->channels / s->block, rows = s->plane.row1;
     const int64_t steps = images * blocks * s->out * s->block * s->taps;
@@ -69,6 +71,7 @@ cnr_status neon_planes_plan(const cnr_device *device, const cnr_node *node, cons
     return CNR_OK;
 }
 
+/* Arguments of the tasks of a run. */
 typedef struct planes_job {
     const planes_state *s;
     const cnr_run *run;
@@ -76,6 +79,7 @@ typedef struct planes_job {
     float *y;
 } planes_job;
 
+/* Computes rows row0 to row1 of plane i. */
 static void one_plane(const planes_job *job, int64_t i, int64_t row0, int64_t row1) {
     static const float zero[16];
     const planes_state *s = job->s;
@@ -103,6 +107,7 @@ static void one_plane(const planes_job *job, int64_t i, int64_t row0, int64_t ro
     }
 }
 
+/* Task: a strip of rows of some planes. */
 static void one_task(void *arg, int64_t i, int32_t thread) {
     const planes_job *job = arg;
     const planes_state *s = job->s;

@@ -4,6 +4,7 @@
 
 /* ---- windows ---- */
 
+/* Takes f32 pooling by windows on blocked channels. */
 static cnr_status window_accepts(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
     cnr_window w;
     const cnr_tensor *x = cnr_own_input(node, 0);
@@ -23,6 +24,7 @@ static cnr_status window_accepts(const cnr_device *device, const cnr_node *node,
     return CNR_OK;
 }
 
+/* Finds window and tasks. */
 static cnr_status window_plan(const cnr_device *device, const cnr_node *node, cnr_space *workspace,
                               void **state, cnr_error *err) {
     cnr_window w;
@@ -33,6 +35,7 @@ static cnr_status window_plan(const cnr_device *device, const cnr_node *node, cn
     return neon_planes_plan(device, node, &w, max ? NEON_WINDOW_MAX : NEON_WINDOW_SUM, state, err);
 }
 
+/* Computes all planes. */
 static cnr_status window_run(const cnr_run *run, cnr_error *err) {
     (void)err;
     neon_planes_run(run, NULL, NULL);
@@ -41,6 +44,7 @@ static cnr_status window_run(const cnr_run *run, cnr_error *err) {
 
 /* ---- planes ---- */
 
+/* Takes f32 pooling of whole planes on blocked channels. */
 static cnr_status global_accepts(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
     const cnr_tensor *x = cnr_own_input(node, 0);
     (void)device;
@@ -54,10 +58,12 @@ static cnr_status global_accepts(const cnr_device *device, const cnr_node *node,
 
 #define TASK_FLOATS ((int64_t)1 << 15)
 
+/* Planes that make a task. */
 static int64_t planes_a_task(const cnr_tensor *x) {
     return cnr_max(1, TASK_FLOATS / cnr_max(1, cnr_span(x, 2, x->rank) * x->block));
 }
 
+/* Task: pools its planes. */
 static void some_planes(void *arg, int64_t i, int32_t thread) {
     const cnr_run *run = arg;
     const cnr_tensor *x = run->node->inputs[0];
@@ -71,6 +77,7 @@ static void some_planes(void *arg, int64_t i, int32_t thread) {
                              (float *)run->outputs[0]->data + p * b);
 }
 
+/* Pools all planes. */
 static cnr_status global_run(const cnr_run *run, cnr_error *err) {
     const cnr_tensor *x = run->node->inputs[0];
     (void)err;
@@ -79,6 +86,7 @@ static cnr_status global_run(const cnr_run *run, cnr_error *err) {
     return CNR_OK;
 }
 
+/* A pooling kernel. */
 #define POOL(variable, kernel_name, op_name, which, plan_fn, unplan_fn) \
     const cnr_kernel variable = {.size = sizeof(cnr_kernel), \
                                  .version = 1, \

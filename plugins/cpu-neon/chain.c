@@ -110,12 +110,14 @@ void neon_link_unary(const neon_link *link, const cnr_node *node, const float *x
     else uk->hard_swish(out, n);
 }
 
+/* Applies x op y by elements, in place: add, mul or div. */
 static void by_operand(neon_link_kind kind, float *x, const float *y, int64_t n) {
     if (kind == NEON_LINK_ADD) neon_uk->add(x, y, n);
     else if (kind == NEON_LINK_MUL) neon_uk->mul(x, y, n);
     else neon_uk->divide(x, y, n);
 }
 
+/* Applies x op y for one number y, in place. */
 static void by_number(neon_link_kind kind, float *x, float y, int64_t n) {
     if (kind == NEON_LINK_ADD) neon_uk->affine(x, 1.0f, y, x, n);
     else if (kind == NEON_LINK_MUL) neon_uk->affine(x, y, 0.0f, x, n);

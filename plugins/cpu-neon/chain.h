@@ -6,6 +6,7 @@
 
 #define NEON_MAX_CHAIN 8
 
+/* Operators that kernels apply to their results. */
 typedef enum neon_link_kind {
     NEON_LINK_APPLY, /* by the operator's apply_f32 hook */
     NEON_LINK_RELU,
@@ -24,6 +25,7 @@ typedef enum neon_link_kind {
     NEON_LINK_GELU_TANH
 } neon_link_kind;
 
+/* One operator behind a kernel. */
 typedef struct neon_link {
     neon_link_kind kind;
     int32_t operand;
@@ -33,6 +35,7 @@ typedef struct neon_link {
     int64_t each, n;
 } neon_link;
 
+/* The operators behind a kernel. */
 typedef struct neon_chain {
     int32_t first, n; /* links [first, n) are applied */
     neon_link link[NEON_MAX_CHAIN];

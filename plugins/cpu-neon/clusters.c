@@ -10,6 +10,7 @@
 
 /* ---- text files below the root ("", or a test's tree) ---- */
 
+/* Reads a small file below root; 0: it can't, and out is "". */
 static int read_text(const char *root, const char *path, char *out, size_t room) {
     char whole[600];
     out[0] = 0;
@@ -68,6 +69,7 @@ static const char *value_of(const char *line, const char *key) {
     return colon ? colon + 1 + strspn(colon + 1, " \t") : NULL;
 }
 
+/* Name of a core by its implementer and part numbers. */
 static void part_name(long implementer, long part, char *out, size_t room) {
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
         if (parts[i].implementer == implementer && parts[i].part == part) {
@@ -86,7 +88,8 @@ static void add_name(char *out, size_t room, const char *name) {
     snprintf(out + n, room - n, "%s%s", n ? " + " : "", name);
 }
 
-/* x86 gives "model name" for each core; Arm's kernels give implementer and part number. */
+/* The name of these cores, "Cortex-A73"; n_cpus 0: of all cores. x86 gives "model name" for each
+ * core; Arm's kernels give implementer and part number. */
 void neon_cpu_name(const char *root, const int32_t *cpus, int32_t n_cpus, char *out, size_t room) {
     char path[600], line[512], name[128];
     long cpu = -1, implementer = -1;
@@ -151,6 +154,7 @@ static neon_cluster *cluster_of(neon_cluster *list, int32_t *n, long long speed_
     return &list[at];
 }
 
+/* Names clusters big, middle and little. */
 static void name_clusters(neon_cluster *list, int32_t n) {
     for (int32_t i = 0; i < n; i++) {
         if (i == 0) snprintf(list[i].name, sizeof list[i].name, "big");

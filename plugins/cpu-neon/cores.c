@@ -20,7 +20,7 @@ static int32_t quota_in(const char *group) {
     return (int32_t)cnr_min(INT32_MAX, cnr_max(1, limit / period));
 }
 
-/* The lowest quota of our control group (v2) and its parents. */
+/* The lowest quota of our control group (v2) and its parents, in whole cores; 0: none. */
 static int32_t quota(void) {
     char line[512], group[512] = "";
     FILE *file = fopen("/proc/self/cgroup", "re");

@@ -31,6 +31,7 @@ static int32_t count(cnr_error *err) {
     return 1 + neon_clusters(root(), list);
 }
 
+/* Describes the whole CPU (index 0) or one cluster of its cores. */
 static cnr_status describe(int32_t index, cnr_device_info *out, cnr_error *err) {
     neon_cluster list[NEON_MOST_CLUSTERS];
     const neon_cluster *c = NULL;
@@ -50,6 +51,7 @@ static cnr_status describe(int32_t index, cnr_device_info *out, cnr_error *err) 
     return CNR_OK;
 }
 
+/* Starts the threads of a device, on the cluster's cores. */
 static cnr_status device_open(cnr_device *device, const cnr_device_options *options,
                               cnr_error *err) {
     neon_cluster list[NEON_MOST_CLUSTERS];
@@ -81,6 +83,7 @@ static void device_close(cnr_device *device) {
 
 /* ---- memory ---- */
 
+/* Allocates host memory; out->bytes says how much. */
 static cnr_status mem_alloc(const cnr_device *device, cnr_mem *out, cnr_error *err) {
     (void)device;
     out->offset = 0;
@@ -93,12 +96,14 @@ static cnr_status mem_alloc(const cnr_device *device, cnr_mem *out, cnr_error *e
     return CNR_OK;
 }
 
+/* Frees memory. */
 static void mem_free(const cnr_device *device, cnr_mem *mem) {
     (void)device;
     neon_host->free(mem->handle);
     mem->handle = NULL;
 }
 
+/* A part of a memory; nothing is copied. */
 static cnr_status mem_view(const cnr_device *device, const cnr_mem *whole, uint64_t offset,
                            uint64_t bytes, cnr_mem *out, cnr_error *err) {
     (void)device;
@@ -110,6 +115,7 @@ static cnr_status mem_view(const cnr_device *device, const cnr_mem *whole, uint6
     return CNR_OK;
 }
 
+/* Ends a view; there is nothing to free. */
 static void mem_unview(const cnr_device *device, cnr_mem *part) {
     (void)device;
     part->handle = NULL;
@@ -117,6 +123,7 @@ static void mem_unview(const cnr_device *device, cnr_mem *part) {
 
 static char *address(const cnr_mem *mem) { return (char *)mem->handle + mem->offset; }
 
+/* Address of a memory, which is host memory already. */
 static void *map(cnr_stream *stream, const cnr_mem *mem, int32_t write, cnr_error *err) {
     (void)stream;
     (void)write;
@@ -124,16 +131,19 @@ static void *map(cnr_stream *stream, const cnr_mem *mem, int32_t write, cnr_erro
     return address(mem);
 }
 
+/* Ends a mapping; there is nothing to do. */
 static void unmap(cnr_stream *stream, const cnr_mem *mem, void *at) {
     (void)stream;
     (void)mem;
     (void)at;
 }
 
+/* 1 if the range lies within the memory. */
 static int inside(const cnr_mem *mem, uint64_t offset, uint64_t bytes) {
     return offset <= mem->bytes && bytes <= mem->bytes - offset;
 }
 
+/* Copies from the host to a memory. */
 static cnr_status write_mem(cnr_stream *stream, const cnr_mem *to, uint64_t offset,
                             const void *from, uint64_t bytes, cnr_error *err) {
     (void)stream;
@@ -143,6 +153,7 @@ static cnr_status write_mem(cnr_stream *stream, const cnr_mem *to, uint64_t offs
     return CNR_OK;
 }
 
+/* Copies from a memory to the host. */
 static cnr_status read_mem(cnr_stream *stream, const cnr_mem *from, uint64_t offset, void *to,
                            uint64_t bytes, cnr_error *err) {
     (void)stream;
@@ -152,6 +163,7 @@ static cnr_status read_mem(cnr_stream *stream, const cnr_mem *from, uint64_t off
     return CNR_OK;
 }
 
+/* Copies between two memories. */
 static cnr_status copy_mem(cnr_stream *stream, const cnr_mem *from, const cnr_mem *to,
                            uint64_t bytes, cnr_error *err) {
     (void)stream;
@@ -168,11 +180,13 @@ void neon_parallel(const cnr_device *device, int64_t n, void (*fn)(void *, int64
     neon_threads_run(device->state, n, fn, arg);
 }
 
+/* Runs n tasks on the device's threads. */
 static void parallel(cnr_stream *stream, int64_t n, void (*fn)(void *, int64_t, int32_t),
                      void *arg) {
     neon_threads_run(stream->device->state, n, fn, arg);
 }
 
+/* Opens a stream, whose work is done at once. */
 static cnr_status stream_open(const cnr_device *device, cnr_stream *stream, cnr_error *err) {
     (void)err;
     stream->device = device;
@@ -183,6 +197,7 @@ static cnr_status stream_open(const cnr_device *device, cnr_stream *stream, cnr_
 
 static void stream_close(cnr_stream *stream) { stream->parallel = NULL; }
 
+/* Nothing to wait for: work is done at once. */
 static cnr_status stream_sync(cnr_stream *stream, cnr_error *err) {
     (void)stream;
     (void)err;

@@ -15,6 +15,7 @@ enum {
     CHUNKS = 8
 }; /* repetitions, of which the fastest counts; pieces a thread, so that none waits long */
 
+/* Seconds of the monotonic clock. */
 static double now(void) {
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
@@ -42,6 +43,7 @@ static double cache_bytes(const char *root, int32_t core, int level) {
     return 0;
 }
 
+/* Tells the sizes of a core's caches; returns the largest in bytes. */
 static double tell_caches(const char *root, int32_t core, cnr_property_fn tell, void *arg) {
     static const char *const names[] = {"caches.l1d", "caches.l2", "caches.l3", "caches.l4"};
     double most = 0;
@@ -56,18 +58,21 @@ static double tell_caches(const char *root, int32_t core, cnr_property_fn tell, 
 
 /* ---- speed ---- */
 
+/* Arguments of the measuring tasks. */
 typedef struct job {
     const float *data;
     int64_t each; /* floats, or rounds, of each piece */
     float sink[NEON_MOST_CORES];
 } job;
 
+/* Task: multiplies and adds in registers. */
 static void multiply(void *arg, int64_t i, int32_t thread) {
     job *j = arg;
     (void)i;
     j->sink[thread % NEON_MOST_CORES] += neon_uk->peak(j->each, 0.999f);
 }
 
+/* Task: reads a piece of memory. */
 static void read_piece(void *arg, int64_t i, int32_t thread) {
     job *j = arg;
     j->sink[thread % NEON_MOST_CORES] += neon_uk->read(j->data + i * j->each, j->each);
@@ -84,6 +89,7 @@ static double least(cnr_stream *stream, int64_t n, void (*fn)(void *, int64_t, i
     return best;
 }
 
+/* Measures GFLOPS of multiply-adds on all threads. */
 static double fma_gflops(cnr_stream *stream, job *j) {
     const int64_t n = stream->device->concurrency * CHUNKS;
     j->each = 200000;

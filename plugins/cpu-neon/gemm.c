@@ -121,6 +121,7 @@ neon_grid neon_grid_of(int64_t m, int64_t n, int64_t copies, int packed, int32_t
     return best;
 }
 
+/* Arguments of the tasks of a product. */
 typedef struct multiply_task {
     const neon_product *p;
     neon_grid grid;

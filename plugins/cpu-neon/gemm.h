@@ -19,6 +19,7 @@
 typedef void (*neon_pack_fn)(const void *arg, int64_t k, int64_t kn, int64_t col, int64_t n,
                              float *panel);
 
+/* A matrix product: sizes, operands, and what follows it. */
 typedef struct neon_product {
     int64_t m, n, k;
     neon_stored a_as, b_as; /* storage type of a, and of b if it is packed */
@@ -53,17 +54,20 @@ void neon_block(const neon_product *p, int64_t m0, int64_t m1, int64_t n0, int64
 void neon_multiply(const neon_product *p, int64_t m0, int64_t m1, cnr_stream *stream,
                    float *scratch);
 
-/* Floats of A packed as a whole; packs its panels [first, last) from a[i * rs + j * cs]. */
+/* Floats of A packed as a whole. */
 int64_t neon_packed_a(int64_t m, int64_t k);
+/* Packs panels first to last - 1 of A, a[i * rs + j * cs] times scale, with mr rows each. */
 void neon_pack_a(const float *a, int64_t rs, int64_t cs, int64_t m, int64_t k, float scale,
                  int64_t first, int64_t last, float *out);
-/* The same for B, from b[i * rs + j * cs]. */
+/* Floats of B packed as a whole. */
 int64_t neon_packed_b(int64_t n, int64_t k);
+/* Packs panels first to last - 1 of B, with nr columns each. */
 void neon_pack_b(const float *b, int64_t rs, int64_t cs, int64_t n, int64_t k, int64_t first,
                  int64_t last, float *out);
 /* Packs a panel of A or B in the storage type `as`; `out` is the start of the whole. */
 void neon_store_a(neon_stored as, const float *a, int64_t rs, int64_t cs, int64_t m, int64_t k,
                   int64_t panel, void *out);
+/* The same for a panel of B. */
 void neon_store_b(neon_stored as, const float *b, int64_t rs, int64_t cs, int64_t n, int64_t k,
                   int64_t panel, void *out);
 /* A neon_pack_fn on a strided matrix. */
@@ -71,6 +75,7 @@ typedef struct neon_strided {
     const float *b;
     int64_t rs, cs;
 } neon_strided;
+/* neon_pack_fn of a strided matrix (neon_strided): rows k to kn - 1, n columns from col on. */
 void neon_pack_strided(const void *arg, int64_t k, int64_t kn, int64_t col, int64_t n,
                        float *panel);
 

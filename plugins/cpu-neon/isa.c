@@ -32,7 +32,7 @@ int neon_multiplies_bf16(void) {
 #endif
 }
 
-/* The widest comes first. */
+/* list receives the functions that this processor can run, the widest first; returns how many. */
 static int32_t usable(const neon_ukernels *list[MOST]) {
     int32_t n = 0;
 #if defined(__x86_64__)
@@ -56,6 +56,7 @@ const neon_ukernels *neon_widest_isa(void) {
     return list[0];
 }
 
+/* Fills err: the wished instruction set is not there; lists those that are. */
 static cnr_status refuse(const neon_ukernels *const *list, int32_t n, const char *wish,
                          cnr_error *err) {
     char names[64] = "";
@@ -66,6 +67,7 @@ static cnr_status refuse(const neon_ukernels *const *list, int32_t n, const char
                            wish, names);
 }
 
+/* The kernels for the instruction set that the user wishes, or the widest that this CPU has. */
 static cnr_status wanted(const neon_ukernels **out, cnr_error *err) {
     const neon_ukernels *list[MOST];
     const int32_t n = usable(list);
@@ -94,4 +96,5 @@ cnr_status neon_wanted_isa(cnr_error *err) {
     return CNR_OK;
 }
 
+/* Counts a device that was closed. */
 void neon_isa_unused(void) { atomic_fetch_sub(&users, 1); }

@@ -4,6 +4,7 @@
 
 #include <cnnrun/kernel.h>
 
+/* All kernels of the plugin. */
 /* clang-format off */
 #define NEON_KERNEL_LIST(X) \
     X(neon_conv_grad_input) \

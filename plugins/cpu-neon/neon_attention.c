@@ -4,6 +4,7 @@
 #include "gemm.h"
 #include "support.h"
 
+/* Plan of attention: blocks of rows, and places in a thread's scratch. */
 typedef struct attention_state {
     attention a;
     int64_t rows;  /* of a block */
@@ -16,6 +17,7 @@ typedef struct attention_state {
  * 512 KiB. */
 #define MANY_SCORES ((int64_t)1 << 14)
 
+/* Takes f32 attention. */
 static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
     attention a;
     (void)device;
@@ -29,6 +31,7 @@ static int64_t reserve(attention_state *s, int64_t floats) {
     return neon_reserve(&s->room, floats + neon_uk->nr);
 }
 
+/* Divides rows into blocks and tasks. */
 static cnr_status plan(const cnr_device *device, const cnr_node *node, cnr_space *workspace,
                        void **state, cnr_error *err) {
     attention_state *s = cnr_state(neon_host, node, sizeof *s, err);
@@ -132,6 +135,7 @@ static void task(void *arg, int64_t i, int32_t thread) {
         block(run, batch, m, cnr_min(s->rows, end - m), room);
 }
 
+/* Computes all blocks. */
 static cnr_status run(const cnr_run *run, cnr_error *err) {
     const attention_state *s = run->state;
     cnr_run copy = *run;

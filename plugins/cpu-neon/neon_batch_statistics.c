@@ -6,6 +6,7 @@
 static int is_grad(const cnr_node *node) { return node->n_outputs == 3; }
 static const cnr_tensor *picture(const cnr_node *node) { return node->inputs[is_grad(node)]; }
 
+/* Takes f32 batch statistics and their gradient. */
 static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
     (void)device;
     if (cnr_own_inputs(node) != 5 || (node->n_outputs != 3 && node->n_outputs != 5))
@@ -21,16 +22,19 @@ static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_ac
     return cnr_take(node, out, 500);
 }
 
+/* Arguments of the tasks of a run. */
 typedef struct batch_job {
     const cnr_run *run;
     int64_t images, channels, plane;
     double epsilon, keep;
 } batch_job;
 
+/* Index of the first element of a plane. */
 static int64_t plane_at(const batch_job *job, int64_t image, int64_t channel) {
     return (image * job->channels + channel) * job->plane;
 }
 
+/* Address of channel c in an output with one number a channel. */
 static float *channel_out(const batch_job *job, int32_t output, int64_t c) {
     return (float *)job->run->outputs[output]->data + c;
 }
@@ -66,6 +70,7 @@ static void normalise(void *arg, int64_t c, int32_t thread) {
     }
 }
 
+/* Task: gradients of channel c. */
 static void differentiate(void *arg, int64_t c, int32_t thread) {
     const batch_job *job = arg;
     const cnr_node *node = job->run->node;
@@ -91,6 +96,7 @@ static void differentiate(void *arg, int64_t c, int32_t thread) {
     *channel_out(job, 2, c) = (float)sum;
 }
 
+/* Computes all channels. */
 static cnr_status run(const cnr_run *run, cnr_error *err) {
     const cnr_node *node = run->node;
     const cnr_tensor *x = picture(node);

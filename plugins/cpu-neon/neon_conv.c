@@ -5,6 +5,7 @@
 #include "gemm.h"
 #include "support.h"
 
+/* Plan of a convolution as a product of matrices. */
 typedef struct conv_state {
     neon_padded *pad;
     neon_chain chain;
@@ -21,6 +22,7 @@ typedef struct conv_state {
 /* Bound for one padded image for each thread; above it, threads share one image. */
 #define IMAGE_LIMIT ((int64_t)2 << 20)
 
+/* Takes f32 convolutions, with constant weights stored as `as`. */
 static cnr_status accepts(neon_stored as, const cnr_device *device, const cnr_node *node,
                           cnr_accept *out) {
     (void)device;
@@ -67,6 +69,7 @@ static void product_shape(const cnr_node *node, int64_t *group, int64_t *m, int6
                                 : cnr_span(weight, 1, weight->rank);
 }
 
+/* Bytes of the packed weights. */
 static cnr_status prepare_size(neon_stored as, const cnr_device *device, const cnr_node *node,
                                cnr_space *out, cnr_error *err) {
     (void)device;
@@ -78,6 +81,7 @@ static cnr_status prepare_size(neon_stored as, const cnr_device *device, const c
     return CNR_OK;
 }
 
+/* Weights that tasks pack. */
 typedef struct packing {
     neon_stored as;
     const float *weight;
@@ -116,6 +120,7 @@ static void pack_panel(void *arg, int64_t i, int32_t thread) {
     else neon_store_a(p->as, weight, p->k, 1, p->m, p->k, panel, to);
 }
 
+/* Packs all panels on all threads. */
 static cnr_status prepare(neon_stored as, const cnr_device *device, const cnr_node *node,
                           void *blob, cnr_error *err) {
     packing p = packing_of(as, node, blob);
@@ -124,6 +129,7 @@ static cnr_status prepare(neon_stored as, const cnr_device *device, const cnr_no
     return CNR_OK;
 }
 
+/* Finds geometry, blocks and workspace. */
 static cnr_status plan(neon_stored as, const cnr_device *device, const cnr_node *node,
                        cnr_space *workspace, void **state, cnr_error *err) {
     cnr_window w;
@@ -176,6 +182,7 @@ typedef struct conv_source {
     const float *base, *end; /* bounds of the readable memory */
 } conv_source;
 
+/* Packs columns of a padded image for the product. */
 static void pack_padded(const void *arg, int64_t k, int64_t kn, int64_t col, int64_t n,
                         float *panel) {
     const conv_source *c = arg;
@@ -187,6 +194,7 @@ static void pack_padded(const void *arg, int64_t k, int64_t kn, int64_t col, int
                        c->s->pad->taps, segment, segments);
 }
 
+/* Computes one block of outputs of an image. */
 static void conv_block(const conv_job *job, const float *padded, int64_t image, int64_t group,
                        int64_t row, int64_t column, float *room) {
     const conv_state *s = job->s;
@@ -221,6 +229,7 @@ static void conv_block(const conv_job *job, const float *padded, int64_t image, 
     neon_block(&p, m0, m1, n0, n1, room);
 }
 
+/* Task: copies one channel with its padding. */
 static void pad_channel(void *arg, int64_t i, int32_t thread) {
     const conv_job *job = arg;
     const conv_state *s = job->s;
@@ -229,6 +238,7 @@ static void pad_channel(void *arg, int64_t i, int32_t thread) {
              job->images + i * s->pad->plane);
 }
 
+/* Task: computes a whole image. */
 static void whole_image(void *arg, int64_t i, int32_t thread) {
     const conv_job *job = arg;
     const conv_state *s = job->s;
@@ -243,6 +253,7 @@ static void whole_image(void *arg, int64_t i, int32_t thread) {
             conv_block(job, padded, image, g, 0, column, job->rooms + thread * s->room);
 }
 
+/* Task: computes one block of outputs. */
 static void one_block(void *arg, int64_t i, int32_t thread) {
     const conv_job *job = arg;
     const neon_grid *grid = &job->s->grid;
@@ -253,6 +264,7 @@ static void one_block(void *arg, int64_t i, int32_t thread) {
                column, job->rooms + thread * job->s->room);
 }
 
+/* Computes the convolution, by images or by blocks. */
 static cnr_status run(const cnr_run *run, cnr_error *err) {
     const conv_state *s = run->state;
     float *scratch = run->workspace_data;

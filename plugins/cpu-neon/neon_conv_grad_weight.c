@@ -8,6 +8,7 @@
 #include "gemm.h"
 #include "support.h"
 
+/* Plan of the gradient of a convolution's weight. */
 typedef struct grad_weight_state {
     neon_padded *pad;
     int64_t batch, cin, cout, group;
@@ -42,6 +43,7 @@ static int64_t reach_beyond(const cnr_window *w, int32_t i) {
            (w->in[i] - 1);
 }
 
+/* Finds the window; NULL, or why the node is not taken. */
 static const char *window_of(const cnr_node *node, cnr_window *w) {
     const cnr_tensor *dy = cnr_own_input(node, 0), *x = cnr_own_input(node, 1);
     const cnr_tensor *weight = cnr_own_input(node, 2);
@@ -58,6 +60,7 @@ static const char *window_of(const cnr_node *node, cnr_window *w) {
     return why;
 }
 
+/* Takes f32 gradients of the weight. */
 static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
     cnr_window w;
     (void)device;
@@ -121,6 +124,7 @@ static cnr_status plan(const cnr_device *device, const cnr_node *node, cnr_space
     return CNR_OK;
 }
 
+/* Arguments of the tasks of a round. */
 typedef struct grad_weight_job {
     const grad_weight_state *s;
     const cnr_run *run;
@@ -280,6 +284,7 @@ static void one_channel(void *arg, int64_t i, int32_t thread) {
     }
 }
 
+/* Computes all rounds. */
 static cnr_status run(const cnr_run *run, cnr_error *err) {
     const grad_weight_state *s = run->state;
     const neon_part part = neon_part_of(run);

@@ -2,6 +2,7 @@
  * storage type, so that a single sample runs at memory speed. */
 #include "support.h"
 
+/* Plan of a dense layer for few samples. */
 typedef struct dense_state {
     neon_chain chain;
     neon_stored as;
@@ -30,6 +31,7 @@ static int fits(const cnr_node *node) {
                      (bias->rank == 1 || (bias->rank == 2 && bias->dim[0] == 1)));
 }
 
+/* Takes dense f32 layers, with constant weights stored as `as`. */
 static cnr_status accepts(neon_stored as, const cnr_device *device, const cnr_node *node,
                           cnr_accept *out) {
     (void)device;
@@ -46,10 +48,12 @@ static cnr_status accepts(neon_stored as, const cnr_device *device, const cnr_no
 
 /* ---- weights: as they are, or [n][pitch] of halves ---- */
 
+/* Weights from one row to the next. */
 static int64_t pitch_of(neon_stored as, int64_t k) {
     return as == NEON_F32 ? k : cnr_round_up(k, HALF_ROW);
 }
 
+/* Bytes of the converted weights; 0: f32 is read in place. */
 static cnr_status prepare_size(neon_stored as, const cnr_device *device, const cnr_node *node,
                                cnr_space *out, cnr_error *err) {
     const cnr_tensor *weight = node->inputs[1];
@@ -59,12 +63,14 @@ static cnr_status prepare_size(neon_stored as, const cnr_device *device, const c
     return CNR_OK;
 }
 
+/* Weights that tasks convert. */
 typedef struct dense_packing {
     neon_stored as;
     const cnr_tensor *weight;
     uint16_t *to;
 } dense_packing;
 
+/* Task: converts some rows. */
 static void pack_rows(void *arg, int64_t i, int32_t thread) {
     const dense_packing *p = arg;
     const int64_t k = p->weight->dim[1], pitch = pitch_of(p->as, k);
@@ -77,6 +83,7 @@ static void pack_rows(void *arg, int64_t i, int32_t thread) {
     }
 }
 
+/* Converts all rows on all threads. */
 static cnr_status prepare(neon_stored as, const cnr_device *device, const cnr_node *node,
                           void *blob, cnr_error *err) {
     dense_packing p = {as, node->inputs[1], blob};
@@ -88,6 +95,7 @@ static cnr_status prepare(neon_stored as, const cnr_device *device, const cnr_no
 
 /* ---- run ---- */
 
+/* Notes sizes and the operators behind. */
 static cnr_status plan(neon_stored as, const cnr_device *device, const cnr_node *node,
                        cnr_space *workspace, void **state, cnr_error *err) {
     (void)device;
@@ -104,6 +112,7 @@ static cnr_status plan(neon_stored as, const cnr_device *device, const cnr_node 
     return CNR_OK;
 }
 
+/* Arguments of the tasks of a run. */
 typedef struct dense_job {
     const dense_state *s;
     const cnr_run *run;
@@ -111,6 +120,7 @@ typedef struct dense_job {
     neon_part part;
 } dense_job;
 
+/* Task: computes some outputs of all samples. */
 static void some_outputs(void *arg, int64_t i, int32_t thread) {
     const dense_job *job = arg;
     const dense_state *s = job->s;
@@ -141,6 +151,7 @@ static void some_outputs(void *arg, int64_t i, int32_t thread) {
             neon_chain_run(&s->chain, node, y + m * s->n + n0, m * s->n + n0, n1 - n0);
 }
 
+/* Computes all outputs. */
 static cnr_status run(const cnr_run *run, cnr_error *err) {
     const dense_state *s = run->state;
     dense_job job = {s, run, s->as == NEON_F32 ? run->node->inputs[1]->data : run->blob_data,

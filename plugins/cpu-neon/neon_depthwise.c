@@ -1,6 +1,7 @@
 /* Depthwise conv, and its input's gradient, without a matrix product: taps over a padded plane. */
 #include "support.h"
 
+/* Plan of a depthwise convolution. */
 typedef struct depthwise_state {
     neon_padded *pad;
     neon_chain chain;
@@ -8,6 +9,7 @@ typedef struct depthwise_state {
     int64_t room;
 } depthwise_state;
 
+/* Takes depthwise f32 convolutions. */
 static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
     (void)device;
     cnr_window w;
@@ -68,12 +70,14 @@ static cnr_status plan(const cnr_device *device, const cnr_node *node, cnr_space
     return CNR_OK;
 }
 
+/* Arguments of the tasks of a run. */
 typedef struct depthwise_job {
     const depthwise_state *s;
     const cnr_run *run;
     neon_part part;
 } depthwise_job;
 
+/* Computes one output channel of an image from its padded input. */
 static void output_plane(const depthwise_job *job, int64_t image, int64_t channel,
                          const float *padded) {
     const depthwise_state *s = job->s;
@@ -107,6 +111,7 @@ static void output_plane(const depthwise_job *job, int64_t image, int64_t channe
                    (row1 - row0) * g->w.out[2]);
 }
 
+/* Task: computes the outputs of one input channel. */
 static void one_channel(void *arg, int64_t i, int32_t thread) {
     const depthwise_job *job = arg;
     const depthwise_state *s = job->s;
@@ -121,6 +126,7 @@ static void one_channel(void *arg, int64_t i, int32_t thread) {
         output_plane(job, image, channel, padded);
 }
 
+/* Computes all channels. */
 static cnr_status run(const cnr_run *run, cnr_error *err) {
     const depthwise_state *s = run->state;
     depthwise_job job = {s, run, neon_part_of(run)};

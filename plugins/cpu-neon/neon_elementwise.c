@@ -27,6 +27,7 @@ static int fits(const cnr_node *node) {
     return n == 2 || cnr_same_shape(node->inputs[0], node->outputs[0]);
 }
 
+/* Takes elementwise f32 operators of one or two operands. */
 static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
     (void)device;
     if (!fits(node)) return cnr_refuse(out, "one or two f32 operands and apply_f32 are wanted");
@@ -40,6 +41,7 @@ static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_ac
     return CNR_OK;
 }
 
+/* Merges axes that lie behind each other in both operands. */
 static void merge_axes(elementwise_state *s, const cnr_tensor *y, const int64_t *x_step,
                        const int64_t *y_step) {
     for (int32_t i = 0; i < y->rank; i++) {
@@ -62,6 +64,7 @@ static void merge_axes(elementwise_state *s, const cnr_tensor *y, const int64_t 
     }
 }
 
+/* Finds the strides of both operands. */
 static cnr_status plan(const cnr_device *device, const cnr_node *node, cnr_space *workspace,
                        void **state, cnr_error *err) {
     int64_t x_step[CNR_MAX_RANK] = {0}, y_step[CNR_MAX_RANK] = {0};
@@ -79,6 +82,7 @@ static cnr_status plan(const cnr_device *device, const cnr_node *node, cnr_space
     return CNR_OK;
 }
 
+/* Arguments of the tasks of a run. */
 typedef struct elementwise_job {
     const elementwise_state *s;
     const cnr_run *run;
@@ -94,6 +98,7 @@ static const float *operand(const float *at, int64_t step, int64_t n, float *roo
     return room;
 }
 
+/* Applies the operator to n elements. */
 static void apply(const elementwise_job *job, const float *x, const float *y, float *out,
                   int64_t n) {
     const elementwise_state *s = job->s;
@@ -114,6 +119,7 @@ static void apply(const elementwise_job *job, const float *x, const float *y, fl
     else neon_uk->divide(out, y, n);
 }
 
+/* Task: computes some of the output's elements. */
 static void one_task(void *arg, int64_t i, int32_t thread) {
     const elementwise_job *job = arg;
     const elementwise_state *s = job->s;
@@ -140,6 +146,7 @@ static void one_task(void *arg, int64_t i, int32_t thread) {
     }
 }
 
+/* Computes all elements. */
 static cnr_status run(const cnr_run *run, cnr_error *err) {
     const elementwise_state *s = run->state;
     const cnr_tensor *out = run->outputs[0];

@@ -2,6 +2,7 @@
 #include "gemm.h"
 #include "support.h"
 
+/* Plan of gemm, matmul or a dense layer. */
 typedef struct gemm_state {
     neon_chain chain;
     int64_t m, n, k, a_rs, a_cs, b_rs, b_cs;
@@ -19,6 +20,7 @@ typedef struct gemm_state {
 /* Floats of `a` that a task packs at most; they stay in the L2 cache. */
 #define MANY_A ((int64_t)1 << 16)
 
+/* Reads the sizes of gemm or dense. 0: not taken. */
 static int shape_of_gemm(const cnr_node *node, gemm_state *s) {
     const cnr_tensor *a = cnr_own_input(node, 0), *b = cnr_own_input(node, 1);
     const cnr_tensor *c = cnr_own_input(node, 2);
@@ -69,6 +71,7 @@ static int rows_by_task(const cnr_device *device, const cnr_node *node, const ge
 
 static int is_matmul(const cnr_node *node) { return strcmp(node->desc->name, "matmul") == 0; }
 
+/* Reads the sizes of the node. 0: not taken. */
 static int shape_of(const cnr_node *node, gemm_state *s) {
     memset(s, 0, sizeof *s);
     if (!neon_all_f32(node)) return 0;
@@ -78,6 +81,7 @@ static int shape_of(const cnr_node *node, gemm_state *s) {
     return 1;
 }
 
+/* Takes dense f32 products, with constant right matrices stored as `as`. */
 static cnr_status accepts(neon_stored as, const cnr_device *device, const cnr_node *node,
                           cnr_accept *out) {
     gemm_state s;
@@ -93,6 +97,7 @@ static cnr_status accepts(neon_stored as, const cnr_device *device, const cnr_no
     return CNR_OK;
 }
 
+/* Bytes of the packed right matrix. */
 static cnr_status prepare_size(neon_stored as, const cnr_device *device, const cnr_node *node,
                                cnr_space *out, cnr_error *err) {
     gemm_state s;
@@ -102,6 +107,7 @@ static cnr_status prepare_size(neon_stored as, const cnr_device *device, const c
     return CNR_OK;
 }
 
+/* Right matrix that tasks pack. */
 typedef struct packing {
     neon_stored as;
     const gemm_state *s;
@@ -109,12 +115,14 @@ typedef struct packing {
     void *to;
 } packing;
 
+/* Task: packs one panel. */
 static void pack_right(void *arg, int64_t i, int32_t thread) {
     const packing *p = arg;
     (void)thread;
     neon_store_b(p->as, p->b, p->s->b_rs, p->s->b_cs, p->s->n, p->s->k, i, p->to);
 }
 
+/* Packs the right matrix on all threads. */
 static cnr_status prepare(neon_stored as, const cnr_device *device, const cnr_node *node,
                           void *blob, cnr_error *err) {
     gemm_state s;
@@ -137,6 +145,7 @@ static int64_t outer_offset(const cnr_tensor *t, const cnr_tensor *y, int64_t i)
     return offset;
 }
 
+/* Finds sizes, offsets and workspace. */
 static cnr_status plan(neon_stored as, const cnr_device *device, const cnr_node *node,
                        cnr_space *workspace, void **state, cnr_error *err) {
     gemm_state shape;
@@ -171,6 +180,7 @@ static cnr_status plan(neon_stored as, const cnr_device *device, const cnr_node 
     return CNR_OK;
 }
 
+/* Arguments of the tasks of a product. */
 typedef struct gemm_job {
     const gemm_state *s;
     const cnr_run *run;
@@ -245,6 +255,7 @@ static void some_rows(void *arg, int64_t i, int32_t thread) {
         neon_block(&p, 0, m, n, cnr_min(s->n, n + NEON_NC), room);
 }
 
+/* Computes one product, or the rows of a range. */
 static void run_one(const cnr_run *run, const gemm_state *s, float *scratch) {
     const int64_t m0 = run->range_axis == 0 ? run->range_begin : 0;
     const int64_t m1 = run->range_axis == 0 ? run->range_end : s->m;
@@ -264,6 +275,7 @@ static void run_one(const cnr_run *run, const gemm_state *s, float *scratch) {
     neon_multiply(&p, m0, m1, run->stream, scratch + s->rooms_at);
 }
 
+/* Computes all products. */
 static cnr_status run(const cnr_run *run, cnr_error *err) {
     const gemm_state *s = run->state;
     float *scratch = run->workspace_data;

@@ -10,6 +10,7 @@
 
 enum { ZEROS, BORDER, REFLECTION };
 
+/* Plan of grid_sample. */
 typedef struct grid_state {
     /* in: rows and columns of x; points: positions of an output */
     int64_t channels, in[2], points, batch;
@@ -24,6 +25,7 @@ typedef struct grid_taps {
     int32_t inside; /* none of them is zero */
 } grid_taps;
 
+/* Reads sizes and modes. 0: not taken. */
 static int shape_of(const cnr_node *node, grid_state *s) {
     const cnr_tensor *x = cnr_own_input(node, 0), *grid = cnr_own_input(node, 1);
     memset(s, 0, sizeof *s);
@@ -45,6 +47,7 @@ static int shape_of(const cnr_node *node, grid_state *s) {
     return s->in[0] > 0 && s->in[1] > 0 && s->in[0] * s->in[1] < 1 << 30;
 }
 
+/* Takes f32 planes with nearest or linear sampling. */
 static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
     grid_state s;
     (void)device;
@@ -53,6 +56,7 @@ static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_ac
     return cnr_take(node, out, 500);
 }
 
+/* Notes sizes and modes. */
 static cnr_status plan(const cnr_device *device, const cnr_node *node, cnr_space *workspace,
                        void **state, cnr_error *err) {
     (void)device;
@@ -64,6 +68,7 @@ static cnr_status plan(const cnr_device *device, const cnr_node *node, cnr_space
     return CNR_OK;
 }
 
+/* Reflects v at low and high until it lies between. */
 static double reflect(double v, double low, double high) {
     const double range = high - low;
     if (!(range > 0)) return 0;
@@ -83,6 +88,7 @@ static double position(const grid_state *s, double g, int64_t dim) {
     return v;
 }
 
+/* Sets a tap of point i; one outside the picture counts as 0. */
 static void set_tap(const grid_state *s, grid_taps *t, int tap, int64_t i, int64_t row,
                     int64_t column, double weight) {
     const int there = row >= 0 && row < s->in[0] && column >= 0 && column < s->in[1];
@@ -91,6 +97,7 @@ static void set_tap(const grid_state *s, grid_taps *t, int tap, int64_t i, int64
     t->inside &= there;
 }
 
+/* Finds the taps of n points. */
 static void make_taps(const grid_state *s, const float *grid, int64_t n, grid_taps *t) {
     t->inside = 1;
     for (int64_t i = 0; i < n; i++) {
@@ -109,12 +116,14 @@ static void make_taps(const grid_state *s, const float *grid, int64_t n, grid_ta
     }
 }
 
+/* Samples n points whose taps all lie inside. */
 static void sample_inside(const grid_taps *t, const float *x, float *y, int64_t n) {
     for (int64_t i = 0; i < n; i++)
         y[i] = (t->weight[0][i] * x[t->at[0][i]] + t->weight[1][i] * x[t->at[1][i]]) +
                (t->weight[2][i] * x[t->at[2][i]] + t->weight[3][i] * x[t->at[3][i]]);
 }
 
+/* Samples n points. */
 static void sample(const grid_state *s, const grid_taps *t, const float *x, float *y, int64_t n) {
     for (int64_t i = 0; i < n; i++) {
         float sum = 0;
@@ -124,11 +133,13 @@ static void sample(const grid_state *s, const grid_taps *t, const float *x, floa
     }
 }
 
+/* Arguments of the tasks of a run. */
 typedef struct grid_job {
     const grid_state *s;
     const cnr_run *run;
 } grid_job;
 
+/* Task: samples some points in all channels. */
 static void some_points(void *arg, int64_t i, int32_t thread) {
     const grid_job *job = arg;
     const grid_state *s = job->s;
@@ -152,6 +163,7 @@ static void some_points(void *arg, int64_t i, int32_t thread) {
     }
 }
 
+/* Samples all points. */
 static cnr_status run(const cnr_run *run, cnr_error *err) {
     const grid_state *s = run->state;
     grid_job job = {s, run};

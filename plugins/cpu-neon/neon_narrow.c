@@ -6,6 +6,7 @@ enum { MOST_N = 8, MOST_K = 64, LEAST_M = 64, ROWS_A_TASK = 256 };
 
 typedef float four __attribute__((vector_size(16), aligned(4), may_alias));
 
+/* Plan of a product with few columns. */
 typedef struct narrow_state {
     neon_chain chain;
     int64_t m, n, k;
@@ -21,6 +22,7 @@ static int shape_of(const cnr_node *node, narrow_state *s) {
     return s->m >= LEAST_M && s->n >= 1 && s->n <= MOST_N && s->k >= 1 && s->k <= MOST_K;
 }
 
+/* Takes products of many rows and few columns. */
 static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
     narrow_state s;
     const cnr_tensor *y = node->outputs[0];
@@ -32,6 +34,7 @@ static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_ac
     return CNR_OK;
 }
 
+/* Notes the sizes. */
 static cnr_status plan(const cnr_device *device, const cnr_node *node, cnr_space *workspace,
                        void **state, cnr_error *err) {
     narrow_state *s = cnr_state(neon_host, node, sizeof *s, err);
@@ -82,6 +85,7 @@ static void some_rows(void *arg, int64_t i, int32_t thread) {
     neon_chain_run(&s->chain, job->run->node, y, first * s->n, rows * s->n);
 }
 
+/* Computes the product, 4 or 8 columns at a time. */
 static cnr_status run(const cnr_run *run, cnr_error *err) {
     const narrow_state *s = run->state;
     const float *b = neon_floats(run->node->inputs[1]);

@@ -4,6 +4,7 @@
 /* Elements of a plane processed at a time. */
 #define CHUNK 1024
 
+/* Plan of batch normalisation or lrn. */
 typedef struct norm_state {
     neon_chain chain;
     int64_t images, channels, plane;
@@ -15,6 +16,7 @@ typedef struct norm_state {
 
 static int is_lrn(const cnr_node *node) { return strcmp(node->desc->name, "lrn") == 0; }
 
+/* Takes f32 batch_normalization and lrn. */
 static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
     const cnr_tensor *x = cnr_own_input(node, 0);
     (void)device;
@@ -31,6 +33,7 @@ static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_ac
     return CNR_OK;
 }
 
+/* Notes sizes and constants. */
 static cnr_status plan(const cnr_device *device, const cnr_node *node, cnr_space *workspace,
                        void **state, cnr_error *err) {
     const cnr_tensor *x = node->inputs[0];
@@ -56,6 +59,7 @@ static cnr_status plan(const cnr_device *device, const cnr_node *node, cnr_space
     return CNR_OK;
 }
 
+/* Arguments of the tasks of a run. */
 typedef struct norm_job {
     const norm_state *s;
     const cnr_run *run;
@@ -90,6 +94,7 @@ static void normalise(const norm_job *job, int64_t image, int64_t channel, int64
     neon_chain_run(&s->chain, node, y, first, n);
 }
 
+/* Task: lrn of all channels of some pixels. */
 static void one_chunk(void *arg, int64_t i, int32_t thread) {
     const norm_job *job = arg;
     const norm_state *s = job->s;
@@ -100,6 +105,7 @@ static void one_chunk(void *arg, int64_t i, int32_t thread) {
         normalise(job, job->part.image0 + i / chunks, c, col, cnr_min(CHUNK, s->plane - col));
 }
 
+/* Task: normalises one plane. */
 static void one_plane(void *arg, int64_t i, int32_t thread) {
     const norm_job *job = arg;
     const norm_state *s = job->s;
@@ -110,6 +116,7 @@ static void one_plane(void *arg, int64_t i, int32_t thread) {
                   cnr_min(CHUNK, s->plane - col));
 }
 
+/* Normalises everything. */
 static cnr_status run(const cnr_run *run, cnr_error *err) {
     norm_job job = {run->state, run, neon_part_of(run)};
     const int64_t images = job.part.image1 - job.part.image0;

@@ -1,6 +1,7 @@
 /* max_pool and average_pool: taps over a padded plane, as in depthwise convolution. */
 #include "pool.h"
 
+/* Plan of pooling by windows. */
 typedef struct pool_state {
     neon_padded *pad;
     neon_chain chain;
@@ -10,6 +11,7 @@ typedef struct pool_state {
     float scale[]; /* average: a factor for each output position */
 } pool_state;
 
+/* Whether windows are summed or their largest element is taken. */
 static neon_window_kind kind_of(const cnr_node *node) {
     return strcmp(node->desc->name, "max_pool") == 0 ? NEON_WINDOW_MAX : NEON_WINDOW_SUM;
 }
@@ -20,6 +22,7 @@ const char *neon_pool_window(const cnr_node *node, const cnr_tensor *x, cnr_wind
     return neon_padded_fits(w, 1) ? NULL : "too large once padded";
 }
 
+/* Takes f32 max_pool and average_pool. */
 static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
     cnr_window w;
     const cnr_tensor *x = cnr_own_input(node, 0);
@@ -77,6 +80,7 @@ void neon_window_plane(const neon_padded *g, neon_window_kind kind, const float 
     }
 }
 
+/* 1 for windows of 2 x 2 with stride 2 and no padding. */
 static int in_pairs(const cnr_window *w) {
     for (int i = 0; i < 3; i++) {
         const int64_t wanted = i == 0 ? 1 : 2;
@@ -98,6 +102,7 @@ static void plane_of_pairs(const pool_state *s, const float *x, int64_t row0, in
     }
 }
 
+/* Finds window and padding, and the factors of averages. */
 static cnr_status plan(const cnr_device *device, const cnr_node *node, cnr_space *workspace,
                        void **state, cnr_error *err) {
     cnr_window w;
@@ -119,12 +124,14 @@ static cnr_status plan(const cnr_device *device, const cnr_node *node, cnr_space
     return CNR_OK;
 }
 
+/* Arguments of the tasks of a run. */
 typedef struct pool_job {
     const pool_state *s;
     const cnr_run *run;
     neon_part part;
 } pool_job;
 
+/* Task: pools one plane. */
 static void one_plane(void *arg, int64_t i, int32_t thread) {
     const pool_job *job = arg;
     const pool_state *s = job->s;
@@ -151,6 +158,7 @@ static void one_plane(void *arg, int64_t i, int32_t thread) {
     neon_chain_run(&s->chain, node, y + first, plane * g->n + first, n);
 }
 
+/* Pools all planes. */
 static cnr_status run(const cnr_run *run, cnr_error *err) {
     pool_job job = {run->state, run, neon_part_of(run)};
     (void)err;

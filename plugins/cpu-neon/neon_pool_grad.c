@@ -2,6 +2,7 @@
  * window. */
 #include "pool.h"
 
+/* Plan of the gradient of pooling. */
 typedef struct pool_grad_state {
     neon_padded *pad;
     int64_t channels;
@@ -11,6 +12,7 @@ typedef struct pool_grad_state {
     float scale[];                         /* average: a factor for each output position */
 } pool_grad_state;
 
+/* Takes f32 gradients of pooling. */
 static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
     cnr_window w;
     (void)device;
@@ -22,6 +24,7 @@ static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_ac
     return CNR_OK;
 }
 
+/* Finds window and scratch. */
 static cnr_status plan(const cnr_device *device, const cnr_node *node, cnr_space *workspace,
                        void **state, cnr_error *err) {
     cnr_window w;
@@ -45,6 +48,7 @@ static cnr_status plan(const cnr_device *device, const cnr_node *node, cnr_space
     return CNR_OK;
 }
 
+/* Arguments of the tasks of a run. */
 typedef struct pool_grad_job {
     const pool_grad_state *s;
     const cnr_run *run;
@@ -66,6 +70,7 @@ static void max_taps(const pool_grad_state *s, const float *x, float *room, floa
     }
 }
 
+/* Task: gradient of one plane. */
 static void one_plane(void *arg, int64_t i, int32_t thread) {
     const pool_grad_job *job = arg;
     const pool_grad_state *s = job->s;
@@ -89,6 +94,7 @@ static void one_plane(void *arg, int64_t i, int32_t thread) {
     for (int64_t t = 0; t < g->taps; t++) neon_col2im_tap(g, t, rest, s->pitch, dx);
 }
 
+/* Computes all planes. */
 static cnr_status run(const cnr_run *run, cnr_error *err) {
     pool_grad_job job = {run->state, run, neon_part_of(run)};
     (void)err;

@@ -8,6 +8,7 @@ enum { X, W, R, BIAS, LENGTHS, FIRST_H, FIRST_C, PEEPHOLES }; /* ports */
 /* About the number of floats of gates that are computed ahead; they stay in the L2 cache. */
 #define AHEAD ((int64_t)1 << 18)
 
+/* Plan of rnn, lstm or gru. */
 typedef struct recurrent_state {
     /* gates: how many, not their vectors */
     int64_t times, batch, inputs, hidden, directions, gates;
@@ -24,10 +25,12 @@ typedef struct recurrent_state {
     int64_t floats;
 } recurrent_state;
 
+/* 1 if the node's operator has that name. */
 static int is(const cnr_node *node, const char *name) {
     return strcmp(node->desc->name, name) == 0;
 }
 
+/* 1 if all inputs and outputs have dense plain types. */
 static int all_plain(const cnr_node *node) {
     for (int32_t i = 0; i < cnr_own_inputs(node); i++)
         if (node->inputs[i] &&
@@ -38,6 +41,7 @@ static int all_plain(const cnr_node *node) {
     return 1;
 }
 
+/* Reads the sizes. 0: not taken. */
 static int shape_of(const cnr_node *node, recurrent_state *s) {
     const cnr_tensor *x = cnr_own_input(node, X), *w = cnr_own_input(node, W);
     const cnr_tensor *r = cnr_own_input(node, R);
@@ -61,6 +65,7 @@ static int shape_of(const cnr_node *node, recurrent_state *s) {
     return 1;
 }
 
+/* Takes dense f32 rnn, lstm and gru. */
 static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
     recurrent_state s;
     (void)device;
@@ -72,6 +77,7 @@ static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_ac
 
 /* ---- weights: for each direction w, then the parts of r ---- */
 
+/* Bytes of the packed weights. */
 static cnr_status prepare_size(const cnr_device *device, const cnr_node *node, cnr_space *out,
                                cnr_error *err) {
     recurrent_state s;
@@ -81,6 +87,7 @@ static cnr_status prepare_size(const cnr_device *device, const cnr_node *node, c
     return CNR_OK;
 }
 
+/* Weights that tasks pack. */
 typedef struct weight_packing {
     const recurrent_state *s;
     const float *w, *r;
@@ -99,6 +106,7 @@ static void pack_weights(void *arg, int64_t i, int32_t thread) {
                 p->to + d * s->weights + (part < 0 ? 0 : s->part_at[part]));
 }
 
+/* Packs the weights on all threads. */
 static cnr_status prepare(const cnr_device *device, const cnr_node *node, void *blob,
                           cnr_error *err) {
     recurrent_state s;
@@ -111,6 +119,7 @@ static cnr_status prepare(const cnr_device *device, const cnr_node *node, void *
 
 /* ---- plan ---- */
 
+/* Finds the places in the workspace. */
 static cnr_status plan(const cnr_device *device, const cnr_node *node, cnr_space *workspace,
                        void **state, cnr_error *err) {
     const int64_t mr = neon_uk->mr;
@@ -141,6 +150,7 @@ static cnr_status plan(const cnr_device *device, const cnr_node *node, cnr_space
 
 /* ---- run ---- */
 
+/* Arguments of the tasks of a run. */
 typedef struct recurrent_job {
     const recurrent_state *s;
     const cnr_run *run;
@@ -151,6 +161,7 @@ typedef struct recurrent_job {
     int64_t done;           /* steps before it */
 } recurrent_job;
 
+/* Address in the scratch of direction d. */
 static float *scratch_of(const recurrent_job *job, int64_t at, int64_t d) {
     return job->scratch + at + d * job->s->each;
 }
@@ -172,6 +183,7 @@ static void sum_bias(const recurrent_job *job, int64_t d) {
     memcpy(sum + s->gates, b + s->gates + both, (size_t)(s->gates - both) * sizeof *sum);
 }
 
+/* Copies the initial state of a direction, or zeros. */
 static void begin_state(const recurrent_job *job, int32_t port, int64_t at, int64_t d) {
     const int64_t n = job->s->batch * job->s->hidden;
     const float *from = neon_floats(cnr_own_input(job->run->node, port));
@@ -180,6 +192,7 @@ static void begin_state(const recurrent_job *job, int32_t port, int64_t at, int6
     else memset(to, 0, (size_t)n * sizeof *to);
 }
 
+/* Copies the final state of a direction to an output, if there is one. */
 static void end_state(const recurrent_job *job, int32_t output, int64_t at, int64_t d) {
     const cnr_run *run = job->run;
     const int64_t n = job->s->batch * job->s->hidden;
@@ -188,6 +201,7 @@ static void end_state(const recurrent_job *job, int32_t output, int64_t at, int6
            (size_t)n * sizeof(float));
 }
 
+/* Task: packs some rows of x. */
 static void pack_x(void *arg, int64_t i, int32_t thread) {
     const recurrent_job *job = arg;
     const recurrent_state *s = job->s;
@@ -197,6 +211,7 @@ static void pack_x(void *arg, int64_t i, int32_t thread) {
                 job->scratch + s->x_at);
 }
 
+/* Task: begins a row of gates with the bias. */
 static void start_row(void *arg, int64_t i, int32_t thread) {
     const recurrent_job *job = arg;
     const recurrent_state *s = job->s;
@@ -260,10 +275,12 @@ static void recur(const lane *l, int part, const float *v, float *c, int64_t ldc
         neon_block(&p, 0, l->rows, n, cnr_min(p.n, n + NEON_NC), l->room);
 }
 
+/* 1 if the sequence of a row has ended before step t. */
 static int is_over(const lane *l, int64_t row, int64_t t) {
     return l->job->lengths && t >= l->job->lengths[l->first + row];
 }
 
+/* One step of gru for some rows. */
 static void gru_step(const lane *l, int64_t t) {
     const recurrent_state *s = l->job->s;
     const int64_t n = s->hidden;
@@ -284,6 +301,7 @@ static void gru_step(const lane *l, int64_t t) {
                               l->h + i * n, n);
 }
 
+/* One step of lstm for some rows. */
 static void lstm_step(const lane *l, int64_t t) {
     const recurrent_state *s = l->job->s;
     const float *peepholes = neon_floats(cnr_own_input(l->job->run->node, PEEPHOLES));
@@ -295,6 +313,7 @@ static void lstm_step(const lane *l, int64_t t) {
                                l->c + i * n, l->h + i * n, n);
 }
 
+/* One step of rnn for some rows. */
 static void rnn_step(const lane *l, int64_t t) {
     const recurrent_state *s = l->job->s;
     recur(l, 0, l->h, l->gates, s->gates, 1);
@@ -303,6 +322,7 @@ static void rnn_step(const lane *l, int64_t t) {
             neon_uk->tanh(l->gates + i * s->gates, l->h + i * s->hidden, s->hidden);
 }
 
+/* Writes the hidden state of a step to the output. */
 static void write_step(const lane *l, int64_t t) {
     const recurrent_state *s = l->job->s;
     float *y = (float *)l->job->run->outputs[0]->data +
@@ -338,6 +358,7 @@ static void some_steps(void *arg, int64_t i, int32_t thread) {
     }
 }
 
+/* Fails if a length is negative or above the number of steps. */
 static cnr_status check_lengths(const recurrent_job *job, cnr_error *err) {
     const recurrent_state *s = job->s;
     for (int64_t i = 0; job->lengths && i < s->batch; i++)
@@ -348,6 +369,7 @@ static cnr_status check_lengths(const recurrent_job *job, cnr_error *err) {
     return CNR_OK;
 }
 
+/* Computes all steps in both directions. */
 static cnr_status run(const cnr_run *run, cnr_error *err) {
     const recurrent_state *s = run->state;
     const cnr_node *node = run->node;
@@ -380,6 +402,7 @@ static cnr_status run(const cnr_run *run, cnr_error *err) {
     return CNR_OK;
 }
 
+/* A recurrent kernel. */
 #define RECURRENT_KERNEL(variable, op_name) \
     const cnr_kernel variable = {.size = sizeof(cnr_kernel), \
                                  .version = 1, \

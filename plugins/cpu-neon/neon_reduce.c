@@ -15,6 +15,7 @@ static const char *const names[REDUCTIONS] = {"reduce_sum",       "reduce_mean",
                                               "reduce_min",       "reduce_l1",   "reduce_l2",
                                               "reduce_sum_square"};
 
+/* Plan of a reduction. */
 typedef struct reduce_state {
     reduction kind;
     int64_t outer, n, inner; /* x is outer by n by inner; n is reduced */
@@ -53,6 +54,7 @@ static int shape_of(const cnr_node *node, int64_t block, reduce_state *s) {
     return s->n > 0;
 }
 
+/* Takes f32 reductions of neighbouring axes. */
 static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
     reduce_state s;
     (void)device;
@@ -66,6 +68,7 @@ static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_ac
     return CNR_OK;
 }
 
+/* Notes kind and sizes. */
 static cnr_status plan(const cnr_device *device, const cnr_node *node, cnr_space *workspace,
                        void **state, cnr_error *err) {
     (void)device;
@@ -77,6 +80,7 @@ static cnr_status plan(const cnr_device *device, const cnr_node *node, cnr_space
     return CNR_OK;
 }
 
+/* Arguments of the tasks of a run. */
 typedef struct reduce_job {
     const reduce_state *s;
     const float *x;
@@ -84,6 +88,7 @@ typedef struct reduce_job {
     cnr_stream *stream;
 } reduce_job;
 
+/* Least of n elements; NaN if there is one. */
 static float least(const float *x, int64_t n) {
     float low = x[0];
     for (int64_t i = 1; i < n; i++) low = x[i] < low || x[i] != x[i] ? x[i] : low;
@@ -182,6 +187,7 @@ static void one_channel(void *arg, int64_t c, int32_t thread) {
     job->y[c] = (float)(s->kind == SUM ? sum : sum / ((double)s->images * (double)s->n));
 }
 
+/* Task: reduces some columns. */
 static void some_columns(void *arg, int64_t i, int32_t thread) {
     const reduce_job *job = arg;
     const reduce_state *s = job->s;
@@ -196,6 +202,7 @@ static void some_columns(void *arg, int64_t i, int32_t thread) {
     finish(s, y, wide);
 }
 
+/* Reduces everything. */
 static cnr_status run(const cnr_run *run, cnr_error *err) {
     const reduce_state *s = run->state;
     reduce_job job = {s, neon_floats(run->node->inputs[0]), run->outputs[0]->data, run->stream};

@@ -2,6 +2,7 @@
  * thread. */
 #include "support.h"
 
+/* Plan of an operator's reference, divided among threads. */
 typedef struct reference_state {
     int32_t axis, parts;
     int64_t step;  /* indices of the split axis in each part */
@@ -11,6 +12,7 @@ typedef struct reference_state {
 /* Below this, an operator takes less time than waking other threads. */
 #define LEAST_ELEMENTS 16384
 
+/* 1 if all inputs and outputs are dense and on the host. */
 static int dense_on_host(const cnr_node *node) {
     for (int32_t i = 0; i < node->n_inputs; i++)
         if (node->inputs[i] &&
@@ -53,6 +55,7 @@ static int choose(const cnr_node *node, int32_t threads, reference_state *s) {
     return best > 1;
 }
 
+/* Takes any operator whose reference can compute ranges. */
 static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
     reference_state s;
     if (device->concurrency < 2) return cnr_refuse(out, "there is one thread");
@@ -65,6 +68,7 @@ static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_ac
     return cnr_take(node, out, 1);
 }
 
+/* Chooses the axis and number of parts. */
 static cnr_status plan(const cnr_device *device, const cnr_node *node, cnr_space *workspace,
                        void **state, cnr_error *err) {
     reference_state *s = cnr_state(neon_host, node, sizeof *s, err);
@@ -78,12 +82,14 @@ static cnr_status plan(const cnr_device *device, const cnr_node *node, cnr_space
     return CNR_OK;
 }
 
+/* Arguments of the tasks of a run. */
 typedef struct reference_job {
     const cnr_run *run;
     volatile int32_t failed;
     cnr_error err;
 } reference_job;
 
+/* Task: computes one range by the reference. */
 static void one_part(void *arg, int64_t i, int32_t thread) {
     reference_job *job = arg;
     const reference_state *s = job->run->state;
@@ -99,6 +105,7 @@ static void one_part(void *arg, int64_t i, int32_t thread) {
         job->err = err;
 }
 
+/* Computes all ranges; the error is that of the first that failed. */
 static cnr_status run(const cnr_run *run, cnr_error *err) {
     const reference_state *s = run->state;
     reference_job job = {.run = run, .err = CNR_ERROR_INIT};

@@ -12,6 +12,7 @@ typedef struct row_tap {
     float weight;
 } row_tap;
 
+/* Plan of resize: taps of each axis. */
 typedef struct resize_state {
     neon_chain chain;
     int32_t outer; /* axes before the one along which rows run */
@@ -37,6 +38,7 @@ static int64_t numbers(const cnr_node *node, int32_t port, const char *attr, dou
     return a->n;
 }
 
+/* Index of the choice of an attribute. */
 static int choice(const cnr_node *node, const char *name) {
     const cnr_attr *a = cnr_attr_find(node, name);
     return a ? (int)a->i : 0;
@@ -73,6 +75,7 @@ static int plan_of(const cnr_node *node, resize_plan *p) {
     return 1;
 }
 
+/* 1 if axis a keeps its size. */
 static int stays(const resize_plan *p, const cnr_tensor *x, int32_t a) {
     return p->scale[a] == 1 && p->size[a] == x->dim[a];
 }
@@ -84,6 +87,7 @@ static int32_t last_axis(const resize_plan *p, const cnr_tensor *x) {
     return a;
 }
 
+/* 1 if the node is dense f32 with known factors. */
 static int fits(const cnr_node *node, resize_plan *p) {
     const cnr_tensor *x = cnr_own_input(node, 0), *y = node->outputs[0];
     if (!x || x->rank < 1 || !cnr_is_plain(x, 1u << CNR_f32) || !cnr_is_plain(y, 1u << CNR_f32))
@@ -93,6 +97,7 @@ static int fits(const cnr_node *node, resize_plan *p) {
     return plan_of(node, p);
 }
 
+/* Takes resize with known factors. */
 static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
     resize_plan p;
     (void)device;
@@ -128,6 +133,7 @@ static void share_weights(resize_tap *tap, int64_t n) {
     }
 }
 
+/* Fills the taps of axis a, along which rows run. */
 static void fill_along(const resize_plan *p, int32_t a, int64_t in, resize_tap *room,
                        const neon_resample *along, int32_t *at, float *weight) {
     for (int64_t i = 0; i < along->n; i++) {
@@ -165,6 +171,7 @@ static int64_t measure(const resize_plan *p, const cnr_tensor *x, resize_state *
     return bytes + s->along.pitch * s->along.taps * 8 + *most * (int64_t)sizeof(resize_tap);
 }
 
+/* Fills the tables of all axes. */
 static void fill_tables(const resize_plan *p, const cnr_tensor *x, resize_state *s, int64_t most) {
     resize_tap *room = (resize_tap *)(s + 1);
     row_tap *row = (row_tap *)(room + most);
@@ -184,6 +191,7 @@ static void fill_tables(const resize_plan *p, const cnr_tensor *x, resize_state 
     s->along.at = at;
 }
 
+/* Allocates and fills the tables. */
 static cnr_status plan(const cnr_device *device, const cnr_node *node, cnr_space *workspace,
                        void **state, cnr_error *err) {
     resize_state shape = {.outer = 0};
@@ -227,12 +235,14 @@ static const float *source_row(const resize_state *s, const float *x, int64_t r,
     return room;
 }
 
+/* Arguments of the tasks of a run. */
 typedef struct resize_job {
     const resize_state *s;
     const cnr_run *run;
     int64_t task_rows;
 } resize_job;
 
+/* Task: computes some rows of the output. */
 static void some_rows(void *arg, int64_t i, int32_t thread) {
     const resize_job *job = arg;
     const resize_state *s = job->s;
@@ -253,6 +263,7 @@ static void some_rows(void *arg, int64_t i, int32_t thread) {
     }
 }
 
+/* Computes all rows. */
 static cnr_status run(const cnr_run *run, cnr_error *err) {
     const resize_state *s = run->state;
     const int64_t length = cnr_max(1, s->along.n * s->along.inner);

@@ -9,6 +9,7 @@ typedef struct row_operand {
     int64_t each, n;
 } row_operand;
 
+/* Plan of layer, group or instance normalisation. */
 typedef struct row_norm_state {
     neon_chain chain;
     int64_t length;     /* elements of a row */
@@ -17,6 +18,7 @@ typedef struct row_norm_state {
     double epsilon;
 } row_norm_state;
 
+/* Reads the sizes of layer_normalization. 0: not taken. */
 static int layer_shape(const cnr_node *node, const cnr_tensor *x, row_norm_state *s) {
     const int32_t axis = cnr_axis(cnr_attr_int(node, "axis"), x->rank);
     if (axis < 0) return 0;
@@ -32,7 +34,8 @@ static int layer_shape(const cnr_node *node, const cnr_tensor *x, row_norm_state
     return 1;
 }
 
-/* In instance_normalization each channel is a group. */
+/* Sizes of a normalisation by groups into *s; of instance_normalization each channel is a group. 0:
+ * not one that rows can do. */
 static int group_shape(const cnr_node *node, const cnr_tensor *x, row_norm_state *s) {
     const cnr_tensor *scale = cnr_own_input(node, 1), *shift = cnr_own_input(node, 2);
     if (x->rank < 2 || x->dim[1] < 1 || !scale || !shift || cnr_count(scale) != cnr_count(shift))
@@ -47,10 +50,12 @@ static int group_shape(const cnr_node *node, const cnr_tensor *x, row_norm_state
     return 1;
 }
 
+/* 1 for layer_normalization. */
 static int is_layer(const cnr_node *node) {
     return strcmp(node->desc->name, "layer_normalization") == 0;
 }
 
+/* Reads the sizes. 0: not taken. */
 static int shape_of(const cnr_node *node, row_norm_state *s) {
     const cnr_tensor *x = cnr_own_input(node, 0);
     if (!x || x->rank < 1 || !neon_all_f32(node)) return 0;
@@ -58,6 +63,7 @@ static int shape_of(const cnr_node *node, row_norm_state *s) {
     return s->length > 0;
 }
 
+/* Takes f32 layer, group and instance normalisation. */
 static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
     row_norm_state s = {.length = 0};
     (void)device;
@@ -71,6 +77,7 @@ static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_ac
     return CNR_OK;
 }
 
+/* Notes the sizes. */
 static cnr_status plan(const cnr_device *device, const cnr_node *node, cnr_space *workspace,
                        void **state, cnr_error *err) {
     (void)device;
@@ -84,6 +91,7 @@ static cnr_status plan(const cnr_device *device, const cnr_node *node, cnr_space
     return CNR_OK;
 }
 
+/* Arguments of the tasks of a run. */
 typedef struct row_norm_job {
     const row_norm_state *s;
     const cnr_run *run;
@@ -105,6 +113,7 @@ static int64_t operand_at(const row_norm_job *job, int32_t port, int64_t base, i
     return o->each == 1 ? o->n - i % o->n : o->each - i % o->each;
 }
 
+/* Scales a row that is normalised by mean and inverse deviation. */
 static void scale_row(const row_norm_job *job, int64_t row, double mean, double inverse,
                       const float *x, float *y) {
     const row_norm_state *s = job->s;
@@ -123,6 +132,7 @@ static void scale_row(const row_norm_job *job, int64_t row, double mean, double 
     }
 }
 
+/* Normalises row i. */
 static void one_row(const row_norm_job *job, int64_t i) {
     const row_norm_state *s = job->s;
     const cnr_node *node = job->run->node;
@@ -141,6 +151,7 @@ static void one_row(const row_norm_job *job, int64_t i) {
     neon_chain_run(&s->chain, node, y, at, s->length);
 }
 
+/* Task: normalises some rows. */
 static void some_rows(void *arg, int64_t i, int32_t thread) {
     const row_norm_job *job = arg;
     const int64_t end = cnr_min(job->rows, (i + 1) * job->task_rows);
@@ -149,6 +160,7 @@ static void some_rows(void *arg, int64_t i, int32_t thread) {
     for (int64_t row = i * job->task_rows; row < end; row++) one_row(job, row);
 }
 
+/* Normalises all rows. */
 static cnr_status run(const cnr_run *run, cnr_error *err) {
     const row_norm_state *s = run->state;
     const cnr_pieces piece = cnr_pieces_of(run);

@@ -1,6 +1,7 @@
 /* softmax along any axis. */
 #include "support.h"
 
+/* Plan of softmax: the axis has n elements, `inner` apart. */
 typedef struct softmax_state {
     int64_t outer, n, inner;
 } softmax_state;
@@ -8,6 +9,7 @@ typedef struct softmax_state {
 /* Adjacent lanes processed at a time if the axis is not the last. */
 #define LANES 64
 
+/* Reads the sizes. 0: not taken. */
 static int shape_of(const cnr_node *node, softmax_state *s) {
     const cnr_tensor *x = cnr_own_input(node, 0);
     if (!x || x->rank < 1 || !neon_all_f32(node)) return 0;
@@ -19,6 +21,7 @@ static int shape_of(const cnr_node *node, softmax_state *s) {
     return s->n > 0;
 }
 
+/* Takes f32 softmax. */
 static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
     softmax_state s;
     (void)device;
@@ -26,6 +29,7 @@ static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_ac
     return cnr_take(node, out, 500);
 }
 
+/* Notes the sizes. */
 static cnr_status plan(const cnr_device *device, const cnr_node *node, cnr_space *workspace,
                        void **state, cnr_error *err) {
     (void)device;
@@ -37,6 +41,7 @@ static cnr_status plan(const cnr_device *device, const cnr_node *node, cnr_space
     return CNR_OK;
 }
 
+/* Task: softmax of a contiguous row. */
 static void one_row(void *arg, int64_t i, int32_t thread) {
     const cnr_run *run = arg;
     const softmax_state *s = run->state;
@@ -47,6 +52,7 @@ static void one_row(void *arg, int64_t i, int32_t thread) {
     neon_uk->affine(y, 1.0f / sum, 0.0f, y, s->n);
 }
 
+/* Task: softmax of some neighbouring columns. */
 static void some_lanes(void *arg, int64_t i, int32_t thread) {
     const cnr_run *run = arg;
     const softmax_state *s = run->state;
@@ -71,6 +77,7 @@ static void some_lanes(void *arg, int64_t i, int32_t thread) {
         for (int64_t j = 0; j < wide; j++) y[k * s->inner + j] /= sum[j];
 }
 
+/* Computes everything. */
 static cnr_status run(const cnr_run *run, cnr_error *err) {
     const softmax_state *s = run->state;
     cnr_run copy = *run;

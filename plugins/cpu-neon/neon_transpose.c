@@ -16,6 +16,7 @@ typedef struct transpose_state {
     int64_t outer; /* product of the other axes' sizes */
 } transpose_state;
 
+/* Adds an axis of the output, merged with the last where possible. */
 static void add_axis(transpose_state *s, int64_t dim, int64_t in) {
     const int32_t last = s->rank - 1;
     if (dim == 1) return;
@@ -28,6 +29,7 @@ static void add_axis(transpose_state *s, int64_t dim, int64_t in) {
     s->in[s->rank++] = in;
 }
 
+/* Finds the axes of the output and their steps in the input. */
 static void measure(const cnr_node *node, transpose_state *s) {
     const cnr_tensor *x = node->inputs[0], *y = node->outputs[0];
     int64_t n, step = 1;
@@ -48,6 +50,7 @@ static void measure(const cnr_node *node, transpose_state *s) {
         if (a != s->turned) s->outer *= s->dim[a];
 }
 
+/* Takes elements of 4 bytes. */
 static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
     const cnr_tensor *x = cnr_own_input(node, 0);
     (void)device;
@@ -58,6 +61,7 @@ static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_ac
     return cnr_take(node, out, 500);
 }
 
+/* Notes the axes. */
 static cnr_status plan(const cnr_device *device, const cnr_node *node, cnr_space *workspace,
                        void **state, cnr_error *err) {
     (void)device;
@@ -82,6 +86,7 @@ static int64_t place(const transpose_state *s, int64_t i, int64_t *to) {
     return from;
 }
 
+/* Task: transposes a strip. */
 static void one_strip(void *arg, int64_t i, int32_t thread) {
     const cnr_run *run = arg;
     const transpose_state *s = run->state;
@@ -95,6 +100,7 @@ static void one_strip(void *arg, int64_t i, int32_t thread) {
                   cnr_min(STRIP, s->dim[q] - first));
 }
 
+/* Runs of contiguous elements that make a task. */
 static int64_t task_runs(const transpose_state *s) {
     return cnr_max(1, TASK / s->dim[s->rank - 1]);
 }
@@ -110,6 +116,7 @@ static int64_t next_run(const transpose_state *s, int64_t *index, int64_t from) 
     return from;
 }
 
+/* Task: copies some runs. */
 static void some_runs(void *arg, int64_t i, int32_t thread) {
     const cnr_run *run = arg;
     const transpose_state *s = run->state;
@@ -123,6 +130,7 @@ static void some_runs(void *arg, int64_t i, int32_t thread) {
         memcpy(y, neon_floats(run->node->inputs[0]) + from, (size_t)n * sizeof *y);
 }
 
+/* Transposes or copies everything. */
 static cnr_status run(const cnr_run *run, cnr_error *err) {
     const transpose_state *s = run->state;
     (void)err;

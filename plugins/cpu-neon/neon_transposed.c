@@ -3,6 +3,7 @@
 #include "gemm.h"
 #include "support.h"
 
+/* Plan of a transposed convolution. */
 typedef struct transposed_state {
     neon_padded *pad; /* of the convolution whose input is our output */
     neon_chain chain;
@@ -17,11 +18,12 @@ typedef struct transposed_state {
 /* Floats of contributions that a task computes before it sums them. */
 #define COLS_LIMIT ((int64_t)128 << 10)
 
+/* 1 for conv_transpose, 0 for the gradient of a convolution's input. */
 static int is_transpose(const cnr_node *node) {
     return strcmp(node->desc->name, "conv_transpose") == 0;
 }
 
-/* The window over y, for either operator. */
+/* *w receives the window over y, for either operator; 0: it does not resolve. */
 static int window_of(const cnr_node *node, const cnr_tensor *y, cnr_window *w, const char **why) {
     const cnr_tensor *x = cnr_own_input(node, 0), *weight = cnr_own_input(node, 1);
     if (!x || !weight || x->rank < 3 || x->rank > 2 + CNR_MAX_SPATIAL || weight->rank != x->rank ||
@@ -35,6 +37,7 @@ static int window_of(const cnr_node *node, const cnr_tensor *y, cnr_window *w, c
     return !*why;
 }
 
+/* Groups, rows and inner size of a group's product. */
 static void product_shape(const cnr_node *node, int64_t *group, int64_t *m, int64_t *k) {
     const cnr_tensor *weight = node->inputs[1];
     *group = cnr_max(1, cnr_attr_int(node, "group"));
@@ -42,6 +45,7 @@ static void product_shape(const cnr_node *node, int64_t *group, int64_t *m, int6
     *k = weight->dim[0] / *group;
 }
 
+/* Takes f32 nodes whose window fits. */
 static cnr_status accept_any(const cnr_node *node, cnr_accept *out) {
     cnr_window w;
     if (!window_of(node, node->outputs[0], &w, &out->why)) return CNR_OK;
@@ -51,6 +55,7 @@ static cnr_status accept_any(const cnr_node *node, cnr_accept *out) {
     return CNR_OK;
 }
 
+/* Takes the gradient of a convolution's input, without operators behind. */
 static cnr_status accept_grad(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
     (void)device;
     const cnr_status status = accept_any(node, out);
@@ -58,6 +63,7 @@ static cnr_status accept_grad(const cnr_device *device, const cnr_node *node, cn
     return status;
 }
 
+/* Bytes of the packed weights. */
 static cnr_status prepare_size(const cnr_device *device, const cnr_node *node, cnr_space *out,
                                cnr_error *err) {
     int64_t group, m, k;
@@ -69,6 +75,7 @@ static cnr_status prepare_size(const cnr_device *device, const cnr_node *node, c
     return CNR_OK;
 }
 
+/* Packs the weights. */
 static cnr_status prepare(const cnr_device *device, const cnr_node *node, void *blob,
                           cnr_error *err) {
     int64_t group, m, k;
@@ -81,6 +88,7 @@ static cnr_status prepare(const cnr_device *device, const cnr_node *node, void *
     return CNR_OK;
 }
 
+/* Finds geometry and workspace; bias_port -1: no bias. */
 static cnr_status plan_any(const cnr_device *device, const cnr_node *node, int32_t bias_port,
                            cnr_space *workspace, void **state, cnr_error *err) {
     cnr_window w;
@@ -111,6 +119,7 @@ static cnr_status plan_any(const cnr_device *device, const cnr_node *node, int32
     return CNR_OK;
 }
 
+/* Arguments of the tasks of a run. */
 typedef struct transposed_job {
     const transposed_state *s;
     const cnr_run *run;
@@ -152,6 +161,7 @@ static void one_block(const transposed_job *job, int64_t image, int64_t group, i
     }
 }
 
+/* Task: computes some output channels of an image. */
 static void task(void *arg, int64_t i, int32_t thread) {
     const transposed_job *job = arg;
     const transposed_state *s = job->s;
@@ -164,6 +174,7 @@ static void task(void *arg, int64_t i, int32_t thread) {
         one_block(job, job->part.image0 + i / blocks / s->group, group, o0, o1, thread);
 }
 
+/* Task: packs one panel of weights that are not constant. */
 static void pack_weights(void *arg, int64_t i, int32_t thread) {
     const transposed_job *job = arg;
     const transposed_state *s = job->s;
@@ -173,6 +184,7 @@ static void pack_weights(void *arg, int64_t i, int32_t thread) {
                 job->packed + g * s->a_floats);
 }
 
+/* Computes everything. */
 static cnr_status run(const cnr_run *run, cnr_error *err) {
     const transposed_state *s = run->state;
     transposed_job job = {
@@ -195,6 +207,7 @@ static cnr_status run(const cnr_run *run, cnr_error *err) {
     return CNR_OK;
 }
 
+/* Takes conv_transpose. */
 static cnr_status accept_transpose(const cnr_device *device, const cnr_node *node,
                                    cnr_accept *out) {
     (void)device;
@@ -204,11 +217,13 @@ static cnr_status accept_transpose(const cnr_device *device, const cnr_node *nod
     return status;
 }
 
+/* Plans the gradient of a convolution's input. */
 static cnr_status plan_grad(const cnr_device *device, const cnr_node *node, cnr_space *workspace,
                             void **state, cnr_error *err) {
     return plan_any(device, node, -1, workspace, state, err);
 }
 
+/* Plans conv_transpose. */
 static cnr_status plan_transpose(const cnr_device *device, const cnr_node *node,
                                  cnr_space *workspace, void **state, cnr_error *err) {
     return plan_any(device, node, 2, workspace, state, err);

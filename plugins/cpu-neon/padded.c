@@ -49,6 +49,7 @@ int64_t neon_padded_row(const neon_padded *g, int64_t row) {
            row % g->w.out[1] * g->w.stride[1] * g->pitch;
 }
 
+/* Sets n floats to one number. */
 static void fill_run(float *out, float fill, int64_t n) {
     for (int64_t i = 0; i < n; i++) out[i] = fill;
 }

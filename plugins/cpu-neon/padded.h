@@ -13,6 +13,7 @@
 
 #include <cnnrun/window.h>
 
+/* A window and the padded planes that it moves over. */
 typedef struct neon_padded {
     cnr_window w;                       /* always 3 axes; missing leading ones have size 1 */
     int64_t taps;                       /* number of taps */

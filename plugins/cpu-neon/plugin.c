@@ -5,6 +5,7 @@
 const cnr_host *neon_host;
 const neon_ukernels *neon_uk;
 
+/* Registers device and kernels. */
 static cnr_status init(const cnr_host *host, struct cnr_registrar *registrar, cnr_error *err) {
     (void)err;
     neon_host = host;

@@ -6,6 +6,7 @@
 #include "neon.h"
 #include "padded.h"
 
+/* Data of a tensor as floats; NULL: no tensor. */
 static inline const float *neon_floats(const cnr_tensor *t) {
     return t ? (const float *)t->data : NULL;
 }
@@ -24,6 +25,7 @@ const char *neon_turned_window(const cnr_node *node, cnr_window *w);
 /* Nanoseconds of one thread at a share of the peak speed; the estimate does not depend on the
  * number of threads. For a convolution: a share for large planes and one for small ones. */
 double neon_cost_ns(double flops, double share);
+/* Estimated ns of a convolution; large, small: GFLOPS reached on large and small planes. */
 double neon_conv_cost(const cnr_node *node, const cnr_window *w, double large, double small);
 /* Whether padded planes of `w` for `channels` have a reasonable size. */
 int neon_padded_fits(const cnr_window *w, int64_t channels);
@@ -42,11 +44,13 @@ static inline int64_t neon_reserve(int64_t *total, int64_t floats) {
 typedef struct neon_part {
     int64_t image0, image1, channel0, channel1, row0, row1; /* row: axis 2 */
 } neon_part;
+/* The part of output 0 that a run computes: images, channels and rows. */
 neon_part neon_part_of(const cnr_run *run);
 
 /* Defines a kernel without prepare from the file's accepts and run. */
 #define NEON_KERNEL(variable, kernel_name, op_name, plan_fn, unplan_fn) \
     NEON_KERNEL_WITH(0, variable, kernel_name, op_name, plan_fn, unplan_fn)
+/* Defines a kernel with flags from the file's accepts and run. */
 #define NEON_KERNEL_WITH(with_flags, variable, kernel_name, op_name, plan_fn, unplan_fn) \
     const cnr_kernel variable = {.size = sizeof(cnr_kernel), \
                                  .version = 1, \
@@ -70,6 +74,7 @@ cnr_status neon_f16_holds(const cnr_node *node, cnr_error *err);
                        unplan_fn) \
     NEON_WEIGHT_KERNEL(variable##_bf16, NEON_BF16, CNR_KERNEL_BF16, kernel_name "_bf16" way, \
                        op_name, unplan_fn)
+/* Defines a kernel that stores its weights as `as`. */
 #define NEON_WEIGHT_KERNEL(variable, as, as_flags, kernel_name, op_name, unplan_fn) \
     static cnr_status variable##_accepts(const cnr_device *device, const cnr_node *node, \
                                          cnr_accept *out) { \
@@ -122,6 +127,7 @@ void neon_free_state(const cnr_device *device, void *state);
 /* A zeroed state that begins with a neon_padded * made for `w`; NULL with err: out of memory. Then
  * the plan_free hook for such states. */
 void *neon_padded_state(const cnr_node *node, const cnr_window *w, size_t bytes, cnr_error *err);
+/* Frees a plan's state that begins with its neon_padded. */
 void neon_free_padded_state(const cnr_device *device, void *state);
 
 #endif

@@ -31,6 +31,7 @@
 /* How long workers spin: layers follow each other within this time. */
 #define SPIN_NS 100000
 
+/* A worker and its number. */
 typedef struct worker {
     neon_threads *pool;
     pthread_t thread;
@@ -44,6 +45,7 @@ typedef struct share {
     long long end;
 } share;
 
+/* Threads that run tasks together. */
 struct neon_threads {
     void (*fn)(void *arg, int64_t i, int32_t thread);
     void *arg;
@@ -60,6 +62,7 @@ struct neon_threads {
     worker at[];
 };
 
+/* Tells the CPU that this is a waiting loop. */
 static inline void relax(void) {
 #if defined(__x86_64__) || defined(__i386__)
     __builtin_ia32_pause();
@@ -74,6 +77,7 @@ static inline void relax(void) {
 static uint64_t float_modes(void) { return __builtin_ia32_stmxcsr() & ~0x3fu; }
 static void set_float_modes(uint64_t modes) { __builtin_ia32_ldmxcsr((unsigned)modes); }
 #elif defined(__aarch64__)
+/* Floating-point modes of this thread. */
 static uint64_t float_modes(void) {
     uint64_t modes;
     __asm__ volatile("mrs %0, fpcr" : "=r"(modes));
@@ -82,11 +86,13 @@ static uint64_t float_modes(void) {
 static void set_float_modes(uint64_t modes) { __asm__ volatile("msr fpcr, %0" : : "r"(modes)); }
 #elif defined(__arm__) && defined(__ARM_FP)
 #define FLAGS 0xf800009fu /* comparison flags and raised exceptions */
+/* Floating-point modes of this thread, without its exception flags. */
 static uint64_t float_modes(void) {
     uint32_t modes;
     __asm__ volatile("vmrs %0, fpscr" : "=r"(modes));
     return modes & ~FLAGS;
 }
+/* Sets the floating-point modes of this thread. */
 static void set_float_modes(uint64_t modes) {
     __asm__ volatile("vmsr fpscr, %0" : : "r"((uint32_t)modes));
 }
@@ -108,6 +114,7 @@ static void take_indices(neon_threads *p, int32_t thread) {
     }
 }
 
+/* Divides n tasks among the shares. */
 static void share_out(neon_threads *p, int64_t n) {
     const int64_t each = n / p->n_shares, more = n % p->n_shares;
     int64_t at = 0;
@@ -118,6 +125,7 @@ static void share_out(neon_threads *p, int64_t n) {
     }
 }
 
+/* 1 if no task is left to take. */
 static int all_taken(neon_threads *p) {
     for (int32_t k = 0; k < p->n_shares; k++)
         if (atomic_load_explicit(&p->shares[k].next, memory_order_relaxed) < p->shares[k].end)
@@ -145,6 +153,7 @@ static unsigned await(neon_threads *p, unsigned seen) {
     return now;
 }
 
+/* A worker: waits for tasks until the pool stops. */
 static void *work(void *arg) {
     const worker *self = arg;
     neon_threads *p = self->pool;
@@ -159,6 +168,7 @@ static void *work(void *arg) {
     }
 }
 
+/* Wakes the workers that sleep. */
 static void call_workers(neon_threads *p) {
     atomic_fetch_add(&p->epoch, 1);
     if (!atomic_load(&p->asleep)) return;
@@ -169,6 +179,7 @@ static void call_workers(neon_threads *p) {
 
 /* With glibc, threads start on their cores; otherwise they are moved there. */
 #ifndef __GLIBC__
+/* Binds a thread to cores; not 0: it can't. */
 static int pin(pthread_t thread, const cpu_set_t *set) {
 #ifdef __ANDROID__
     return sched_setaffinity(pthread_gettid_np(thread), sizeof *set, set);

@@ -27,6 +27,7 @@ static int64_t most_tiles(int64_t side) { return side == 2 ? 112 : 56; }
 #define SLAB 64
 static int64_t slab_component(void) { return SLAB * neon_uk->tile_vectors * neon_uk->vl + 16; }
 
+/* Plan of a convolution by Winograd's method. */
 typedef struct wino_state {
     neon_ending end;
     neon_stored as;
@@ -45,6 +46,7 @@ typedef struct wino_state {
 
 /* ---- acceptance ---- */
 
+/* 1 for windows of 3 x 3, stride 1. */
 static int is_small(const cnr_window *w) {
     for (int32_t i = 0; i < w->spatial; i++)
         if (w->kernel[i] != 3 || w->stride[i] != 1 || w->dilation[i] != 1) return 0;
@@ -53,6 +55,7 @@ static int is_small(const cnr_window *w) {
 
 static int64_t group_of(const cnr_node *node) { return cnr_max(1, cnr_attr_int(node, "group")); }
 
+/* Units of output channels that a tile computes together. */
 static int64_t units_of(int64_t cout) {
     return cnr_div_up(cnr_div_up(cout, neon_uk->vl), neon_uk->tile_vectors);
 }
@@ -70,6 +73,7 @@ static double flops_of(int64_t side, double tiles, int64_t cin, int64_t cout) {
     return tiles * (products + (side == 2 ? 100.0 : 400.0) * (double)(cin + cout));
 }
 
+/* Estimated ns. */
 static double cost_of(neon_stored as, const cnr_window *w, int64_t side, int64_t images,
                       int64_t group, int64_t cin, int64_t cout) {
     const double tiles =
@@ -84,6 +88,7 @@ static double cost_of(neon_stored as, const cnr_window *w, int64_t side, int64_t
                             18.0 * filters / 20.0);
 }
 
+/* Takes f32 convolutions of 3 x 3, with constant weights stored as `as`. */
 static cnr_status accepts(neon_stored as, const cnr_node *node, int64_t side, cnr_accept *out) {
     cnr_window w;
     const cnr_tensor *x = cnr_own_input(node, 0), *weight = cnr_own_input(node, 1);
@@ -108,6 +113,7 @@ static cnr_status accepts(neon_stored as, const cnr_node *node, int64_t side, cn
     return CNR_OK;
 }
 
+/* Floating-point operations that the method needs. */
 static double flops(const cnr_node *node, int64_t side) {
     cnr_window w;
     const cnr_tensor *x = node->inputs[0], *weight = node->inputs[1];
@@ -126,6 +132,7 @@ static int64_t stored_weights(neon_stored as, int64_t side, int64_t cin, int64_t
     return (as == NEON_F32 ? components_of(side) : 9) * cin * width_of(cout);
 }
 
+/* Bytes of the transformed weights. */
 static cnr_status prepare_size(neon_stored as, const cnr_node *node, int64_t side, cnr_space *out) {
     const cnr_tensor *weight = node->inputs[1];
     const int64_t group = group_of(node);
@@ -134,6 +141,7 @@ static cnr_status prepare_size(neon_stored as, const cnr_node *node, int64_t sid
     return CNR_OK;
 }
 
+/* Weights that tasks transform. */
 typedef struct wino_packing {
     neon_stored as;
     const float *weight;
@@ -167,6 +175,7 @@ static void pack_vector(void *arg, int64_t i, int32_t thread) {
     }
 }
 
+/* Transforms the weights on all threads. */
 static cnr_status prepare(neon_stored as, const cnr_device *device, const cnr_node *node,
                           int64_t side, void *blob) {
     const cnr_tensor *weight = node->inputs[1];
@@ -195,6 +204,7 @@ static void plan_blocks(wino_state *s, int64_t images, int32_t threads) {
     s->chunks = cnr_div_up(s->units, s->chunk);
 }
 
+/* Finds tiles, blocks and workspace. */
 static cnr_status plan(neon_stored as, const cnr_device *device, const cnr_node *node, int64_t side,
                        cnr_space *workspace, void **state, cnr_error *err) {
     cnr_window w;
@@ -241,6 +251,7 @@ static cnr_status plan(neon_stored as, const cnr_device *device, const cnr_node 
 
 /* ---- run ---- */
 
+/* Arguments of the tasks of a run. */
 typedef struct wino_job {
     const wino_state *s;
     const cnr_run *run;
@@ -250,10 +261,12 @@ typedef struct wino_job {
     int64_t image; /* image of the shared V; here as elsewhere, a group of an image */
 } wino_job;
 
+/* Tiles in a block; the last one may have fewer. */
 static int64_t tiles_of(const wino_state *s, int64_t block) {
     return cnr_min(s->block, s->tiles - block * s->block);
 }
 
+/* Transforms the input tiles of a block for one group of channels. */
 static void transform_in(const wino_job *job, int64_t image, int64_t block, int64_t group,
                          float *v) {
     const wino_state *s = job->s;
@@ -379,6 +392,7 @@ static void transform_out(const wino_job *job, int64_t image, int64_t c, int64_t
         end_tiles(job, first, n, at - c % b);
 }
 
+/* Transforms the products of a block back and writes them. */
 static void finish(const wino_job *job, int64_t image, int64_t block, int64_t chunk,
                    const float *m) {
     const wino_state *s = job->s;
@@ -400,6 +414,7 @@ static void finish(const wino_job *job, int64_t image, int64_t block, int64_t ch
     }
 }
 
+/* Task: computes a whole block of tiles. */
 static void whole_block(void *arg, int64_t i, int32_t thread) {
     const wino_job *job = arg;
     const wino_state *s = job->s;
@@ -413,6 +428,7 @@ static void whole_block(void *arg, int64_t i, int32_t thread) {
     }
 }
 
+/* Task: transforms the input of a block that several tasks share. */
 static void shared_in(void *arg, int64_t i, int32_t thread) {
     const wino_job *job = arg;
     const wino_state *s = job->s;
@@ -421,6 +437,7 @@ static void shared_in(void *arg, int64_t i, int32_t thread) {
     transform_in(job, job->image, block, i % s->groups, job->room + block * s->v_floats);
 }
 
+/* Task: computes a chunk of output channels of a block. */
 static void shared_chunk(void *arg, int64_t i, int32_t thread) {
     const wino_job *job = arg;
     const wino_state *s = job->s;
@@ -431,6 +448,7 @@ static void shared_chunk(void *arg, int64_t i, int32_t thread) {
     finish(job, job->image, block, chunk, m);
 }
 
+/* Computes the convolution, by blocks or by chunks. */
 static cnr_status run(const cnr_run *run, cnr_error *err) {
     const wino_state *s = run->state;
     const int64_t images = run->node->inputs[0]->dim[0] * s->group;
@@ -457,6 +475,7 @@ static cnr_status run(const cnr_run *run, cnr_error *err) {
     return CNR_OK;
 }
 
+/* Defines a kernel for tiles of a side, with weights stored as `as`. */
 #define WINOGRAD(symbol, kernel_name, side, as, as_flags) \
     static cnr_status symbol##_accepts(const cnr_device *device, const cnr_node *node, \
                                        cnr_accept *out) { \

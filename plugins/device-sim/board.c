@@ -14,12 +14,14 @@ enum { MAX_LISTED = 20000 };
  * NULL: use the board in force. */
 static struct cnr_map *given;
 
+/* Number at a path of the board; 0: there is none. */
 static int number_at(const char *path, double *out) {
     const char *value = given ? sim_host->map_get(given, path, strlen(path)) : NULL;
     return value ? sim_host->parse_number(value, NULL, out)
                  : !given && sim_host->board_number(path, out);
 }
 
+/* Text at a path of the board; NULL: there is none. */
 static const char *text_at(const char *path) {
     return given ? sim_host->map_get(given, path, strlen(path)) : sim_host->board_text(path);
 }
@@ -46,6 +48,7 @@ const char *sim_text(const char *list, int32_t i, const char *key) {
     return is ? is : "";
 }
 
+/* A list of n entries, all 0; NULL: out of memory, noted in m->failed. */
 static void *list_of(sim_machine *m, int32_t n, size_t bytes) {
     void *at = sim_host->alloc((size_t)(n > 0 ? n : 1) * bytes);
     if (at) memset(at, 0, (size_t)(n > 0 ? n : 1) * bytes);
@@ -53,11 +56,13 @@ static void *list_of(sim_machine *m, int32_t n, size_t bytes) {
     return at;
 }
 
+/* Copies the name of entry i of a list, of SIM_NAME bytes. */
 static void name_of(const char *list, int32_t i, char *out) {
     const char *name = sim_text(list, i, "name");
     snprintf(out, SIM_NAME, "%s", name);
 }
 
+/* Reads the power rails. */
 static void read_rails(sim_machine *m) {
     const int32_t n = sim_count("rails");
     if (!(m->rails = list_of(m, n, sizeof *m->rails))) return;
@@ -69,6 +74,7 @@ static void read_rails(sim_machine *m) {
     }
 }
 
+/* Reads clock i and its steps. */
 static void read_clock(sim_machine *m, int32_t i, sim_clock *c) {
     char list[64];
     snprintf(list, sizeof list, "clocks.%d.steps", (int)i);
@@ -85,6 +91,7 @@ static void read_clock(sim_machine *m, int32_t i, sim_clock *c) {
         if (c->steps[k].hz * 1e-6 == sim_number("clocks", i, "at", 0)) c->asked = k;
 }
 
+/* Reads all clocks. */
 static void read_clocks(sim_machine *m) {
     const int32_t n = sim_count("clocks");
     if (!(m->clocks = list_of(m, n, sizeof *m->clocks))) return;
@@ -92,6 +99,7 @@ static void read_clocks(sim_machine *m) {
         read_clock(m, m->n_clocks + 1, &m->clocks[m->n_clocks]);
 }
 
+/* Reads the classes of operators of unit i. */
 static void read_classes(sim_machine *m, int32_t i, sim_unit *u) {
     char list[64];
     snprintf(list, sizeof list, "units.%d.classes", (int)i);
@@ -122,6 +130,7 @@ static void read_members(sim_machine *m, int32_t i, sim_unit *u) {
     }
 }
 
+/* Reads unit i: rail, clock, classes, members. */
 static void read_unit(sim_machine *m, int32_t i, sim_unit *u) {
     static const char list[] = "units";
     name_of(list, i, u->name);
@@ -147,6 +156,7 @@ static void read_unit(sim_machine *m, int32_t i, sim_unit *u) {
         if (strcmp(m->clocks[k].name, clock) == 0) u->clock = k;
 }
 
+/* Reads how the machine heats up. */
 static void read_heat(sim_machine *m) {
     m->ambient = m->degrees = sim_number("heat", 0, "ambient", 25);
     m->ohms = sim_number("heat", 0, "ohms", 0);
@@ -167,6 +177,7 @@ void sim_machine_free(sim_machine *m) {
     sim_host->free(m);
 }
 
+/* Builds the machine of the board in force; NULL: out of memory. */
 static sim_machine *build(const char *digest) {
     double flag = 0;
     sim_machine *m = sim_host->alloc(sizeof *m);
@@ -212,6 +223,7 @@ static int is_this_machine(void) {
     return same;
 }
 
+/* 1 if the board in force is to be simulated. */
 static int wanted(void) {
     double flag;
     if (sim_host->board_count("units") < 1 || !sim_host->board_text("clock")) return 0;
@@ -259,6 +271,7 @@ void sim_machines_free(void) {
 
 /* ---- machines of their own ---- */
 
+/* Fills err: an entry of the board is wrong. */
 static cnr_status wrong(cnr_error *err, const char *list, int32_t i, const char *want) {
     char where[64];
     snprintf(where, sizeof where, "%s.%d", list, (int)i);
@@ -279,6 +292,7 @@ static cnr_status check(const sim_machine *m, cnr_error *err) {
     return CNR_OK;
 }
 
+/* Cuts lines "path=value" and puts them into a map. */
 static cnr_status cut(char *text, struct cnr_map **map, cnr_error *err) {
     for (char *line = text, *next; line; line = next) {
         char *value = strchr(line, '=');

@@ -14,6 +14,7 @@ static const cnr_memory_class own_memory[] = {{.name = "buffer",
 
 /* ---- enumeration ---- */
 
+/* Number of units of the simulated machine. */
 static int32_t count(cnr_error *err) {
     const sim_machine *m = sim_machine_now();
     (void)err;
@@ -37,6 +38,7 @@ static cnr_status describe(int32_t index, cnr_device_info *out, cnr_error *err) 
 
 static int32_t most(void) { return sim_machine_now() ? 5000 : 0; }
 
+/* Opens a unit as a device. */
 static cnr_status device_open(cnr_device *device, const cnr_device_options *options,
                               cnr_error *err) {
     sim_machine *m = sim_machine_now();
@@ -56,6 +58,7 @@ static void device_close(cnr_device *device) { device->state = NULL; }
 
 /* ---- memory: host memory, whatever the device reports ---- */
 
+/* Allocates memory of the program. */
 static cnr_status mem_alloc(const cnr_device *device, cnr_mem *out, cnr_error *err) {
     out->offset = 0;
     out->handle =
@@ -67,20 +70,24 @@ static cnr_status mem_alloc(const cnr_device *device, cnr_mem *out, cnr_error *e
     return CNR_OK;
 }
 
+/* Frees memory. */
 static void mem_free(const cnr_device *device, cnr_mem *mem) {
     (void)device;
     sim_host->free(mem->handle);
     mem->handle = NULL;
 }
 
+/* Fills err: outside a memory. */
 static cnr_status outside(const cnr_device *device, cnr_error *err) {
     return sim_host->fail(err, CNR_E_ARG, device->name, "past the end of a buffer");
 }
 
+/* 1 if the range lies within the memory. */
 static int inside(const cnr_mem *mem, uint64_t offset, uint64_t bytes) {
     return offset <= mem->bytes && bytes <= mem->bytes - offset;
 }
 
+/* A part of a memory. */
 static cnr_status mem_view(const cnr_device *device, const cnr_mem *whole, uint64_t offset,
                            uint64_t bytes, cnr_mem *out, cnr_error *err) {
     if (!inside(whole, offset, bytes)) return outside(device, err);
@@ -90,6 +97,7 @@ static cnr_status mem_view(const cnr_device *device, const cnr_mem *whole, uint6
     return CNR_OK;
 }
 
+/* Ends a view; there is nothing to free. */
 static void mem_unview(const cnr_device *device, cnr_mem *part) {
     (void)device;
     part->handle = NULL;
@@ -99,6 +107,7 @@ static char *address(const cnr_mem *mem) { return (char *)mem->handle + mem->off
 
 /* ---- queues ---- */
 
+/* Lets the time of a transfer pass on the stream. */
 static void move(cnr_stream *stream, uint64_t bytes) {
     const cnr_device *d = stream->device;
     sim_stream *s = stream->state;
@@ -108,6 +117,7 @@ static void move(cnr_stream *stream, uint64_t bytes) {
     sim_unlock();
 }
 
+/* Copies from the host, in simulated time. */
 static cnr_status write_mem(cnr_stream *stream, const cnr_mem *to, uint64_t offset,
                             const void *from, uint64_t bytes, cnr_error *err) {
     if (!inside(to, offset, bytes)) return outside(stream->device, err);
@@ -116,6 +126,7 @@ static cnr_status write_mem(cnr_stream *stream, const cnr_mem *to, uint64_t offs
     return CNR_OK;
 }
 
+/* Copies to the host, in simulated time. */
 static cnr_status read_mem(cnr_stream *stream, const cnr_mem *from, uint64_t offset, void *to,
                            uint64_t bytes, cnr_error *err) {
     if (!inside(from, offset, bytes)) return outside(stream->device, err);
@@ -124,6 +135,7 @@ static cnr_status read_mem(cnr_stream *stream, const cnr_mem *from, uint64_t off
     return CNR_OK;
 }
 
+/* Copies between memories, in simulated time. */
 static cnr_status copy_mem(cnr_stream *stream, const cnr_mem *from, const cnr_mem *to,
                            uint64_t bytes, cnr_error *err) {
     if (!inside(from, 0, bytes) || !inside(to, 0, bytes)) return outside(stream->device, err);
@@ -132,6 +144,7 @@ static cnr_status copy_mem(cnr_stream *stream, const cnr_mem *from, const cnr_me
     return CNR_OK;
 }
 
+/* Opens a queue of work. */
 static cnr_status stream_open(const cnr_device *device, cnr_stream *stream, cnr_error *err) {
     sim_stream *s = sim_host->alloc(sizeof *s);
     if (!s) return sim_host->fail(err, CNR_E_MEMORY, device->name, "no memory for a queue");
@@ -146,6 +159,7 @@ static void stream_close(cnr_stream *stream) {
     stream->state = NULL;
 }
 
+/* Lets simulated time pass until `until`. */
 static void pass(const cnr_device *device, uint64_t until) {
     sim_machine *m = sim_of(device);
     sim_advance(until);
@@ -156,12 +170,14 @@ static void pass(const cnr_device *device, uint64_t until) {
     sim_unlock();
 }
 
+/* Lets time pass until the queue is done. */
 static cnr_status stream_sync(cnr_stream *stream, cnr_error *err) {
     (void)err;
     pass(stream->device, ((sim_stream *)stream->state)->ready);
     return CNR_OK;
 }
 
+/* Event: the time when the queue will be done. */
 static cnr_status record(cnr_stream *stream, void **event, cnr_error *err) {
     const sim_stream *s = stream->state;
     const uint64_t now = sim_now();
@@ -172,6 +188,7 @@ static cnr_status record(cnr_stream *stream, void **event, cnr_error *err) {
     return CNR_OK;
 }
 
+/* Lets the queue wait for an event. */
 static cnr_status wait(cnr_stream *stream, void *event, cnr_error *err) {
     sim_stream *s = stream->state;
     (void)err;
@@ -179,16 +196,19 @@ static cnr_status wait(cnr_stream *stream, void *event, cnr_error *err) {
     return CNR_OK;
 }
 
+/* Frees an event. */
 static void event_free(const cnr_device *device, void *event) {
     (void)device;
     sim_host->free(event);
 }
 
+/* Nanoseconds between two events. */
 static int64_t elapsed(const cnr_device *device, void *from, void *to) {
     (void)device;
     return (int64_t)(*(uint64_t *)to - *(uint64_t *)from);
 }
 
+/* Lets time pass until an event. */
 static cnr_status await(const cnr_device *device, void *event, cnr_error *err) {
     (void)err;
     pass(device, *(uint64_t *)event);

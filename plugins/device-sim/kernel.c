@@ -5,6 +5,7 @@
 
 static int plain(const cnr_tensor *t) { return !t || (!t->encoding && t->block <= 1); }
 
+/* 1 if the operator has a reference that can compute it. */
 static int can_run(const cnr_op *op) {
     return op->size >= offsetof(cnr_op, reference) + sizeof op->reference && op->reference;
 }
@@ -23,6 +24,7 @@ static int32_t chain_of(const cnr_node *node) {
     return node->n_outputs == 1 && node->desc->flags & CNR_OP_RANGES ? n : 0;
 }
 
+/* Bits of the axes along which a node can be divided. */
 static uint32_t axes_of(const cnr_node *node) {
     cnr_split_axis axes[CNR_MAX_RANK];
     const cnr_op *op = node->desc;
@@ -38,6 +40,7 @@ static uint32_t axes_of(const cnr_node *node) {
 
 /* ---- amount of work ---- */
 
+/* Adds the operations of a node. */
 static void add_cost(const cnr_node *node, sim_work *work) {
     cnr_cost cost = {0};
     if (node->desc->cost) node->desc->cost(node, &cost);
@@ -45,6 +48,7 @@ static void add_cost(const cnr_node *node, sim_work *work) {
     work->flops += 2.0 * (double)cost.macs + (double)cost.flops;
 }
 
+/* Bytes and operations of a node with what follows it. */
 static sim_work work_of(const cnr_node *node) {
     sim_work work = {.op = node->desc->name};
     for (int32_t i = 0; i < node->n_inputs; i++)
@@ -60,6 +64,7 @@ static sim_work work_of(const cnr_node *node) {
 
 /* ---- the answer ---- */
 
+/* Takes any node with a reference and dense tensors. */
 static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
     for (int32_t i = 0; i < node->n_inputs; i++)
         if (!plain(node->inputs[i])) return CNR_OK;
@@ -80,6 +85,7 @@ static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_ac
 
 static uint64_t rounded(uint64_t bytes) { return (bytes + 63) / 64 * 64; }
 
+/* Workspace of the node and of what follows it, the largest. */
 static uint64_t scratch_of(const cnr_node *node) {
     uint64_t most = 0;
     if (node->desc->reference_workspace) most = node->desc->reference_workspace(node);
@@ -91,6 +97,7 @@ static uint64_t scratch_of(const cnr_node *node) {
     return rounded(most);
 }
 
+/* Asks for that workspace and for copies of the tensors. */
 static cnr_status plan(const cnr_device *device, const cnr_node *node, cnr_space *workspace,
                        void **state, cnr_error *err) {
     (void)device, (void)err;
@@ -102,6 +109,7 @@ static cnr_status plan(const cnr_device *device, const cnr_node *node, cnr_space
 
 /* ---- results ---- */
 
+/* Address of a tensor's data. */
 static void *data_of(const cnr_tensor *t) {
     return t->mem.handle ? (char *)t->mem.handle + t->mem.offset : t->data;
 }
@@ -124,6 +132,7 @@ static cnr_status run_link(const cnr_run *run, const cnr_epilogue *e, cnr_tensor
     return node.desc->reference(&part, err);
 }
 
+/* Computes the node by references, so that results are real. */
 static cnr_status compute(const cnr_run *run, cnr_error *err) {
     const cnr_node *given = run->node;
     const int32_t n_in = given->n_inputs, n_out = given->n_outputs;
@@ -160,6 +169,7 @@ static cnr_status compute(const cnr_run *run, cnr_error *err) {
 
 /* ---- time ---- */
 
+/* Lets the node's time pass on the unit. */
 static void charge(const cnr_run *run) {
     const cnr_node *node = run->node;
     const cnr_device *device = run->stream->device;
@@ -181,6 +191,7 @@ static void charge(const cnr_run *run) {
     sim_unlock();
 }
 
+/* Computes the node unless the machine is dry, and lets its time pass. */
 static cnr_status run(const cnr_run *run, cnr_error *err) {
     const int empty = run->range_axis >= 0 && run->range_begin >= run->range_end;
     if (empty) return CNR_OK;

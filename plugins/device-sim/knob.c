@@ -8,6 +8,7 @@ typedef struct found { /* state to be restored */
     int32_t asked[];
 } found;
 
+/* Opens the clocks of the simulated machine. */
 static cnr_status open_knob(const cnr_gauge_options *options, void **state, int32_t *n,
                             cnr_error *err) {
     sim_machine *m = sim_machine_now();
@@ -23,10 +24,12 @@ static cnr_status open_knob(const cnr_gauge_options *options, void **state, int3
     return CNR_OK;
 }
 
+/* Clock of a domain. */
 static const sim_clock *clock_of(void *state, int32_t domain) {
     return &((found *)state)->m->clocks[domain];
 }
 
+/* 1 if a unit runs at that clock. */
 static int follows(const sim_unit *u, int32_t clock) {
     return u->clock == clock && u->n_members == 0;
 }
@@ -38,6 +41,7 @@ static int is_fed(const sim_machine *m, const sim_unit *u, int32_t clock) {
     return follows(u, clock);
 }
 
+/* Describes a clock: name, devices, steps. */
 static cnr_status describe(void *state, int32_t domain, cnr_knob_domain *out, cnr_error *err) {
     const sim_machine *m = ((found *)state)->m;
     const sim_clock *c = clock_of(state, domain);
@@ -55,6 +59,7 @@ static cnr_status describe(void *state, int32_t domain, cnr_knob_domain *out, cn
     return CNR_OK;
 }
 
+/* Frequency of a step. */
 static cnr_status step(void *state, int32_t domain, int32_t index, uint64_t *hz, cnr_error *err) {
     (void)err;
     *hz = (uint64_t)clock_of(state, domain)->steps[index].hz;
@@ -73,6 +78,7 @@ static int32_t load_of(const sim_machine *m, int32_t domain, sim_clock *c, uint6
     return load;
 }
 
+/* Reads step, load and temperature of a clock. */
 static cnr_status read_knob(void *state, int32_t domain, cnr_knob_state *out, cnr_error *err) {
     sim_machine *m = ((found *)state)->m;
     sim_clock *c = &m->clocks[domain];
@@ -94,6 +100,7 @@ void sim_set(sim_clock *c, uint64_t hz) {
         if (i == 0 || (uint64_t)c->steps[i].hz <= hz) c->asked = i;
 }
 
+/* Sets a clock to the highest step not above hz. */
 static cnr_status set(void *state, int32_t domain, uint64_t hz, int32_t cores, cnr_error *err) {
     (void)cores, (void)err;
     sim_lock();
@@ -102,6 +109,7 @@ static cnr_status set(void *state, int32_t domain, uint64_t hz, int32_t cores, c
     return CNR_OK;
 }
 
+/* Gives the clocks the steps that they had at open. */
 static cnr_status restore(void *state, cnr_error *err) {
     const found *f = state;
     (void)err;

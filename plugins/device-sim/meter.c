@@ -2,6 +2,7 @@
 #include "sim.h"
 #include <stdio.h>
 
+/* Opens the rails of the simulated machine, and its temperature. */
 static cnr_status open_meter(const cnr_gauge_options *options, void **state, int32_t *n,
                              cnr_error *err) {
     sim_machine *m = sim_machine_now();
@@ -22,6 +23,7 @@ static void feeds(const sim_machine *m, int32_t rail, char *out, size_t room) {
     if (n != 1) out[0] = 0;
 }
 
+/* Describes a rail or the temperature. */
 static cnr_status describe(void *state, int32_t domain, cnr_meter_domain *out, cnr_error *err) {
     const sim_machine *m = state;
     (void)err;
@@ -32,6 +34,7 @@ static cnr_status describe(void *state, int32_t domain, cnr_meter_domain *out, c
     return CNR_OK;
 }
 
+/* Reads a rail's joules or the temperature. */
 static cnr_status read_meter(void *state, int32_t domain, cnr_reading *out, cnr_error *err) {
     sim_machine *m = state;
     (void)err;

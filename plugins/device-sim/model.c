@@ -24,12 +24,14 @@ double sim_hz(const sim_machine *m, const sim_unit *u, double *v2f) {
     return is->hz / top->hz;
 }
 
+/* The unit's class of an operator; NULL: none. */
 static const sim_class *class_of(const sim_unit *u, const char *op) {
     for (int32_t i = 0; i < u->n_classes; i++)
         if (matches(u->classes[i].op, op)) return &u->classes[i];
     return NULL;
 }
 
+/* Operations for each byte at which the class is as fast in both. */
 static double balance_of(const sim_class *c, double otherwise) {
     const double bytes = c->bytes > 0 ? c->bytes : otherwise;
     return bytes > 0 ? c->flops / bytes : INFINITY;
@@ -85,6 +87,7 @@ int32_t sim_extrapolates(const sim_machine *m, int32_t unit, const sim_work *w) 
     return rates(m, &m->units[unit], w, &flops, &bytes);
 }
 
+/* Seconds that a unit takes for some work. */
 static double seconds_of(const sim_machine *m, const sim_unit *u, const sim_work *w) {
     double flops = 0, bytes = 0;
     rates(m, u, w, &flops, &bytes);
@@ -95,7 +98,7 @@ static double seconds_of(const sim_machine *m, const sim_unit *u, const sim_work
 
 /* ---- joules ---- */
 
-/* If out of memory, the span is added at once. */
+/* Adds watts from one time to another to the rail; out of memory: to its joules at once. */
 static void add_span(sim_rail *r, uint64_t from, uint64_t to, double watts) {
     if (watts <= 0 || to <= from) return;
     if (r->n == r->room) {
@@ -142,6 +145,7 @@ void sim_fold(sim_machine *m, uint64_t before) {
     }
 }
 
+/* Watts of a unit that computes an operator. */
 static double busy_watts(const sim_machine *m, const sim_unit *u, const char *op) {
     const sim_class *c = class_of(u, op);
     double v2f;
@@ -149,6 +153,7 @@ static double busy_watts(const sim_machine *m, const sim_unit *u, const char *op
     return u->statics + u->dynamics * v2f * (c ? c->activity : 1);
 }
 
+/* Watts of a unit or of all its members. */
 static double all_watts(const sim_machine *m, const sim_unit *u, const char *op) {
     double watts = u->n_members ? 0 : busy_watts(m, u, op);
     for (int32_t i = 0; i < u->n_members; i++) watts += all_watts(m, &m->units[u->members[i]], op);
@@ -166,6 +171,7 @@ void sim_takes(const sim_machine *m, int32_t unit, const sim_work *w, double *se
     *joules += u->split_joules;
 }
 
+/* Occupies a unit and its members for some time, with their power. */
 static void occupy(sim_machine *m, sim_unit *u, uint64_t from, uint64_t to, const char *op) {
     for (int32_t i = 0; i < u->n_members; i++) occupy(m, &m->units[u->members[i]], from, to, op);
     u->free_at = to > u->free_at ? to : u->free_at;
@@ -175,17 +181,19 @@ static void occupy(sim_machine *m, sim_unit *u, uint64_t from, uint64_t to, cons
 
 /* ---- queues ---- */
 
+/* When a unit and all its members are free, from `ready` on. */
 static uint64_t begin_of(const sim_machine *m, const sim_unit *u, uint64_t ready) {
     if (u->free_at > ready) ready = u->free_at;
     for (int32_t i = 0; i < u->n_members; i++) ready = begin_of(m, &m->units[u->members[i]], ready);
     return ready;
 }
 
-/* At most a day, since a board's numbers may be absurd. */
+/* Seconds in nanoseconds; at most a day, since a board's numbers may be absurd. */
 static uint64_t ns_of(double seconds) {
     return (uint64_t)llround(fmin(fmax(seconds, 0), 86400) * 1e9);
 }
 
+/* Adds the energy of moving bytes to the rails. */
 static void move_bytes(sim_machine *m, uint64_t from, uint64_t to, double bytes) {
     for (int32_t i = 0; i < m->n_rails; i++)
         if (to > from)
@@ -193,6 +201,7 @@ static void move_bytes(sim_machine *m, uint64_t from, uint64_t to, double bytes)
                      m->rails[i].per_byte * bytes / ((double)(to - from) * 1e-9));
 }
 
+/* 1 if a unit is `whole` or one of its members. */
 static int is_part_of(const sim_machine *m, int32_t unit, int32_t whole) {
     if (unit == whole) return 1;
     for (int32_t i = 0; i < m->units[whole].n_members; i++)

@@ -14,6 +14,7 @@ static const char *const methods[] = {
     [PASS] = "pass(seconds) -> ends", /* of passes: begin, end, joules until the end */
 };
 
+/* Creates a machine from the board in the option. */
 static cnr_status create(const cnr_attr *const *list, int32_t n, void **state, cnr_error *err) {
     if (n != 1 || strcmp(list[0]->name, "board") != 0 || list[0]->type != CNR_ATTR_STRING)
         return sim_host->fail(err, CNR_E_ARG, "simulated",
@@ -25,6 +26,7 @@ static void destroy(void *state) { sim_machine_free(state); }
 
 /* ---- arguments and results ---- */
 
+/* Element i of a tensor as a number; NAN: there is none. */
 static double number_of(const cnr_tensor *t, int32_t i) {
     double value = NAN;
     if (t->rank > 1 || i >= (t->rank ? t->dim[0] : 1)) return NAN;
@@ -42,6 +44,7 @@ static int32_t named(const cnr_tensor *t, const void *list, int32_t n, size_t by
     return -1;
 }
 
+/* Gives a result of one dimension, or with rank 0 a number. */
 static cnr_status give(cnr_tensor *t, uint32_t dtype, int32_t rank, const void *data, int64_t n,
                        cnr_error *err) {
     const size_t bytes = (size_t)n * (dtype == CNR_u8 ? 1 : sizeof(double));
@@ -54,6 +57,7 @@ static cnr_status give(cnr_tensor *t, uint32_t dtype, int32_t rank, const void *
     return CNR_OK;
 }
 
+/* Gives n results, one number each. */
 static cnr_status give_numbers(cnr_tensor *const *out, int32_t n, const double *values,
                                cnr_error *err) {
     cnr_status status = CNR_OK;
@@ -62,12 +66,14 @@ static cnr_status give_numbers(cnr_tensor *const *out, int32_t n, const double *
     return status;
 }
 
+/* Gives a text as bytes. */
 static cnr_status give_text(cnr_tensor *t, const char *text, cnr_error *err) {
     return give(t, CNR_u8, 1, text, (int64_t)strlen(text), err);
 }
 
 /* ---- methods ---- */
 
+/* Method takes: seconds and joules of some work on a unit. */
 static cnr_status takes(sim_machine *m, const cnr_tensor *const *in, cnr_tensor *const *out,
                         cnr_error *err) {
     char op[64] = "";
@@ -87,6 +93,7 @@ static cnr_status takes(sim_machine *m, const cnr_tensor *const *in, cnr_tensor 
     return give_numbers(out, 2, got, err);
 }
 
+/* Method clock: name, devices and steps of a clock. */
 static cnr_status tell_clock(const sim_clock *c, cnr_tensor *const *out, cnr_error *err) {
     cnr_status status = give_text(out[0], c->name, err);
     if (!status) status = give_text(out[1], c->feeds, err);
@@ -96,6 +103,7 @@ static cnr_status tell_clock(const sim_clock *c, cnr_tensor *const *out, cnr_err
     return status;
 }
 
+/* Method look: time, joules, temperature and clocks. */
 static cnr_status look(sim_machine *m, cnr_tensor *const *out, cnr_error *err) {
     const double values[] = {(double)m->now * 1e-9, sim_all_joules(m, m->now),
                              m->ohms > 0 ? m->degrees : (double)NAN, m->scene.held};
@@ -113,6 +121,7 @@ static cnr_status look(sim_machine *m, cnr_tensor *const *out, cnr_error *err) {
     return status;
 }
 
+/* Calls a method. */
 static cnr_status call(void *state, int32_t method, const cnr_tensor *const *in, int32_t n_in,
                        cnr_tensor *const *out, int32_t n_out, cnr_error *err) {
     static const int32_t wanted[] = {[TAKES] = 3, [SET] = 2, [CLOCK] = 1, [PASS] = 1};

@@ -3,6 +3,7 @@
 
 const cnr_host *sim_host;
 
+/* Registers device, kernel, meter, knob, clock and object. */
 static cnr_status init(const cnr_host *host, struct cnr_registrar *registrar, cnr_error *err) {
     if (host->size < offsetof(cnr_host, board_text) + sizeof host->board_text)
         return host->fail(err, CNR_E_VERSION, "device-sim", "this host knows no boards");

@@ -8,6 +8,7 @@ enum { FIXED, WORK, WAIT }; /* stages of a phase */
 
 /* ---- reading ---- */
 
+/* Seconds in ns. */
 static uint64_t ns_of(double seconds) {
     return (uint64_t)llround(fmin(fmax(seconds, 0), 1e9) * 1e9);
 }
@@ -38,16 +39,19 @@ static cnr_status read_clock(sim_machine *m, int32_t i, cnr_error *err) {
     return CNR_OK;
 }
 
+/* Index of a clock by name; -1: none. */
 static int32_t clock_of(const sim_machine *m, const char *name) {
     for (int32_t i = 0; i < m->n_clocks; i++)
         if (*name && strcmp(m->clocks[i].name, name) == 0) return i;
     return -1;
 }
 
+/* Number of phase i; `otherwise`: it does not say. */
 static double of_phase(int32_t i, const char *key, double otherwise) {
     return sim_number("phases", i, key, otherwise);
 }
 
+/* Reads phase i of a scene. */
 static cnr_status read_phase(const sim_machine *m, int32_t i, sim_phase *f, cnr_error *err) {
     const char *clock = sim_text("phases", i, "clock"), *bus = sim_text("phases", i, "bus");
     char where[32];
@@ -71,6 +75,7 @@ static cnr_status read_phase(const sim_machine *m, int32_t i, sim_phase *f, cnr_
     return CNR_OK;
 }
 
+/* Fills err: out of memory. */
 static cnr_status no_memory(cnr_error *err) {
     return sim_host->fail(err, CNR_E_MEMORY, "scene", "out of memory");
 }
@@ -113,6 +118,7 @@ cnr_status sim_scene_read(sim_machine *m, cnr_error *err) {
 
 /* ---- playing ---- */
 
+/* Random number from 0 to 1 (xorshift) */
 static double throw_dice(sim_scene *s) {
     s->dice ^= s->dice << 13;
     s->dice ^= s->dice >> 7;
@@ -145,6 +151,7 @@ static void spend(sim_machine *m, uint64_t ns, const sim_phase *f, double clock,
     sim_heat(m, m->now);
 }
 
+/* Notes time and joules at the end of a pass. */
 static cnr_status keep_end(sim_machine *m, cnr_error *err) {
     sim_scene *s = &m->scene;
     double *ends = sim_host->resize(s->ends, (size_t)(s->n_ends + 1) * 3 * sizeof *ends);
@@ -175,6 +182,7 @@ static cnr_status next_stage(sim_machine *m, const sim_phase *f, cnr_error *err)
     return CNR_OK;
 }
 
+/* Seconds of some cycles at a clock's frequency. */
 static double seconds_on(const sim_machine *m, int32_t clock, double cycles) {
     return cycles > 0 ? cycles * m->scene.scale / sim_step_of(&m->clocks[clock])->hz : 0;
 }

@@ -23,10 +23,12 @@ typedef struct sim_class {
     double activity; /* factor of the dynamic power */
 } sim_class;
 
+/* A step of a clock. */
 typedef struct sim_step {
     double hz, volts;
 } sim_step;
 
+/* A clock of the machine. */
 typedef struct sim_clock {
     char name[SIM_NAME];
     sim_step *steps;             /* rising */
@@ -61,6 +63,7 @@ typedef struct sim_scene {
     int32_t n_ends;
 } sim_scene;
 
+/* A time in which a rail draws more power. */
 typedef struct sim_span {
     uint64_t from, to;
     double watts;
@@ -75,6 +78,7 @@ typedef struct sim_rail {
     int32_t n, room;
 } sim_rail;
 
+/* A unit that computes. */
 typedef struct sim_unit {
     char name[SIM_NAME], title[96];
     int32_t cores, host; /* host: its memory is the program's */
@@ -91,6 +95,7 @@ typedef struct sim_unit {
     uint64_t free_at, busy_ns;
 } sim_unit;
 
+/* A simulated machine. */
 typedef struct sim_machine {
     struct sim_machine *older; /* of a board that was in force before */
     char digest[32];
@@ -113,6 +118,7 @@ typedef struct sim_machine {
     sim_scene scene;
 } sim_machine;
 
+/* Step at which a clock runs: the one asked for, or what heat allows. */
 static inline const sim_step *sim_step_of(const sim_clock *c) {
     return &c->steps[c->asked < c->cap ? c->asked : c->cap];
 }
@@ -120,6 +126,7 @@ static inline const sim_step *sim_step_of(const sim_clock *c) {
 /* ---- board.c ---- */
 /* The machine of the board in force, built at the first call; NULL: none is simulated. */
 sim_machine *sim_machine_now(void);
+/* Frees all machines. */
 void sim_machines_free(void);
 /* Builds a machine of its own, without devices, meters and knobs, from lines "units.1.name=gpu"; a
  * list's own line is its length. */
@@ -127,14 +134,20 @@ cnr_status sim_machine_of(const char *text, sim_machine **out, cnr_error *err);
 void sim_machine_free(sim_machine *m);
 /* A number of the board while a machine is built. i 0: the path is list.key; from 1: list.i.key. */
 double sim_number(const char *list, int32_t i, const char *key, double otherwise);
-const char *sim_text(const char *list, int32_t i, const char *key); /* "": missing */
+/* The text `key` of entry i of a list of the board; "": missing. */
+const char *sim_text(const char *list, int32_t i, const char *key);
+/* Number of entries of a list of the board; 0: no list. */
 int32_t sim_count(const char *list);
 
 /* ---- time.c ---- */
 extern const cnr_clock sim_time;
+/* Simulated time in ns. */
 uint64_t sim_now(void);
-void sim_advance(uint64_t ns); /* the caller's work has reached this time */
-void sim_lock(void);           /* guards machines: any thread reads meters */
+/* Moves the simulated time to ns, which the caller's work has reached. */
+void sim_advance(uint64_t ns);
+/* Locks the machines, which any thread may read. */
+void sim_lock(void);
+/* Unlocks the machines. */
 void sim_unlock(void);
 
 /* ---- model.c; locked ---- */
@@ -146,24 +159,32 @@ typedef struct sim_work {
 } sim_work;
 /* True if the unit has no figures for such operators and uses those of the nearest class. */
 int32_t sim_extrapolates(const sim_machine *m, int32_t unit, const sim_work *work);
-double sim_hz(const sim_machine *m, const sim_unit *u, double *v2f); /* relative to the fastest */
+/* The unit's clock as a part of its highest; *v2f receives V^2 f likewise; both 1 without a clock.
+ */
+double sim_hz(const sim_machine *m, const sim_unit *u, double *v2f);
 /* Queues the work after `ready`; returns its end. */
 uint64_t sim_work_on(sim_machine *m, int32_t unit, uint64_t ready, const sim_work *work);
+/* Lets a unit move bytes from `ready` on; returns when it is done (ns) */
 uint64_t sim_move_on(sim_machine *m, int32_t unit, uint64_t ready, double bytes);
 /* Cost of the work alone, without queues: seconds, joules above idle. */
 void sim_takes(const sim_machine *m, int32_t unit, const sim_work *work, double *seconds,
                double *joules);
+/* Joules of a rail up to a time. */
 double sim_joules(const sim_machine *m, const sim_rail *r, uint64_t at);
+/* Joules of all rails up to a time. */
 double sim_all_joules(const sim_machine *m, uint64_t at);
-void sim_fold(sim_machine *m, uint64_t before); /* earlier times will not be asked for again */
+/* Adds what was drawn before a time to the joules; earlier times will not be asked for again. */
+void sim_fold(sim_machine *m, uint64_t before);
 
 /* ---- heat.c; locked ---- */
 #define SIM_CAP_EVERY_NS UINT64_C(100000000)
+/* Heats or cools the machine up to a time, and caps its clocks. */
 void sim_heat(sim_machine *m, uint64_t at);
 
 /* ---- scene.c ---- */
 /* Reads "scene" of the board: its clocks' power figures, and phases. A board may have none. */
 cnr_status sim_scene_read(sim_machine *m, cnr_error *err);
+/* Plays the scene for some seconds. */
 cnr_status sim_scene_pass(sim_machine *m, double seconds, cnr_error *err);
 
 /* ---- device.c, kernel.c, meter.c, knob.c, object.c ---- */
@@ -173,6 +194,7 @@ extern const cnr_meter sim_meter;
 extern const cnr_knob sim_knob;
 extern const cnr_object sim_object;
 void sim_set(sim_clock *c, uint64_t hz); /* selects the highest step not above hz */
+/* When a queue's work is done (ns) */
 typedef struct sim_stream {
     uint64_t ready;
 } sim_stream;

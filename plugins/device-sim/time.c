@@ -23,6 +23,7 @@ static int driven;
 void sim_lock(void) { pthread_mutex_lock(&machines); }
 void sim_unlock(void) { pthread_mutex_unlock(&machines); }
 
+/* Real time in ns. */
 static uint64_t real_ns(void) {
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
@@ -46,6 +47,7 @@ uint64_t sim_now(void) {
     return is;
 }
 
+/* The first sleeper that is to wake before a time; NULL: none. */
 static uint64_t *first_sleeper(uint64_t before) {
     uint64_t *first = NULL;
     for (int i = 0; i < MOST_SLEEPERS; i++)
@@ -88,6 +90,7 @@ static void wait_for_others(uint64_t ns) {
 
 static uint64_t now_ns(void) { return sim_machine_now() ? sim_now() : real_ns(); }
 
+/* The clock's wait: lets simulated time pass until then. */
 static void wait_until(uint64_t ns) {
     if (!sim_machine_now()) {
         const struct timespec t = {(time_t)(ns / SECOND), (long)(ns % SECOND)};

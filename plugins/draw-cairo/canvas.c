@@ -18,6 +18,7 @@ cnr_status draw_check(const draw_state *s, cnr_error *err) {
 
 /* ---- making ---- */
 
+/* Frees a canvas. */
 static void destroy(void *state) {
     draw_state *s = state;
     if (s->pen) cairo_destroy(s->pen);
@@ -26,6 +27,7 @@ static void destroy(void *state) {
     draw_host->free(s);
 }
 
+/* Options of a canvas. */
 typedef struct options {
     int64_t width, height;
     const char *font;
@@ -33,6 +35,7 @@ typedef struct options {
     double scale;
 } options;
 
+/* Reads the options. */
 static cnr_status read_options(const cnr_attr *const *list, int32_t n, options *o, cnr_error *err) {
     *o = (options){.font = "sans-serif", .scale = 1};
     for (int32_t i = 0; i < n; i++) {
@@ -63,6 +66,7 @@ static cnr_status read_options(const cnr_attr *const *list, int32_t n, options *
     return CNR_OK;
 }
 
+/* Surface in memory, or one that writes SVG or PDF. */
 static cairo_surface_t *surface_of(draw_state *s, const options *o) {
     if (s->file) return draw_file_surface(s, o->width, o->height);
     return cairo_image_surface_create(CAIRO_FORMAT_RGB24, (int)ceil((double)o->width * o->scale),
@@ -78,6 +82,7 @@ static void scale_text(cairo_t *pen) {
     cairo_font_options_destroy(options);
 }
 
+/* Creates a canvas. */
 static cnr_status create(const cnr_attr *const *list, int32_t n, void **state, cnr_error *err) {
     options o;
     cnr_status status = read_options(list, n, &o, err);
@@ -147,6 +152,7 @@ static const struct method {
 #undef X
 };
 
+/* Calls a method. */
 static cnr_status call_method(void *state, int32_t method, const cnr_tensor *const *in,
                               int32_t n_in, cnr_tensor *const *out, int32_t n_out, cnr_error *err) {
     const int32_t n = (int32_t)(sizeof table / sizeof table[0]);
@@ -170,6 +176,7 @@ const cnr_object draw_canvas = {.size = sizeof draw_canvas,
 const cnr_host *draw_host;
 
 CNR_EXPORT const cnr_object *late_object(const cnr_host *host);
+/* What the plugin calls to get the object. */
 const cnr_object *late_object(const cnr_host *host) {
     draw_host = host;
     return &draw_canvas;

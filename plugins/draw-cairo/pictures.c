@@ -8,6 +8,7 @@
 #include <cairo-pdf.h>
 #endif
 
+/* A surface with the pixels of a picture. */
 static cairo_surface_t *surface_of(const cnr_tensor *picture) {
     const int64_t h = picture->dim[0], w = picture->dim[1], c = picture->dim[2];
     cairo_surface_t *surface = cairo_image_surface_create(CAIRO_FORMAT_RGB24, (int)w, (int)h);
@@ -77,6 +78,7 @@ cnr_status draw_pixels(const draw_call *c) {
 /* ---- vector files ---- */
 
 #if defined(CAIRO_HAS_SVG_SURFACE) || defined(CAIRO_HAS_PDF_SURFACE)
+/* Keeps what cairo writes to a file. */
 static cairo_status_t keep(void *state, const unsigned char *data, unsigned n) {
     draw_state *s = state;
     if (s->room - s->bytes < n) {

@@ -37,6 +37,7 @@ static cnr_status clean(const cnr_tensor *text, char *out, cnr_error *err) {
     return CNR_OK;
 }
 
+/* Sets the size of the font from input `at`. */
 static cnr_status use_size(const draw_call *c, int32_t at) {
     double size;
     const cnr_status status = draw_numbers(c->in[at], "size", 1, &size, c->err);

@@ -27,6 +27,7 @@ static const char *refused_text(const char *text) {
     return NULL;
 }
 
+/* An attribute by which a graph could read files; NULL: none. */
 static const char *refused_attribute(Agraph_t *graph) {
     static char *const names[] = {"image",    "shapefile",  "imagepath",
                                   "fontpath", "stylesheet", "_background"};
@@ -60,6 +61,7 @@ static cnr_status draw(const char *text, const char *format, char **out, unsigne
     return status;
 }
 
+/* A text from a tensor of bytes; NULL: no text, or out of memory. */
 static char *text_of(const cnr_tensor *t) {
     if (t->dtype != CNR_u8 || t->rank != 1 || t->dim[0] > MOST_BYTES) return NULL;
     char *text = host->alloc((size_t)t->dim[0] + 1);
@@ -69,6 +71,7 @@ static char *text_of(const cnr_tensor *t) {
     return text;
 }
 
+/* Gives bytes as a result. */
 static cnr_status give(cnr_tensor *out, const char *data, unsigned bytes, cnr_error *err) {
     out->data = host->alloc(bytes);
     if (!out->data) return host->fail(err, CNR_E_MEMORY, DOT_NAME, "out of memory");
@@ -79,6 +82,7 @@ static cnr_status give(cnr_tensor *out, const char *data, unsigned bytes, cnr_er
     return CNR_OK;
 }
 
+/* Method render: a picture of a graph in the language DOT. */
 static cnr_status render(void *state, int32_t method, const cnr_tensor *const *in, int32_t n_in,
                          cnr_tensor *const *out, int32_t n_out, cnr_error *err) {
     (void)state;
@@ -102,6 +106,7 @@ static cnr_status render(void *state, int32_t method, const cnr_tensor *const *i
     return status;
 }
 
+/* Creates the object, which has no options. */
 static cnr_status create(const cnr_attr *const *list, int32_t n, void **state, cnr_error *err) {
     static char nothing;
     (void)list;
@@ -121,6 +126,7 @@ static const cnr_object object = {.size = sizeof object,
                                   .destroy = destroy};
 
 CNR_EXPORT const cnr_object *late_object(const cnr_host *given);
+/* What the plugin calls to get the object. */
 const cnr_object *late_object(const cnr_host *given) {
     host = given;
     return &object;

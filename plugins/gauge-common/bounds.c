@@ -52,6 +52,7 @@ static uint64_t hz_of(const bounds_domain *d, const char *text) {
     return value < n ? d->steps[n - 1 - level] : 0;
 }
 
+/* A frequency as the file wants it: in its unit, or as index of a step. */
 static void text_of(const bounds_domain *d, uint64_t hz, char out[32]) {
     if (!d->levels) {
         snprintf(out, 32, "%llu", (unsigned long long)((double)hz / d->unit + 0.5));
@@ -63,7 +64,7 @@ static void text_of(const bounds_domain *d, uint64_t hz, char out[32]) {
     snprintf(out, 32, "%d", (int)level);
 }
 
-/* Names the file if it exists. */
+/* Names the file if it exists; 0: it does not. */
 static int name_file(bounds_file *file, const char *folder, const char *name) {
     gauge_file look;
     gauge_name(&look, folder, name);
@@ -151,6 +152,7 @@ cnr_status bounds_step_at(void *state, int32_t domain, int32_t index, uint64_t *
     return CNR_OK;
 }
 
+/* Number of cores that are on. */
 static int32_t cores_on(const bounds_domain *d) {
     int32_t n = d->fixed_cores;
     GAUGE_EACH(i, d->n_cores) {

@@ -12,6 +12,7 @@ typedef struct bounds_file {
 } bounds_file;
 
 struct bounds;
+/* A clock that files with bounds set. */
 typedef struct bounds_domain {
     cnr_knob_domain domain;
     uint64_t steps[BOUNDS_STEPS]; /* rising */
@@ -29,6 +30,7 @@ typedef struct bounds_domain {
     int32_t n_cores, fixed_cores; /* fixed: cores without a switch, which are always on */
 } bounds_domain;
 
+/* The clocks of a knob. */
 typedef struct bounds {
     bounds_domain **at;
     int32_t n;
@@ -46,15 +48,24 @@ bounds_domain *bounds_add(bounds *list, const char *name, double unit, cnr_error
 int bounds_files(bounds_domain *d, const char *folder, const char *least, const char *most);
 /* Adds a step, in any order; duplicates are ignored. */
 void bounds_step(bounds_domain *d, double hz);
-void bounds_steps_of(bounds_domain *d, const char *text); /* "585000000 490000000", in units */
+/* Reads the domain's steps from text such as "585000000 490000000", in its units. */
+void bounds_steps_of(bounds_domain *d, const char *text);
 
+/* cnr_knob's describe. */
 cnr_status bounds_describe(void *state, int32_t domain, cnr_knob_domain *out, cnr_error *err);
+/* cnr_knob's step. */
 cnr_status bounds_step_at(void *state, int32_t domain, int32_t index, uint64_t *hz, cnr_error *err);
+/* cnr_knob's read. */
 cnr_status bounds_read(void *state, int32_t domain, cnr_knob_state *out, cnr_error *err);
+/* cnr_knob's set: writes both bounds, and turns cores on or off. */
 cnr_status bounds_set(void *state, int32_t domain, uint64_t hz, int32_t cores, cnr_error *err);
+/* cnr_knob's restore: writes what was found at open. */
 cnr_status bounds_restore(void *state, cnr_error *err);
+/* cnr_knob's save_state: what was found, as text; returns its length. */
 int32_t bounds_found(void *state, char *text, size_t room);
+/* cnr_knob's load_state: restores from that text. */
 cnr_status bounds_bring_back(void *state, const char *text, cnr_error *err);
+/* cnr_knob's restore_in_signal. */
 void bounds_restore_now(void *state);
 void bounds_close(void *state);
 

@@ -4,6 +4,7 @@
 
 #include <cnnrun/plugin.h>
 
+/* Loops over i from 0 to n - 1. */
 #define GAUGE_EACH(i, n) for (int32_t i = 0; i < (n); i++)
 enum { GAUGE_PATH = 512, GAUGE_TEXT = 128 };
 
@@ -28,6 +29,7 @@ typedef struct gauge_found {
     char **at;
     int32_t n;
 } gauge_found;
+/* Finds files below root by a pattern. Free *out with gauge_found_free. */
 cnr_status gauge_find(const char *root, const char *pattern, gauge_found *out, cnr_error *err);
 void gauge_found_free(gauge_found *found);
 /* Calls `add` for each matching path until one fails. */
@@ -43,17 +45,20 @@ typedef struct gauge_file {
 } gauge_file;
 /* Sets the path; the first reading opens the file. */
 void gauge_name(gauge_file *file, const char *folder, const char *name);
+/* 1 if there is such a file. */
 int gauge_is_there(const gauge_file *file);
 void gauge_close(gauge_file *file);
 /* Reads the text, without surrounding white space. */
 cnr_status gauge_read_text(gauge_file *file, char *out, size_t room, cnr_error *err);
 /* Reads the number at its begin: 5.1 from "5.1000 W", 37 from "37@585000000Hz". */
 cnr_status gauge_read_number(gauge_file *file, double *out, cnr_error *err);
+/* Writes a text to a file of /sys. */
 cnr_status gauge_write_text(const char *path, const char *text, cnr_error *err);
 /* the same for signal handlers: returns 0, or errno */
 int gauge_order(const char *path, const char *text);
 /* Reads an attribute once. False: missing or unreadable; out is "". */
 int gauge_look(const char *folder, const char *name, char *out, size_t room);
+/* Reads a number, without an error: 0: there is none. */
 int gauge_look_number(const char *folder, const char *name, double *out);
 
 /* ---- cpus.c ---- */
@@ -78,12 +83,14 @@ int gauge_symbol(void *library, const char *name, void *to);
 
 /* ---- sensors.c: domains with one attribute, or the product of two ---- */
 
+/* A sensor: its files and units. */
 typedef struct gauge_sensor {
     cnr_meter_domain domain;
     gauge_file value, factor; /* factor.path "": none */
     double scale;             /* factor from the value (or product) to millionths of the unit */
     int magnitude;            /* take the absolute value: currents have a sign */
 } gauge_sensor;
+/* The sensors of a meter. */
 typedef struct gauge_sensors {
     gauge_sensor *at;
     int32_t n;

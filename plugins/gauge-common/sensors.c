@@ -14,6 +14,7 @@ gauge_sensors *gauge_sensors_new(cnr_error *err) {
     return list;
 }
 
+/* 1 if a sensor has that name. */
 static int taken(const gauge_sensors *list, const char *name) {
     GAUGE_EACH(i, list->n)
     if (strcmp(list->at[i].domain.name, name) == 0) return 1;

@@ -27,10 +27,12 @@ static int full_pattern(const char *root, const char *pattern, char *out, size_t
            (int)(room - n);
 }
 
+/* Compares two paths with numbers in them, cpu2 before cpu10. */
 static int by_version(const void *a, const void *b) {
     return strverscmp(*(char *const *)a, *(char *const *)b);
 }
 
+/* Copies the paths that were found. */
 static cnr_status keep(const glob_t *g, gauge_found *out, cnr_error *err, const char *pattern) {
     out->at = gauge_host->alloc((g->gl_pathc + 1) * sizeof *out->at);
     for (size_t i = 0; out->at && i < g->gl_pathc; i++) {
@@ -99,6 +101,7 @@ void gauge_close(gauge_file *file) {
 }
 
 static cnr_status no_answer(const gauge_file *file, int number, cnr_error *err) {
+    /* Fills err: a file could not be read. */
     const int denied = number == EACCES || number == EPERM;
     return gauge_host->fail(err, denied ? CNR_E_UNSUPPORTED : CNR_E_IO, file->path, "%s: %s%s",
                             gauge_last(file->path), strerror(number),
@@ -162,7 +165,8 @@ int gauge_look_number(const char *folder, const char *name, double *out) {
 
 /* ---- writing ---- */
 
-/* Writes in place: an attribute can't be replaced by a renamed file. */
+/* Writes text to a file from a signal handler; returns 0, or errno. Writes in place: an attribute
+ * can't be replaced by a renamed file. */
 int gauge_order(const char *path, const char *text) {
     const int fd = open(path, O_WRONLY | O_TRUNC | O_CLOEXEC | O_NOFOLLOW);
     const size_t n = strlen(text);

@@ -16,6 +16,7 @@
 
 enum { MOST_SUMS = 1024, SPINS = 500, PAUSE_NS = 30000, GIVE_UP_NS = 500000000, TURN_NS = 100000 };
 
+/* A sum that is under way. */
 typedef struct sum {
     void *data; /* NULL: the entry is free */
     MPI_Request request;
@@ -34,6 +35,7 @@ static struct {
     const volatile int32_t *cancel;
 } g = {.lock = PTHREAD_MUTEX_INITIALIZER, .more = PTHREAD_COND_INITIALIZER};
 
+/* Fills err from MPI's error code; MPI_SUCCESS: CNR_OK. */
 static cnr_status told(int code, const char *what, cnr_error *err) {
     char text[MPI_MAX_ERROR_STRING] = "";
     int n = 0;
@@ -42,11 +44,13 @@ static cnr_status told(int code, const char *what, cnr_error *err) {
     return host->fail(err, CNR_E_IO, "group mpi", "%s: %s", what, text);
 }
 
+/* Sleeps for PAUSE_NS. */
 static void pause_a_little(void) {
     const struct timespec pause = {0, PAUSE_NS};
     nanosleep(&pause, NULL);
 }
 
+/* Monotonic time in ns. */
 static uint64_t monotonic_ns(void) {
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
@@ -55,7 +59,7 @@ static uint64_t monotonic_ns(void) {
 
 /* ---- progress ---- */
 
-/* Call with the lock held. */
+/* Asks whether the sum has arrived; call it with the lock held. */
 static void test(sum *s) {
     if (!s->data || s->done) return;
     s->code = MPI_Test(&s->request, &s->done, MPI_STATUS_IGNORE);
@@ -122,12 +126,14 @@ static cnr_status wait_for(sum *s, const char *what, cnr_error *err) {
 
 /* ---- calls ---- */
 
+/* The entry of a sum by its data; NULL: none. */
 static sum *row_of(const void *data) {
     for (int i = 0; i < MOST_SUMS; i++)
         if (g.sums[i].data == data) return &g.sums[i];
     return NULL;
 }
 
+/* Begins to sum n numbers over all processes. */
 static cnr_status sum_begin(void *data, int64_t n, int32_t dtype, cnr_error *err) {
     int code = MPI_SUCCESS;
     if (n > INT32_MAX)
@@ -148,6 +154,7 @@ static cnr_status sum_begin(void *data, int64_t n, int32_t dtype, cnr_error *err
                           (int)MOST_SUMS);
 }
 
+/* Waits for that sum. */
 static cnr_status sum_wait(void *data, cnr_error *err) {
     pthread_mutex_lock(&g.lock);
     sum *s = row_of(data);
@@ -160,6 +167,7 @@ static cnr_status sum_wait(void *data, cnr_error *err) {
     return status;
 }
 
+/* Sends data from process 0 to all. */
 static cnr_status broadcast(void *data, uint64_t bytes, cnr_error *err) {
     const uint64_t most = 1u << 30;
     for (uint64_t at = 0; at < bytes; at += most) {
@@ -175,6 +183,7 @@ static cnr_status broadcast(void *data, uint64_t bytes, cnr_error *err) {
     return CNR_OK;
 }
 
+/* Waits until all processes have come here. */
 static cnr_status barrier(cnr_error *err) {
     sum s = {.data = &s};
     pthread_mutex_lock(&g.lock);
@@ -187,6 +196,7 @@ static cnr_status barrier(cnr_error *err) {
 
 static void abort_all(int32_t code) { MPI_Abort(MPI_COMM_WORLD, code); }
 
+/* Ends the thread and MPI. */
 static void close_all(void) {
     pthread_mutex_lock(&g.lock);
     g.ends = 1;
@@ -196,6 +206,7 @@ static void close_all(void) {
     MPI_Finalize();
 }
 
+/* Starts MPI and the thread. */
 static cnr_status open_all(const cnr_group_options *options, int32_t *rank, int32_t *ranks,
                            cnr_error *err) {
     int level = 0, there = 0, own = 0, n = 0;
@@ -222,6 +233,7 @@ static const group_calls calls = {open_all, sum_begin, sum_wait, broadcast,
                                   barrier,  abort_all, close_all};
 
 CNR_EXPORT const group_calls *group_calls_get(const cnr_host *with);
+/* What the plugin calls to get the functions. */
 const group_calls *group_calls_get(const cnr_host *with) {
     host = with;
     return &calls;

@@ -11,6 +11,7 @@ const group_calls *group_opened(void) { return is_open ? module : NULL; }
 
 /* ---- launcher ---- */
 
+/* A whole number of the environment; -1: not set. */
 static int32_t number_of(const char *name) {
     const char *text = getenv(name);
     return text && *text ? (int32_t)strtol(text, NULL, 10) : -1;
@@ -33,6 +34,7 @@ static int32_t launched(int32_t *rank) {
 
 /* ---- hooks; the state is the module's ---- */
 
+/* Opens the module with MPI, and joins the group. */
 static cnr_status open_group(const cnr_group_options *options, void **state, int32_t *rank,
                              int32_t *ranks, cnr_error *err) {
     *state = NULL;
@@ -48,31 +50,37 @@ static cnr_status open_group(const cnr_group_options *options, void **state, int
     return status;
 }
 
+/* Begins a sum. */
 static cnr_status sum_begin(void *state, void *data, int64_t n, int32_t dtype, cnr_error *err) {
     (void)state;
     return module->sum_begin(data, n, dtype, err);
 }
 
+/* Waits for a sum. */
 static cnr_status sum_wait(void *state, void *data, cnr_error *err) {
     (void)state;
     return module->sum_wait(data, err);
 }
 
+/* Sends data to all. */
 static cnr_status broadcast(void *state, void *data, uint64_t bytes, cnr_error *err) {
     (void)state;
     return module->broadcast(data, bytes, err);
 }
 
+/* Waits for all. */
 static cnr_status barrier(void *state, cnr_error *err) {
     (void)state;
     return module->barrier(err);
 }
 
+/* Ends all processes. */
 static void abort_all(void *state, int32_t code) {
     (void)state;
     module->abort(code);
 }
 
+/* Leaves the group. */
 static void close_group(void *state) {
     (void)state;
     is_open = 0;
@@ -93,6 +101,7 @@ static const cnr_group group = {.size = sizeof(cnr_group),
                                 .sum_begin_op = "group_sum_begin",
                                 .sum_wait_op = "group_sum_wait"};
 
+/* Registers the group and the operators that sum gradients. */
 static cnr_status init(const cnr_host *host, struct cnr_registrar *registrar, cnr_error *err) {
     static const cnr_item items[] = {{CNR_KIND_GROUP, &group},
                                      {CNR_KIND_OPERATOR, &group_sum_begin},

@@ -11,6 +11,7 @@ static const cnr_port begin_in[] = {
 static const cnr_port begin_out[] = {
     {.name = "y", .help = "the elements of all inputs, one after another, while they are summed"}};
 
+/* Shape: all inputs behind each other. */
 static cnr_status begin_infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_error *err) {
     int64_t n = 0;
     for (int32_t i = 0; i < node->n_inputs; i++) {
@@ -80,6 +81,7 @@ static const cnr_attr_spec wait_attrs[] = {{.name = "offset",
 static const cnr_port wait_in[] = {{.name = "x", .help = "the output of a group_sum_begin"}};
 static const cnr_port wait_out[] = {{.name = "y", .help = "a part of the sum"}};
 
+/* Shape: the part of the sum that `dims` and `offset` name. */
 static cnr_status wait_infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_error *err) {
     int64_t n, count = 1;
     const int64_t *shape = cnr_attr_ints(node, "dims", &n);

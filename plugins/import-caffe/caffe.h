@@ -39,13 +39,18 @@ int caffe_layer_is_skipped(const char *type);
 /* v0.c: converts layers of 2013 to V1 layers in place; 0: out of memory. No other layer reads the
  * output of those that only pad afterwards. */
 int caffe_upgrade_v0(const Caffe__NetParameter *net);
+/* 1 for a layer of old files that pads. */
 int caffe_is_padding(const Caffe__V1LayerParameter *layer);
 
+/* Lets a blob's name stand for a value. */
 void caffe_bind(caffe_net *net, const char *name, cnr_value value);
+/* Value of a blob; -1: there is none, a problem is noted. */
 cnr_value caffe_bound(caffe_net *net, const char *name, const char *layer);
 /* Dims of a blob, legacy or not. Returns the rank; -1: they do not match the data. */
 int32_t caffe_blob_dims(const Caffe__BlobProto *blob, int64_t dim[CNR_MAX_RANK]);
+/* Number of elements of a blob. */
 int64_t caffe_blob_count(const Caffe__BlobProto *blob);
+/* Element i of a blob. */
 float caffe_blob_at(const Caffe__BlobProto *blob, int64_t i);
 
 #endif

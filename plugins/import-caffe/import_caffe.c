@@ -7,6 +7,7 @@ ProtobufCAllocator caffe_allocator = {imp_library_alloc, imp_library_free, NULL}
 
 /* ---- files ---- */
 
+/* Reads a net, as text or protobuf. The caller frees *out. */
 static cnr_status read_net(const char *path, Caffe__NetParameter **out, cnr_error *err) {
     uint8_t *data;
     size_t bytes;
@@ -153,9 +154,11 @@ static Caffe__LayerParameter from_v1(const Caffe__V1LayerParameter *old) {
     return layer;
 }
 
+/* Number of layers, of the new or old kind. */
 static size_t layer_count(const Caffe__NetParameter *net) {
     return net->n_layer ? net->n_layer : net->n_layers;
 }
+/* Layer i, with an old one brought into the new form. */
 static Caffe__LayerParameter layer_at(const Caffe__NetParameter *net, size_t i) {
     return net->n_layer ? *net->layer[i] : from_v1(net->layers[i]);
 }
@@ -242,6 +245,7 @@ static void mean_image(caffe_net *net, const char *input, const char *path, cnr_
     if (blob) caffe__blob_proto__free_unpacked(blob, &caffe_allocator);
 }
 
+/* Turns the transformation of a data layer into preprocessing. */
 static void transform(caffe_net *net, const char *input, const Caffe__TransformationParameter *t) {
     char text[256] = "";
     if (!t) return;
@@ -261,12 +265,14 @@ static void transform(caffe_net *net, const char *input, const Caffe__Transforma
                       "the net wants the mean image %s: give it with --mean FILE", t->mean_file);
 }
 
+/* 1 for layers that bring data. */
 static int is_data(const char *type) {
     static const char *const kinds[] = {"Input",    "Data",      "ImageData",  "MemoryData",
                                         "HDF5Data", "DummyData", "WindowData", "AnnotatedData"};
     return imp_is_one_of(type, kinds, CNR_ROWS(kinds));
 }
 
+/* Adds the inputs of a data layer. */
 static void input_layer(caffe_net *net, const Caffe__LayerParameter *layer, int open_size) {
     const size_t n = layer->input_param ? layer->input_param->n_shape : 0;
     for (size_t i = 0; i < layer->n_top; i++) {
@@ -312,6 +318,7 @@ static void data_layer(caffe_net *net, const Caffe__LayerParameter *layer,
     transform(net, layer->top[0], layer->transform_param);
 }
 
+/* Adds the inputs that the head of the file names. */
 static void header_inputs(caffe_net *net, const Caffe__NetParameter *model, int open_size) {
     for (size_t i = 0; i < model->n_input; i++) {
         if (i < model->n_input_shape && model->input_shape[i]->n_dim <= CNR_MAX_RANK) {
@@ -332,6 +339,7 @@ static void header_inputs(caffe_net *net, const Caffe__NetParameter *model, int 
 
 /* ---- building the net ---- */
 
+/* Converts all layers. */
 static void build(caffe_net *net, const Caffe__NetParameter *model, const cnr_import_args *args) {
     const size_t n = layer_count(model);
     size_t next = 0;
@@ -380,6 +388,7 @@ static void build(caffe_net *net, const Caffe__NetParameter *model, const cnr_im
     }
 }
 
+/* Imports a net from its text and weights. */
 static cnr_status import(const cnr_import_args *args, struct cnr_graph *graph, cnr_error *err) {
     Caffe__NetParameter *model = NULL, *weights = NULL;
     cnr_status status = read_net(args->paths[0], &model, err);
@@ -404,6 +413,7 @@ static cnr_status import(const cnr_import_args *args, struct cnr_graph *graph, c
     return status;
 }
 
+/* How surely a file is Caffe's, 0 to 100. */
 static int32_t accepts(const char *path, const uint8_t *head, size_t bytes) {
     if (imp_ends_with(path, ".prototxt") || imp_ends_with(path, ".caffemodel")) return 80;
     if (!imp_is_text(head, bytes)) return 0;

@@ -26,12 +26,14 @@ void caffe_problem(caffe_job *j, const char *text);
  * graph reports. */
 cnr_value caffe_node(caffe_job *j, const char *op, const char *suffix, const cnr_value *in,
                      int32_t n_in, const imp_attrs *attrs);
+/* A constant number. */
 cnr_value caffe_scalar(caffe_job *j, double value);
 /* Blob `index` as a constant of the given dims, which must have as many elements; rank < 0: the
  * blob's own dims. A missing blob becomes a weight to be filled later, so that a prototxt alone can
  * be shown. */
 cnr_value caffe_blob(caffe_job *j, size_t index, const char *suffix, const int64_t *dim,
                      int32_t rank, double factor);
+/* Type of a value; NULL: not known. */
 const cnr_tensor *caffe_type(caffe_job *j, cnr_value v);
 /* Size of axis 1 of input 0; 0: unknown, and the layer has failed. */
 int64_t caffe_channels(caffe_job *j);

@@ -8,6 +8,7 @@ enum { SPATIAL_FREE = 1 }; /* works at any height and width */
 typedef void (*caffe_convert)(caffe_job *);
 typedef IMP_ROW(caffe_convert) caffe_row;
 
+/* A row of the table of layers. */
 #define ROW(TYPE, CONVERT, OP, MIN_IN, MAX_IN, FLAGS) \
     IMP_LAYER(TYPE, CONVERT, .op = OP, .min_in = MIN_IN, .max_in = MAX_IN, .flags = FLAGS)
 static const caffe_row rows[] = {
@@ -63,7 +64,7 @@ static const caffe_row rows[] = {
     ROW("Upsample", caffe_upsample, NULL, 1, 1, SPATIAL_FREE),
 };
 
-/* NULL: neither supported here nor imported by another plugin. */
+/* The row of a layer type; NULL: neither supported here nor imported by another plugin. */
 static const caffe_row *row_of(const char *type) {
     static const caffe_row theirs = {.type = "",
                                      .convert = caffe_theirs,

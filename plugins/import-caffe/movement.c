@@ -43,6 +43,7 @@ void caffe_split(caffe_job *j) {
     for (size_t i = 0; i < j->layer->n_top; i++) caffe_give(j, i, j->in[0]);
 }
 
+/* Gives output 0 the input in another shape. */
 static void reshape_to(caffe_job *j, const int64_t *shape, int64_t n) {
     caffe_give(j, 0, imp_reshape(&j->net->b, j->name, "", j->in[0], shape, n));
 }

@@ -6,6 +6,7 @@
 
 enum { MAX_DEPTH = 32 };
 
+/* A text that is being read. */
 typedef struct parser {
     const char *path, *at;
     int line;
@@ -13,6 +14,7 @@ typedef struct parser {
     cnr_status status;
 } parser;
 
+/* Notes the first error with its line; returns 0. */
 static int fail(parser *p, cnr_status code, const char *what, const char *detail) {
     char where[240];
     if (p->status) return 0;
@@ -21,6 +23,7 @@ static int fail(parser *p, cnr_status code, const char *what, const char *detail
     return 0;
 }
 
+/* Skips spaces, line ends and comments. */
 static void skip_space(parser *p) {
     for (;; p->at++) {
         if (*p->at == '\n') p->line++;
@@ -30,6 +33,7 @@ static void skip_space(parser *p) {
     }
 }
 
+/* Takes a character if it is next; 0: it is not. */
 static int take(parser *p, char c) {
     skip_space(p);
     if (*p->at != c) return 0;
@@ -78,7 +82,7 @@ static char *quoted(parser *p) {
 
 static int message(parser *p, ProtobufCMessage *out, int depth, char close);
 
-/* Skips the value of a field that the schema does not have. */
+/* Skips the value of a field that the schema does not have; 0: it is malformed. */
 static int skip_value(parser *p, int depth) {
     char text[256];
     if (depth > MAX_DEPTH) return fail(p, CNR_E_LIMIT, "messages are nested too deeply", "");
@@ -112,6 +116,7 @@ static int skip_value(parser *p, int depth) {
     return word(p, text, sizeof text);
 }
 
+/* Bytes of a value of a protobuf type. */
 static size_t value_bytes(ProtobufCType type) {
     switch (type) {
     case PROTOBUF_C_TYPE_INT64:
@@ -131,6 +136,7 @@ static int number(const char *text, double *out) {
     return end != text && !*end && *out - *out == 0; /* reject inf and nan */
 }
 
+/* Reads a number, word or text into a field. 0: failed. */
 static int scalar(parser *p, const ProtobufCFieldDescriptor *field, void *out) {
     char text[128];
     double d = 0;
@@ -196,6 +202,7 @@ static void *place(parser *p, const ProtobufCFieldDescriptor *field, ProtobufCMe
     return slot;
 }
 
+/* Reads the value of a field: a message, a list, or one value. 0: failed. */
 static int field_value(parser *p, const ProtobufCFieldDescriptor *field, ProtobufCMessage *out,
                        int depth) {
     void *slot;
@@ -236,6 +243,7 @@ static int field_value(parser *p, const ProtobufCFieldDescriptor *field, Protobu
     return message(p, inner, depth + 1, close);
 }
 
+/* Reads a message up to its closing bracket. 0: failed. */
 static int message(parser *p, ProtobufCMessage *out, int depth, char close) {
     if (depth > MAX_DEPTH) return fail(p, CNR_E_LIMIT, "messages are nested too deeply", "");
     for (;;) {

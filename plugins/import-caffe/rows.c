@@ -4,6 +4,7 @@
 
 #include <stdio.h>
 
+/* Converts a layer by another plugin's import row. */
 void caffe_theirs(caffe_job *j) {
     enum { MOST = 16 };
     cnr_value in[CAFFE_MAX_NAMES + MOST], out[CAFFE_MAX_NAMES];

@@ -25,6 +25,7 @@ static void *made(const ProtobufCMessageDescriptor *desc) {
     return m;
 }
 
+/* A list of one number. 0: out of memory. */
 static int one(uint32_t **list, size_t *n, uint32_t value) {
     if (!(*list = (uint32_t *)imp_host->alloc(sizeof value))) return 0;
     **list = value;
@@ -32,6 +33,7 @@ static int one(uint32_t **list, size_t *n, uint32_t value) {
     return 1;
 }
 
+/* Copies the parameters of a convolution. 0: out of memory. */
 static int convolution(Caffe__V1LayerParameter *l, const Caffe__V0LayerParameter *o) {
     Caffe__ConvolutionParameter *p = l->convolution_param =
         (Caffe__ConvolutionParameter *)made(&caffe__convolution_parameter__descriptor);
@@ -43,6 +45,7 @@ static int convolution(Caffe__V1LayerParameter *l, const Caffe__V0LayerParameter
            one(&p->stride, &p->n_stride, o->stride) && one(&p->pad, &p->n_pad, o->pad);
 }
 
+/* Copies the parameters of a layer of the oldest form. 0: out of memory. */
 static int parameters(Caffe__V1LayerParameter *l, const Caffe__V0LayerParameter *o) {
     const char *type = o->type ? o->type : "";
     if (strcmp(type, "conv") == 0) return convolution(l, o);
@@ -76,6 +79,7 @@ static int parameters(Caffe__V1LayerParameter *l, const Caffe__V0LayerParameter 
     return 1;
 }
 
+/* Brings a layer of the oldest form into the next. 0: out of memory. */
 static int upgrade(Caffe__V1LayerParameter *l) {
     Caffe__V0LayerParameter *o = l->layer;
     for (size_t i = 0; o->type && i < sizeof types / sizeof types[0]; i++)

@@ -6,10 +6,12 @@
 
 /* ---- netfile.c: the text as layers of keys. Names and values point into `text`. ---- */
 
+/* A layer: the line where it begins, and its keys. */
 typedef struct cd_layer {
     int32_t line, first, n; /* its keys: [first, first + n) */
 } cd_layer;
 
+/* A NetFile that was read. */
 typedef struct cd_netfile {
     char *text;
     struct cd_key {
@@ -24,12 +26,16 @@ typedef struct cd_netfile {
 cnr_status cd_netfile_parse(cd_netfile *f, char *text, const char *path, cnr_error *err);
 void cd_netfile_free(cd_netfile *f);
 int cd_is(const char *word, const char *text); /* compares without regard to case */
+/* Text of a key; `fallback`: there is none. */
 const char *cd_text(const cd_netfile *f, int32_t layer, const char *key, const char *fallback);
+/* Number of a key; `fallback`: there is none. */
 double cd_number(const cd_netfile *f, int32_t layer, const char *key, double fallback);
+/* Whole number of a key; `fallback`: there is none. */
 int64_t cd_int(const cd_netfile *f, int32_t layer, const char *key, int64_t fallback);
 
 /* ---- message.c: nested arrays of numbers in MessagePack ---- */
 
+/* Numbers of a file of weights. */
 typedef struct cd_array {
     float *data; /* host memory */
     int64_t n, dim[4];
@@ -39,10 +45,12 @@ typedef struct cd_array {
 /* Reads up to `max` arrays, one after the other; *n: how many. */
 cnr_status cd_message_read(const char *path, cd_array *out, int32_t max, int32_t *n,
                            cnr_error *err);
+/* Frees the data of n arrays. */
 void cd_message_free(cd_array *arrays, int32_t n);
 
 /* ---- layers.c ---- */
 
+/* A net that is being imported. */
 typedef struct cd_net {
     imp_net b;
     const cnr_import_args *args;
@@ -55,6 +63,7 @@ typedef struct cd_net {
 void cd_read_weights(cd_net *net);
 /* The input's size as the layers imply it; rank 0: unknown. */
 int32_t cd_find_size(const cd_net *net, int64_t dim[3], int *open);
+/* Converts a layer that reads x; -1: see the problems. */
 cnr_value cd_add_layer(cd_net *net, int32_t layer, cnr_value x);
 /* The path of `name` beside the NetFile, from host->alloc. NULL with a problem: it leads out of the
  * folder, or `must` is set and it does not exist. */

@@ -17,6 +17,7 @@ void cd_refuse(cd_writer *w, const cnr_node *node, const char *why) {
     if (w->problems++ == 0) imp_host->fail(w->err, CNR_E_UNSUPPORTED, where, "%s", why);
 }
 
+/* Appends formatted text to the NetFile. */
 void cd_print(cd_writer *w, const char *format, ...) {
     char line[512];
     va_list args;
@@ -66,6 +67,7 @@ void cd_begin(cd_writer *w, const cnr_node *node, const char *type) {
     cd_print(w, "layer {\n  type: \"%s\"\n  name: \"%s\"\n", type, name.text);
 }
 
+/* 1 if a tensor is NULL, or dense f32 with data. */
 static int is_dense(const cnr_tensor *t) {
     return !t || (t->dtype == CNR_f32 && !t->encoding && t->data && cnr_count(t) > 0);
 }
@@ -96,6 +98,7 @@ static long long megabytes(const cd_writer *w) {
     return (long long)(n * 5 / 1048576 + 1);
 }
 
+/* A text of the graph's metadata; "". */
 static const char *meta(const cd_writer *w, const char *key) {
     const char *text = imp_host->graph_meta(w->graph, key);
     return text ? text : "";
@@ -140,6 +143,7 @@ static void walk(cd_writer *w) {
     if (w->made_flat) cd_refuse(w, NULL, "the net ends flat: CNNdroid's is a picture there");
 }
 
+/* Checks that the net has one input and output that CNNdroid can have. */
 static void check_ends(cd_writer *w) {
     if (imp_host->graph_input_count(w->graph) != 1 || imp_host->graph_output_count(w->graph) != 1)
         return cd_refuse(w, NULL, "one input and one output are wanted");
@@ -151,6 +155,7 @@ static void check_ends(cd_writer *w) {
 
 /* ---- the mean picture ---- */
 
+/* A text of the input's preprocessing; "". */
 static const char *input_meta(const cd_writer *w, const char *key) {
     char name[300];
     snprintf(name, sizeof name, "input.%.200s.%s",
@@ -170,11 +175,12 @@ static int64_t numbers(const char *text, float *to, int64_t most) {
     return n;
 }
 
-/* Spreads the numbers from the end, so that each place is read before it is written. */
+/* Spreads `given` numbers (one, or one a plane) over n elements, in place and from the end. */
 static void spread(float *data, int64_t given, int64_t n, int64_t plane) {
     for (int64_t i = n - 1; i >= 0 && given < n; i--) data[i] = data[given == 1 ? 0 : i / plane];
 }
 
+/* Writes the mean image, if there is one. */
 static cnr_status write_mean(const cd_writer *w, const char *path) {
     const cnr_tensor *x = imp_host->graph_type(w->graph, imp_host->graph_input_at(w->graph, 0));
     const char *text = input_meta(w, "mean");
@@ -209,6 +215,7 @@ static void tell_of_pictures(const cd_writer *w) {
 
 /* ---- files ---- */
 
+/* Path of a file in the same folder; NULL: out of memory. */
 static char *beside(const char *path, const char *name) {
     const char *slash = strrchr(path, '/');
     const size_t folder = slash ? (size_t)(slash + 1 - path) : 0, n = strlen(name) + 1;
@@ -219,6 +226,7 @@ static char *beside(const char *path, const char *name) {
     return out;
 }
 
+/* Writes weights and biases of a layer; p NULL: the mean. */
 static cnr_status write_parameters(const cd_writer *w, const cd_parameters *p) {
     char *path = beside(w->path, p ? p->file : "mean.msg");
     if (!path) return imp_host->fail(w->err, CNR_E_MEMORY, w->path, "out of memory");
@@ -240,6 +248,7 @@ static cnr_status write_netfile(const cd_writer *w) {
     return imp_host->output_end(out, status, w->err);
 }
 
+/* Writes NetFile and weights. */
 static cnr_status export_graph(const struct cnr_graph *graph, const char *path, cnr_error *err) {
     cd_writer w = {.graph = graph, .path = path, .err = err};
     cnr_status status = CNR_OK;
@@ -259,6 +268,7 @@ static cnr_status export_graph(const struct cnr_graph *graph, const char *path, 
     return status;
 }
 
+/* 100 for a name of a NetFile, else 0. */
 static int32_t accepts(const char *path) {
     return imp_ends_with(path, ".def") || imp_ends_with(path, "_def.txt") ? 100 : 0;
 }

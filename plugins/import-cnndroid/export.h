@@ -16,6 +16,7 @@ typedef struct cd_name {
     char text[64];
 } cd_name;
 
+/* A net that is being exported. */
 typedef struct cd_writer {
     const struct cnr_graph *graph;
     const char *path; /* of the NetFile */

@@ -36,6 +36,7 @@ static const char *window_unfit(const cnr_node *node, const cnr_window *w, int64
     return NULL;
 }
 
+/* Writes a convolution. */
 static void convolution(cd_writer *w, const cnr_node *node) {
     const cnr_tensor *x = node->inputs[0], *weight = node->inputs[1];
     cnr_window window;
@@ -52,6 +53,7 @@ static void convolution(cd_writer *w, const cnr_node *node) {
     w->positive = 0;
 }
 
+/* Writes a dense layer. */
 static void dense(cd_writer *w, const cnr_node *node) {
     const cnr_tensor *weight = node->inputs[1], *bias = cnr_own_input(node, 2);
     if (weight->rank != 2) return cd_refuse(w, node, "a matrix of weights is wanted");
@@ -64,6 +66,7 @@ static void dense(cd_writer *w, const cnr_node *node) {
     w->positive = w->made_flat = 0;
 }
 
+/* Writes gemm as a dense layer. */
 static void gemm(cd_writer *w, const cnr_node *node) {
     if (cnr_attr_int(node, "transA") || !cnr_attr_int(node, "transB") ||
         cnr_attr_float(node, "alpha") != 1 || cnr_attr_float(node, "beta") != 1)
@@ -71,6 +74,7 @@ static void gemm(cd_writer *w, const cnr_node *node) {
     dense(w, node);
 }
 
+/* Writes a pooling layer. */
 static void put_pool(cd_writer *w, const cnr_node *node, int max, int64_t kernel, int64_t pad,
                      int64_t stride) {
     cd_begin(w, node, "Pooling");
@@ -88,6 +92,7 @@ static const char *border_unfit(const cd_writer *w, const cnr_node *node, int ma
     return NULL;
 }
 
+/* Writes max or average pooling. */
 static void pooling(cd_writer *w, const cnr_node *node) {
     const int max = strcmp(node->desc->name, "max_pool") == 0;
     cnr_window window;
@@ -103,6 +108,7 @@ static void pooling(cd_writer *w, const cnr_node *node) {
     w->border = 0;
 }
 
+/* Writes global pooling. */
 static void global_pooling(cd_writer *w, const cnr_node *node) {
     const cnr_tensor *x = node->inputs[0];
     if (x->rank != 4 || x->dim[2] < 1 || x->dim[2] != x->dim[3])
@@ -123,6 +129,7 @@ static void border(cd_writer *w, const cnr_node *node) {
     w->border = (int32_t)p;
 }
 
+/* Writes lrn. */
 static void lrn(cd_writer *w, const cnr_node *node) {
     char alpha[32], beta[32];
     if (cnr_attr_float(node, "bias") != 1)
@@ -138,6 +145,7 @@ static void lrn(cd_writer *w, const cnr_node *node) {
              (long long)cnr_attr_int(node, "size"), alpha, beta);
 }
 
+/* Writes softmax. */
 static void softmax(cd_writer *w, const cnr_node *node) {
     const int64_t axis = cnr_attr_int(node, "axis");
     if (node->inputs[0]->rank != 2 || (axis != 1 && axis != -1))
@@ -148,12 +156,14 @@ static void softmax(cd_writer *w, const cnr_node *node) {
     w->made_flat = 0;
 }
 
+/* Writes relu. */
 static void relu(cd_writer *w, const cnr_node *node) {
     cd_begin(w, node, "ReLU");
     cd_print(w, "}\n\n");
     w->positive = 1;
 }
 
+/* Writes nothing for a flatten between pictures and vectors. */
 static void flatten(cd_writer *w, const cnr_node *node) {
     const cnr_tensor *x = node->inputs[0], *y = node->outputs[0];
     if (y->rank != 2 || x->rank < 2 || y->dim[0] != x->dim[0])
@@ -161,6 +171,7 @@ static void flatten(cd_writer *w, const cnr_node *node) {
     w->made_flat |= !w->flat;
 }
 
+/* Writes nothing: the operator does nothing when a net runs. */
 static void nothing(cd_writer *w, const cnr_node *node) {
     if (node->n_outputs > 1 && node->outputs[1]) cd_refuse(w, node, "CNNdroid has no masks");
 }

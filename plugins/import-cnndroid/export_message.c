@@ -4,6 +4,7 @@
 
 enum { BUFFER = 1 << 14 };
 
+/* A file of weights that is being written, as MessagePack. */
 typedef struct stream {
     struct cnr_output *out;
     cnr_error *err;
@@ -12,6 +13,7 @@ typedef struct stream {
     uint8_t buffer[BUFFER];
 } stream;
 
+/* Writes the buffer. */
 static void flush(stream *s) {
     if (!s->status && s->n > 0) s->status = imp_host->output_write(s->out, s->buffer, s->n, s->err);
     s->n = 0;
@@ -24,12 +26,14 @@ static void put(stream *s, uint8_t mark, uint32_t value, int bytes) {
     for (int i = bytes - 1; i >= 0; i--) s->buffer[s->n++] = (uint8_t)(value >> 8 * i);
 }
 
+/* Begins an array of n items. */
 static void put_array(stream *s, int64_t n) {
     if (n < 16) put(s, (uint8_t)(0x90 | n), 0, 0);
     else if (n < 65536) put(s, 0xdc, (uint32_t)n, 2);
     else put(s, 0xdd, (uint32_t)n, 4);
 }
 
+/* Writes a float. */
 static void put_float(stream *s, float value) {
     uint32_t bits;
     memcpy(&bits, &value, sizeof bits);
@@ -44,12 +48,14 @@ static void put_nested(stream *s, const float **data, const int64_t *dim, int32_
         else put_float(s, *(*data)++);
 }
 
+/* Writes n biases; NULL: zeros. */
 static void put_biases(stream *s, const cnr_tensor *bias, int64_t n) {
     const float *data = bias ? (const float *)bias->data : NULL;
     put_array(s, n);
     for (int64_t i = 0; i < n; i++) put_float(s, data ? data[i] : 0.0f);
 }
 
+/* Begins a file; NULL: *status says why. */
 static stream *begin(const char *path, cnr_error *err, cnr_status *status) {
     stream *s = (stream *)imp_host->alloc(sizeof *s);
     if (!s) {
@@ -65,6 +71,7 @@ static stream *begin(const char *path, cnr_error *err, cnr_status *status) {
     return NULL;
 }
 
+/* Writes the rest and ends the file. */
 static cnr_status end(stream *s) {
     flush(s);
     const cnr_status status = imp_host->output_end(s->out, s->status, s->err);

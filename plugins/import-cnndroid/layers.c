@@ -3,6 +3,7 @@
 
 #include <stdio.h>
 
+/* Notes a problem of a layer, with its line. */
 static void problem(cd_net *net, int32_t layer, const char *text) {
     char where[300];
     snprintf(where, sizeof where, "%.250s:%d", net->b.path, (int)net->file->layers[layer].line);
@@ -22,6 +23,7 @@ char *cd_beside(cd_net *net, const char *name, int must) {
 
 /* ---- weights ---- */
 
+/* 1 if a layer is of that type. */
 static int is_kind(const cd_net *net, int32_t layer, const char *kind) {
     return cd_is(cd_text(net->file, layer, "type", ""), kind);
 }
@@ -114,6 +116,7 @@ int32_t cd_find_size(const cd_net *net, int64_t dim[3], int *open) {
 
 /* ---- operators ---- */
 
+/* Converts a convolution. */
 static cnr_value convolution(cd_net *net, int32_t i, const char *name, cnr_value x) {
     const cd_array *a = net->weights[i];
     const int64_t stride = cd_int(net->file, i, "stride", 1), pad = cd_int(net->file, i, "pad", 0);
@@ -136,6 +139,7 @@ static cnr_value convolution(cd_net *net, int32_t i, const char *name, cnr_value
     return imp_node(&net->b, "conv", name, "", from, 3, &l);
 }
 
+/* Converts a dense layer. */
 static cnr_value fully_connected(cd_net *net, int32_t i, const char *name, cnr_value x) {
     const cd_array *a = net->weights[i];
     if (!a[0].n) return -1;
@@ -166,6 +170,7 @@ static cnr_value pooling(cd_net *net, int32_t i, const char *name, cnr_value x) 
     return imp_node(&net->b, max ? "max_pool" : "average_pool", name, "", &x, 1, &l);
 }
 
+/* Converts lrn. */
 static cnr_value lrn(cd_net *net, int32_t i, const char *name, cnr_value x) {
     const char *region = cd_text(net->file, i, "norm_region", "across_channels");
     const int within = cd_is(region, "within_channel");
@@ -179,6 +184,7 @@ static cnr_value lrn(cd_net *net, int32_t i, const char *name, cnr_value x) {
     return imp_node(&net->b, within ? "lrn_within" : "lrn", name, "", &x, 1, &l);
 }
 
+/* Converts softmax over all numbers of a sample. */
 static cnr_value softmax(cd_net *net, int32_t i, const char *name, cnr_value x) {
     const cnr_tensor *t = imp_type(&net->b, x);
     imp_attrs l = {.n = 0};

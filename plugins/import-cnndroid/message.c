@@ -5,6 +5,7 @@
 #include <msgpack/unpack.h>
 #include <msgpack/unpack_define.h>
 
+/* State of reading an array. */
 typedef struct cd_user {
     cd_array *out;
     int64_t room, level, most; /* most: bound on an array's length, from the file's size */
@@ -12,11 +13,13 @@ typedef struct cd_user {
     const char *why;
 } cd_user;
 
+/* Notes why; returns the code that stops the reader. */
 static int wrong(cd_user *u, const char *why) {
     u->why = why;
     return MSGPACK_UNPACK_PARSE_ERROR;
 }
 
+/* Takes a number. */
 static int number(cd_user *u, double value) {
     cd_array *a = u->out;
     if (a->n == 0) a->rank = (int32_t)u->level;
@@ -32,6 +35,7 @@ static int number(cd_user *u, double value) {
     return 0;
 }
 
+/* Begins an array of n items. */
 static int array(cd_user *u, int64_t n) {
     if (u->level == 4) return wrong(u, "arrays are nested too deeply");
     if (n < 1 || n > u->most) return wrong(u, "an array is empty, or longer than the file");
@@ -43,12 +47,16 @@ static int array(cd_user *u, int64_t n) {
 /* Parameters of the parser's template: function names, types, and a callback for each kind of
  * value. */
 typedef int cd_object;
+/* Names that MessagePack's reader is built with. */
 #define msgpack_unpack_struct(name) struct cd_parser##name
+/* Names that MessagePack's reader is built with. */
 #define msgpack_unpack_func(ret, name) static inline ret cd_parser##name
+/* Names that MessagePack's reader is built with. */
 #define msgpack_unpack_callback(name) cd_on##name
 #define msgpack_unpack_object cd_object
 #define msgpack_unpack_user cd_user
 
+/* Callback for one type of number. */
 #define CD_NUMBER(name, type) \
     static inline int cd_on##name(cd_user *u, type value, cd_object *o) { \
         *o = 0; \
@@ -65,6 +73,7 @@ CD_NUMBER(_int64, int64_t)
 CD_NUMBER(_float, float)
 CD_NUMBER(_double, double)
 
+/* Callback for a value that is no number: refuses it. */
 #define CD_SIMPLE(name) \
     static inline int cd_on##name(cd_user *u, cd_object *o) { \
         *o = 0; \
@@ -74,6 +83,7 @@ CD_SIMPLE(_nil)
 CD_SIMPLE(_true)
 CD_SIMPLE(_false)
 
+/* Callback for bytes: refuses them. */
 #define CD_BYTES(name) \
     static inline int cd_on##name(cd_user *u, const char *base, const char *at, unsigned int n, \
                                   cd_object *o) { \
@@ -85,25 +95,30 @@ CD_BYTES(_str)
 CD_BYTES(_bin)
 CD_BYTES(_ext)
 
+/* Begins to read. */
 static inline cd_object cd_on_root(cd_user *u) {
     (void)u;
     return 0;
 }
+/* Callback: an array begins. */
 static inline int cd_on_array(cd_user *u, unsigned int n, cd_object *o) {
     const int result = array(u, n);
     *o = (cd_object)u->level; /* the level of its items */
     return result;
 }
+/* Callback: an item has ended. */
 static inline int cd_on_array_item(cd_user *u, cd_object *c, cd_object o) {
     (void)o;
     u->level = *c; /* the item may have been an array, which ends here */
     return 0;
 }
+/* Callback for a map: refuses it. */
 static inline int cd_on_map(cd_user *u, unsigned int n, cd_object *o) {
     (void)n;
     *o = 0;
     return wrong(u, "something else than numbers");
 }
+/* Callback for an entry of a map. */
 static inline int cd_on_map_item(cd_user *u, cd_object *c, cd_object key, cd_object value) {
     (void)u, (void)c, (void)key, (void)value;
     return 0;
@@ -111,6 +126,7 @@ static inline int cd_on_map_item(cd_user *u, cd_object *c, cd_object key, cd_obj
 
 #include <msgpack/unpack_template.h>
 
+/* Reads one array from data + *at on, and moves *at behind it. */
 static cnr_status read_one(const char *path, const uint8_t *data, size_t bytes, size_t *at,
                            cd_array *out, cnr_error *err) {
     struct cd_parser_context parser;

@@ -4,6 +4,7 @@
 #include <ctype.h>
 #include <stdio.h>
 
+/* Position in the text. */
 typedef struct cursor {
     char *at;
     int32_t line;
@@ -33,7 +34,8 @@ static const char *token(cursor *c) {
     return begin;
 }
 
-/* CNNdroid ignores the case of names and layer types. */
+/* 1: word is text, upper and lower case alike. CNNdroid ignores the case of names and layer types.
+ */
 int cd_is(const char *word, const char *text) {
     for (; word && *word && *text; word++, text++)
         if (tolower((unsigned char)*word) != tolower((unsigned char)*text)) return 0;

@@ -78,6 +78,7 @@ int64_t imp_count(const int64_t *dim, int32_t rank) {
 
 enum { CHUNK = 1 << 16 };
 
+/* A block of a pool. */
 struct imp_chunk {
     struct imp_chunk *next;
     size_t room;

@@ -5,6 +5,7 @@
 
 /* ---- options ---- */
 
+/* Reads an option with two values; 1: it is `yes`. */
 static int read_choice(const cnr_import_args *args, imp_net *net, const char *option,
                        const char *no, const char *yes, int fallback) {
     const char *text = imp_option(args, option);
@@ -39,11 +40,13 @@ void imp_layout_read(const cnr_import_args *args, imp_net *net, imp_layout *out)
 
 /* ---- views ---- */
 
+/* 1 if a view has the shape of a tensor. */
 static int has_shape(const imp_view *v, const cnr_tensor *type) {
     return v->rank == type->rank &&
            memcmp(v->dim, type->dim, (size_t)v->rank * sizeof v->dim[0]) == 0;
 }
 
+/* A view with its axes in another order. */
 static imp_view permuted(const imp_view *v, const int32_t *axes) {
     imp_view out = *v;
     for (int32_t i = 0; i < v->rank; i++) {
@@ -53,6 +56,7 @@ static imp_view permuted(const imp_view *v, const int32_t *axes) {
     return out;
 }
 
+/* 1 if the node's operator has that name. */
 static int is_op(const cnr_node *node, const char *name) {
     return strcmp(node->desc->name, name) == 0;
 }
@@ -62,6 +66,7 @@ static int is_kernel(const imp_parameter *p) {
     return p->type->rank > 2 && (is_op(p->node, "conv") || is_op(p->node, "conv_transpose"));
 }
 
+/* Fits a kernel of another layout to a weight. 0: it does not fit. */
 static int fit_kernel(const imp_parameter *p, const imp_layout *layout, imp_view *v) {
     const cnr_tensor *type = p->type;
     const int32_t r = v->rank;
@@ -113,6 +118,7 @@ static const cnr_tensor *pictures_of(const struct cnr_graph *net, int32_t at, in
     }
 }
 
+/* Fits a matrix, transposed if need be, to a weight. 0: it does not fit. */
 static int fit_matrix(const struct cnr_graph *net, const imp_parameter *p, const imp_layout *layout,
                       imp_view *v) {
     const cnr_tensor *type = p->type;
@@ -170,6 +176,7 @@ const char *imp_shape_text(const int64_t *dim, int32_t rank, char text[160]) {
 
 /* ---- elements ---- */
 
+/* Writes all elements of a view. 0: their type is none that is known. */
 static int write_all(const imp_parameter *p, const imp_arrays *arrays, const void *data,
                      const imp_view *v, void *out) {
     const double epsilon = p->inverse ? cnr_attr_float(p->node, "epsilon") : 0;

@@ -20,12 +20,14 @@ extern const cnr_host *imp_host; /* set by each importer's init */
 
 /* The host's allocator for libraries that pass a context (ProtobufCAllocator). */
 void *imp_library_alloc(void *context, size_t bytes);
+/* Free function for libraries; context: not used. */
 void imp_library_free(void *context, void *block);
 
 /* The whole file in host memory, followed by a zero byte. */
 cnr_status imp_read_file(const char *path, uint8_t **out, size_t *bytes, cnr_error *err);
 /* 1: the first bytes hold no control character that text does not have. */
 int imp_is_text(const uint8_t *head, size_t n);
+/* 1 if a path ends in `tail`. */
 int imp_ends_with(const char *path, const char *tail);
 /* The value of option "name=value", or NULL. */
 const char *imp_option(const cnr_import_args *args, const char *name);
@@ -41,6 +43,7 @@ typedef struct imp_pool {
     struct imp_chunk *chunks;
     size_t left;
 } imp_pool;
+/* Memory of a pool, freed with it; NULL: out of memory. */
 void *imp_take(imp_pool *pool, size_t bytes);
 void imp_pool_free(imp_pool *pool);
 /* Makes room for one more entry after n entries of `bytes` each. 0: out of memory, or 2^28
@@ -60,11 +63,13 @@ int imp_grow(void **at, int32_t n, int32_t *room, size_t bytes);
         int32_t flags;          /* defined by the importer */ \
         const char *takes; /* attributes that `convert` reads itself, each surrounded by blanks */ \
     }
+/* A row of a table of layers. */
 #define IMP_LAYER(TYPE, CONVERT, ...) \
     { .type = TYPE, .convert = CONVERT, __VA_ARGS__ }
 /* The row of the type; NULL: there is none. */
 #define IMP_ROW_OF(rows, type) \
     ((__typeof__(&(rows)[0]))imp_row_of(rows, CNR_ROWS(rows), sizeof(rows)[0], type))
+/* The row of n whose first member, a text, equals type; NULL: none. */
 const void *imp_row_of(const void *rows, int32_t n, size_t bytes, const char *type);
 /* Whether `list` holds `word`. */
 int imp_is_one_of(const char *word, const char *const *list, int32_t n);
@@ -81,6 +86,7 @@ int64_t imp_fits_best(const imp_fits *f);
 
 /* ---- build.c: the graph that is being imported ---- */
 
+/* A graph that an importer builds. */
 typedef struct imp_net {
     struct cnr_graph *graph;
     const char *path;  /* of the model, for messages */
@@ -89,19 +95,27 @@ typedef struct imp_net {
 
 /* Attributes of one node, IMP_MAX_ATTRS at most. Texts and lists are borrowed. */
 enum { IMP_MAX_ATTRS = 16 };
+/* Attributes of a node that is being built. */
 typedef struct imp_attrs {
     cnr_attr at[IMP_MAX_ATTRS];
     const cnr_attr *ptr[IMP_MAX_ATTRS];
     int32_t n;
 } imp_attrs;
-/* add; the caller sets the value */
+/* Adds an attribute, whose value the caller sets. */
 cnr_attr *imp_attr(imp_attrs *l, const char *name, int32_t type);
+/* Adds a whole number. */
 void imp_int(imp_attrs *l, const char *name, int64_t value);
+/* Adds true or false. */
 void imp_bool(imp_attrs *l, const char *name, int value);
+/* Adds a number. */
 void imp_float(imp_attrs *l, const char *name, double value);
+/* Adds a choice. */
 void imp_enum(imp_attrs *l, const char *name, const char *value);
+/* Adds a data type. */
 void imp_dtype(imp_attrs *l, const char *name, int32_t value);
+/* Adds a list of whole numbers; it must stay until the node is made. */
 void imp_ints(imp_attrs *l, const char *name, const int64_t *values, int64_t n);
+/* Adds a list of numbers; it must stay until the node is made. */
 void imp_floats(imp_attrs *l, const char *name, const double *values, int64_t n);
 
 /* Adds a node of one output named name + suffix. -1: failed; the graph keeps the error. */
@@ -113,22 +127,27 @@ cnr_value imp_weight(imp_net *net, const char *name, const char *suffix, const f
 /* A constant whose elements are all `value`. */
 cnr_value imp_filled(imp_net *net, const char *name, const char *suffix, float value,
                      const int64_t *dim, int32_t rank);
+/* A constant number. */
 cnr_value imp_scalar(imp_net *net, const char *name, const char *suffix, double value);
 /* y = x * factor + shift, without the steps that would change nothing. */
 cnr_value imp_affine(imp_net *net, const char *name, cnr_value x, double factor, double shift);
+/* Reshapes x. */
 cnr_value imp_reshape(imp_net *net, const char *name, const char *suffix, cnr_value x,
                       const int64_t *shape, int64_t n);
+/* Transposes x. */
 cnr_value imp_transpose(imp_net *net, const char *name, const char *suffix, cnr_value x,
                         const int64_t *perm, int64_t n);
 /* x[from:to] along one axis. */
 cnr_value imp_slice(imp_net *net, const char *name, const char *suffix, cnr_value x, int64_t axis,
                     int64_t from, int64_t to);
+/* Concatenates n values along an axis. */
 cnr_value imp_concat(imp_net *net, const char *name, const cnr_value *in, int32_t n, int64_t axis);
 /* Multiplies the spatial sizes by `scale`; bilinear: with aligned corners. */
 cnr_value imp_upscale(imp_net *net, const char *name, cnr_value x, int64_t scale, int bilinear);
 /* Adaptive average pooling to `size` outputs. */
 cnr_value imp_adaptive_average(imp_net *net, const char *name, cnr_value x, const int64_t size[2]);
-const cnr_tensor *imp_type(const imp_net *net, cnr_value v); /* NULL: none */
+/* The type of a value; NULL: none. */
+const cnr_tensor *imp_type(const imp_net *net, cnr_value v);
 
 /* Adds input `name`. `dim`: sizes of one sample; the batch is open. open_size: height and width are
  * open too, with those in `dim` as defaults (0: none). */
@@ -136,7 +155,9 @@ cnr_value imp_input(imp_net *net, const char *name, const int64_t *dim, int32_t 
                     int open_size);
 /* Metadata "input.NAME.KEY". */
 void imp_input_meta(imp_net *net, const char *input, const char *key, const char *text);
+/* Sets the mean of an input: one number a channel, or a whole image. */
 void imp_input_mean(imp_net *net, const char *input, const float *mean, int64_t n);
+/* Sets a text of the graph's metadata. */
 void imp_meta(imp_net *net, const char *key, const char *text);
 
 #endif

@@ -17,6 +17,7 @@ static const char *const rows[] = {
 
 static int is_separator(char c) { return c == '.' || c == '/' || c == '_'; }
 
+/* 1 if n letters are equal; all separators count as one. */
 static int alike(const char *a, const char *b, size_t n) {
     for (size_t i = 0; i < n; i++)
         if (a[i] != b[i] && !(is_separator(a[i]) && is_separator(b[i]))) return 0;
@@ -37,6 +38,7 @@ static size_t next_word(const char **at, size_t n) {
     return strcspn(*at, " ,");
 }
 
+/* 1 if a row of synonyms has the word of k letters, in any case. */
 static int has_word(const char *row, const char *word, size_t k) {
     size_t n = 0;
     while ((n = next_word(&row, n)) > 0)
@@ -44,6 +46,7 @@ static int has_word(const char *row, const char *word, size_t k) {
     return 0;
 }
 
+/* The row of synonyms of an input's name; the name itself: none. */
 static const char *row_of(const char *port) {
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
         if (has_word(rows[i], port, strlen(port))) return rows[i];
@@ -54,6 +57,7 @@ int imp_is_port_word(const char *port, const char *word, size_t n) {
     return has_word(row_of(port), word, n);
 }
 
+/* 1 for "inv_std", in any case. */
 int imp_is_inverse(const char *word, size_t n) {
     return n == 7 && strncasecmp(word, "inv_std", n) == 0;
 }

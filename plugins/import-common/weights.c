@@ -5,6 +5,7 @@
 
 enum { MOST_PARAMETERS = 1 << 16 };
 
+/* Weights of files that are matched to a net's parameters. */
 typedef struct job {
     imp_net *net; /* the graph under construction */
     const struct cnr_graph *wants;
@@ -21,6 +22,7 @@ const struct cnr_graph *imp_net_of(const cnr_import_args *args) {
 
 /* ---- the net's parameters ---- */
 
+/* 1 if the value is a parameter that was found already, or an input. */
 static int is_known(const job *j, cnr_value v) {
     for (int32_t i = 0; i < j->n; i++)
         if (j->at[i].value == v) return 1;
@@ -29,6 +31,7 @@ static int is_known(const job *j, cnr_value v) {
     return imp_host->graph_producer(j->wants, v) >= 0;
 }
 
+/* Adds a parameter: what input `port` of a node reads. 0: out of memory. */
 static int add_parameter(job *j, cnr_value v, int32_t node, int32_t port) {
     if (j->n >= MOST_PARAMETERS || !imp_grow((void **)&j->at, j->n, &j->room, sizeof j->at[0]))
         return 0;
@@ -49,6 +52,7 @@ static int add_parameter(job *j, cnr_value v, int32_t node, int32_t port) {
     return 1;
 }
 
+/* 1 if an operator's input is a parameter. */
 static int is_parameter_port(const cnr_op *op, int32_t port) {
     return port < op->n_inputs && ((const cnr_port *)(const void *)((const char *)op->inputs +
                                                                     (size_t)port * op->port_size))
@@ -74,6 +78,7 @@ static int collect(job *j, int all) {
 
 /* ---- by name ---- */
 
+/* Gives a parameter an array; a second one is a problem. */
 static void choose(job *j, imp_parameter *p, int32_t array, int inverse) {
     if (p->array >= 0) {
         imp_host->graph_problem(j->net->graph, j->arrays->at[array].file,
@@ -135,6 +140,7 @@ static void order_norm(job *j, int32_t from, int32_t to) {
                                 (int)(to - from), j->at[from].layer);
 }
 
+/* Matches arrays to parameters by their order in each layer. */
 static void match_places(job *j) {
     for (int32_t i = 0, to; i < j->n; i = to) {
         for (to = i + 1; to < j->n && j->at[to].at == j->at[i].at; to++) {}
@@ -151,6 +157,7 @@ static void match_places(job *j) {
 
 /* ---- filling ---- */
 
+/* Writes a parameter's array, or says why its shape does not fit. */
 static cnr_status fill_one(job *j, const imp_parameter *p, cnr_error *err) {
     imp_view view;
     char is[160], wants[160];
@@ -168,6 +175,7 @@ static cnr_status fill_one(job *j, const imp_parameter *p, cnr_error *err) {
     return CNR_OK;
 }
 
+/* Writes all parameters; one without an array is a problem. */
 static cnr_status fill(job *j, cnr_error *err) {
     char text[160];
     cnr_status status = CNR_OK;

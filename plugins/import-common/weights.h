@@ -46,6 +46,7 @@ cnr_status imp_weights(const cnr_import_args *args, imp_net *net, const imp_arra
 
 /* ---- inside ---- */
 
+/* A parameter of a net, and the array that fills it. */
 typedef struct imp_parameter {
     cnr_value value;
     const char *name, *layer, *port;
@@ -61,8 +62,10 @@ typedef struct imp_layout {
     int flip, transpose, hwio, hwc;
     const char *batch_norm;
 } imp_layout;
+/* Reads the options that say how arrays are laid out. */
 void imp_layout_read(const cnr_import_args *args, imp_net *net, imp_layout *out);
 
+/* An array as a tensor of another layout. */
 typedef struct imp_view {
     int32_t rank;
     int64_t dim[CNR_MAX_RANK], stride[CNR_MAX_RANK], offset;
@@ -70,6 +73,7 @@ typedef struct imp_view {
 /* 1: `out` views the array in the parameter's order. */
 int imp_fit(const struct cnr_graph *net, const imp_parameter *p, const imp_array *a,
             const imp_layout *layout, imp_view *out);
+/* Writes an array, seen through the view, as the parameter's constant. */
 cnr_status imp_write(imp_net *net, const imp_parameter *p, const imp_arrays *arrays,
                      const imp_view *view, cnr_error *err);
 /* "20x1x5x5" */
@@ -80,6 +84,7 @@ const char *imp_shape_text(const int64_t *dim, int32_t rank, char text[160]);
 int imp_name_level(const char *array, const imp_parameter *p, int *inverse);
 /* Whether `word` is a synonym of the port's name. */
 int imp_is_port_word(const char *port, const char *word, size_t n);
+/* 1 if a name means the inverse of a standard deviation. */
 int imp_is_inverse(const char *word, size_t n);
 /* Whether the array is not a parameter (a step counter and the like). */
 int imp_name_is_idle(const char *array);

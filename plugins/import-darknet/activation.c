@@ -24,6 +24,7 @@ static const struct {
     {"hardtan", "clip", {{"min", -1}, {"max", 1}}},
 };
 
+/* Limits x to min..max. */
 static cnr_value clip(dn_layer *l, const char *suffix, cnr_value x, double min, double max) {
     imp_attrs a = {.n = 0};
     imp_float(&a, "min", min);
@@ -31,6 +32,7 @@ static cnr_value clip(dn_layer *l, const char *suffix, cnr_value x, double min, 
     return dn_unary(l, "clip", suffix, x, &a);
 }
 
+/* Adds a node of two inputs. */
 static cnr_value both(dn_layer *l, const char *op, const char *suffix, cnr_value a, cnr_value b) {
     return dn_node(l, op, suffix, (cnr_value[]){a, b}, 2, NULL);
 }
@@ -65,6 +67,7 @@ static cnr_value share(dn_layer *l, cnr_value x) {
     return both(l, "div", ".act", x, affine(l, ".above0", sum, 1, 1e-4));
 }
 
+/* exp(x), divided by its sum over the channels; use_max: less the maximum first. */
 static cnr_value soft_share(dn_layer *l, cnr_value x, int use_max) {
     const int64_t axis = 1;
     imp_attrs a = {.n = 0};

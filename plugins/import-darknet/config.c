@@ -12,6 +12,7 @@ static void strip(char *line) {
     *to = 0;
 }
 
+/* Reads a line: a section in brackets, or key=value. */
 static cnr_status add_line(dn_config *c, char *line, int32_t number, const char *path,
                            cnr_error *err) {
     char where[300], *equals = strchr(line, '=');

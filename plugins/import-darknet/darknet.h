@@ -6,11 +6,13 @@
 
 /* ---- config.c: the .cfg text as sections of keys. Names and values point into `text`. ---- */
 
+/* A section of the configuration: one layer. */
 typedef struct dn_section {
     const char *name;       /* "convolutional" */
     int32_t line, first, n; /* its keys: [first, first + n) */
 } dn_section;
 
+/* A configuration that was read. */
 typedef struct dn_config {
     char *text;
     dn_section *sections;
@@ -24,7 +26,9 @@ typedef struct dn_config {
 /* Takes ownership of `text` (host memory). */
 cnr_status dn_config_parse(dn_config *c, char *text, const char *path, cnr_error *err);
 void dn_config_free(dn_config *c);
+/* Text of a key; `fallback`: there is none. */
 const char *dn_text(const dn_config *c, const dn_section *s, const char *key, const char *fallback);
+/* Number of a key; `fallback`: there is none. */
 double dn_float(const dn_config *c, const dn_section *s, const char *key, double fallback);
 /* Clamped to +-2^24, so that products of two or three of them do not overflow. */
 int64_t dn_int(const dn_config *c, const dn_section *s, const char *key, int64_t fallback);
@@ -33,6 +37,7 @@ int32_t dn_list(const char *text, double *out, int32_t max);
 
 /* ---- the import in progress ---- */
 
+/* A net that is being imported. */
 typedef struct dn_net {
     imp_net b; /* its path is that of the current section, "yolo.cfg:12" */
     const char *path, *weights_path;
@@ -61,22 +66,28 @@ typedef struct dn_layer {
 /* layer.c: converts section `index` (from 1) after its predecessors; sets done[index - 1]. */
 void dn_convert(dn_net *net, int32_t index, cnr_value x);
 
+/* Whole number of a key of the layer. */
 int64_t dn_key_int(const dn_layer *l, const char *key, int64_t fallback);
+/* Number of a key of the layer. */
 double dn_key_float(const dn_layer *l, const char *key, double fallback);
+/* Text of a key of the layer. */
 const char *dn_key_text(const dn_layer *l, const char *key, const char *fallback);
 /* Records what cannot be imported. The import continues, so that all problems are listed. */
 void dn_problem(dn_layer *l, const char *text);
 /* Records a problem for each of these keys that is set and not 0. */
 void dn_refuse(dn_layer *l, const char *const *keys);
+/* Adds a node named after the layer; -1: see the problems. */
 cnr_value dn_node(dn_layer *l, const char *op, const char *suffix, const cnr_value *in,
                   int32_t n_in, const imp_attrs *attrs);
 /* Adds a node with one input. */
 cnr_value dn_unary(dn_layer *l, const char *op, const char *suffix, cnr_value x,
                    const imp_attrs *attrs);
+/* Type of a value; NULL: not known. */
 const cnr_tensor *dn_type(const dn_layer *l, cnr_value v);
 /* Size of the input's channels, and with dn_sizes of height and width (1 if it has none). Returns 0
  * if unknown or failed. */
 int dn_channels(dn_layer *l, int64_t *c);
+/* Channels, height and width of the layer's input. 0: not known, the layer fails. */
 int dn_sizes(dn_layer *l, int64_t *c, int64_t *h, int64_t *w);
 /* Output of a layer given by its index, or relative to this one if negative; -1 with a problem. */
 cnr_value dn_other(dn_layer *l, double number);
@@ -85,6 +96,7 @@ typedef struct dn_window {
     imp_attrs attrs;
     int64_t kernel[2], strides[2], pads[4], dilations[2];
 } dn_window;
+/* Sets the attributes of a window: size, strides, padding before and after. */
 void dn_window_set(dn_window *w, int64_t size, const int64_t strides[2], int64_t before,
                    int64_t after);
 /* Reads stride, stride_x and stride_y; strides[0] is the height's. 0 with a problem. */

@@ -51,6 +51,7 @@ static int32_t anchors_of(dn_layer *l, double out[2 * MAX_ANCHORS]) {
     return n;
 }
 
+/* Number of classes; -1: wrong, a problem is noted. */
 static int64_t classes_of(dn_layer *l, int64_t usual) {
     const int64_t classes = dn_key_int(l, "classes", usual);
     if (classes >= 0 && classes <= MAX_CLASSES) return classes;

@@ -41,6 +41,7 @@ static int has_open_size(const dn_config *c) {
     return heads > 0;
 }
 
+/* Adds the input by section [net]. */
 static cnr_value add_input(dn_net *net) {
     const dn_config *c = net->config;
     const dn_section *s = &c->sections[0];
@@ -57,6 +58,7 @@ static cnr_value add_input(dn_net *net) {
     return -1;
 }
 
+/* Converts all sections. */
 static cnr_status build(dn_net *net, cnr_error *err) {
     const dn_config *c = net->config;
     net->done = (struct dn_done *)imp_host->alloc((size_t)c->n_sections * sizeof net->done[0]);
@@ -78,6 +80,7 @@ static cnr_status build(dn_net *net, cnr_error *err) {
     return net->b.status;
 }
 
+/* Imports a net from configuration and weights. */
 static cnr_status import(const cnr_import_args *args, struct cnr_graph *graph, cnr_error *err) {
     uint8_t *text = NULL, *weights = NULL;
     size_t bytes = 0, weight_bytes = 0;
@@ -106,6 +109,7 @@ static cnr_status import(const cnr_import_args *args, struct cnr_graph *graph, c
     return status;
 }
 
+/* How surely a file is Darknet's, 0 to 100. */
 static int32_t accepts(const char *path, const uint8_t *head, size_t bytes) {
     char text[2049];
     const size_t n = bytes < sizeof text - 1 ? bytes : sizeof text - 1;

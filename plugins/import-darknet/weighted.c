@@ -26,6 +26,7 @@ static const float *take(dn_layer *l, const int64_t *dim, int32_t rank) {
     return at;
 }
 
+/* A constant named after the layer. */
 static cnr_value weight(dn_layer *l, const char *suffix, const float *data, const int64_t *dim,
                         int32_t rank) {
     return imp_weight(&l->net->b, l->name, suffix, data, dim, rank);
@@ -38,6 +39,7 @@ typedef struct channel {
     int64_t n;
 } channel;
 
+/* Takes scale, mean and variance, if the layer has batch normalisation. */
 static void take_norm(dn_layer *l, channel *c) {
     if (!c->normal) return;
     c->scale = take(l, &c->n, 1);
@@ -45,10 +47,12 @@ static void take_norm(dn_layer *l, channel *c) {
     c->var = take(l, &c->n, 1);
 }
 
+/* The layer's bias as a value; -1: batch normalisation takes it. */
 static cnr_value bias_of(dn_layer *l, const channel *c) {
     return c->normal ? -1 : weight(l, ".bias", c->bias, &c->n, 1);
 }
 
+/* Adds batch normalisation, if the layer has it. */
 static cnr_value normalise(dn_layer *l, cnr_value x, const channel *c) {
     if (!c->normal) return x;
     const cnr_value in[] = {x, weight(l, ".scale", c->scale, &c->n, 1),
@@ -60,6 +64,7 @@ static cnr_value normalise(dn_layer *l, cnr_value x, const channel *c) {
     return dn_node(l, "batch_normalization", ".norm", in, 5, &a);
 }
 
+/* What the layer has for each of n channels. */
 static channel channels_given(dn_layer *l, int64_t n) {
     return (channel){.n = n,
                      .normal =

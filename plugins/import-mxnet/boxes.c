@@ -8,6 +8,7 @@ enum { MOST_BOXES = 1 << 20, MOST_SIZES = 64 };
 
 /* ---- MultiBoxPrior: 1 x boxes x 4 corners, as fractions of the picture ---- */
 
+/* Prior boxes at all positions of a picture. */
 typedef struct grid {
     double sizes[MOST_SIZES], ratios[MOST_SIZES], step[2], offset[2];
     int32_t n_sizes, n_ratios;
@@ -16,6 +17,7 @@ typedef struct grid {
     float *at;
 } grid;
 
+/* Writes one box, as corners in parts of the picture. */
 static void put_box(grid *g, double x, double y, double size, double ratio) {
     const double root = sqrt(ratio);
     const double w = size * (double)g->height / (double)g->width * root / 2, h = size / root / 2;
@@ -34,6 +36,7 @@ static void put_all(grid *g) {
     }
 }
 
+/* Reads the attributes of prior boxes. 0: failed, a problem is noted. */
 static int read_grid(mx_job *j, grid *g) {
     const cnr_tensor *x = mx_type(j, j->x);
     if (!x || x->rank != 4 || x->dim[2] < 1 || x->dim[3] < 1)
@@ -59,6 +62,7 @@ static int read_grid(mx_job *j, grid *g) {
     return 1;
 }
 
+/* Converts MultiBoxPrior into a constant. */
 static void prior(mx_job *j) {
     grid g;
     if (!read_grid(j, &g)) return;
@@ -80,6 +84,7 @@ static void prior(mx_job *j) {
 
 /* ---- MultiBoxDetection ---- */
 
+/* Adds a node of two inputs. */
 static cnr_value two(mx_job *j, const char *op, const char *suffix, cnr_value a, cnr_value b) {
     return mx_op(j, op, suffix, (cnr_value[]){a, b}, 2, NULL);
 }
@@ -89,6 +94,7 @@ static cnr_value half(mx_job *j, const char *suffix, cnr_value v, int64_t i) {
     return imp_slice(&j->net->b, j->n->name, suffix, v, 2, 2 * i, 2 * i + 2);
 }
 
+/* A constant of two numbers. */
 static cnr_value pair_of(mx_job *j, const char *suffix, const float v[2]) {
     const int64_t dim = 2;
     return imp_weight(&j->net->b, j->n->name, suffix, v, &dim, 1);
@@ -146,6 +152,7 @@ static cnr_value best_only(mx_job *j, int64_t classes, int64_t top) {
     return mx_op(j, "flatten", ".flat", &v, 1, NULL);
 }
 
+/* Reads the variances. 0: they are wrong. */
 static int read_variances(mx_job *j, decoding *d) {
     double given[4];
     const int32_t n = mx_floats(j->n, "variances", given, 4, 0);
@@ -190,11 +197,13 @@ static void detection(mx_job *j) {
 
 /* ---- box_decode and box_nms, the last operators of GluonCV's detectors ---- */
 
+/* 1 if boxes are given as corners, not centre and size. */
 static int is_corner(mx_job *j, const char *key, const char *usual) {
     const char *format = mx_text(j->n, key);
     return strcmp(format ? format : usual, "corner") == 0;
 }
 
+/* Converts box_decode. */
 static void box_decode(mx_job *j) {
     const cnr_value boxes = mx_data(j, 1);
     decoding d = {.most = mx_float(j->n, "clip", -1), .centre = !is_corner(j, "format", "center")};
@@ -207,6 +216,7 @@ static void box_decode(mx_job *j) {
     mx_give(j, corners(j, j->x, boxes, &d));
 }
 
+/* Converts box_nms. */
 static void box_nms(mx_job *j) {
     imp_attrs l = {.n = 0};
     imp_float(&l, "overlap_thresh", mx_float(j->n, "overlap_thresh", 0.5));

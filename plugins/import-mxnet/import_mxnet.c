@@ -78,6 +78,7 @@ static void name_apart(json_t *nodes) {
     json_decref(seen);
 }
 
+/* Reads all nodes. 0: failed, a problem is noted. */
 static int read_nodes(mx_net *net, const json_t *root) {
     json_t *nodes = json_object_get(root, "nodes"), *one;
     const size_t n = json_array_size(nodes);
@@ -132,6 +133,7 @@ static void mark(const mx_net *net, const json_t *heads, uint8_t *wanted) {
     }
 }
 
+/* Adds an output of the net. */
 static void add_output(mx_net *net, int64_t at, int64_t output) {
     if (at < 0 || at >= net->n_nodes || output < 0 || output >= net->nodes[at].n_out) {
         imp_host->graph_problem(net->b.graph, net->b.path, "a head names no output of a node");
@@ -144,6 +146,7 @@ static void add_output(mx_net *net, int64_t at, int64_t output) {
     if (v >= 0 && imp_host->graph_output(net->b.graph, v, name)) net->b.status = CNR_E_MEMORY;
 }
 
+/* Converts the nodes that outputs need. */
 static void build(mx_net *net, const json_t *root) {
     const json_t *heads = json_object_get(root, "heads"), *one;
     size_t i;
@@ -188,6 +191,7 @@ static void constants_alone(mx_net *net) {
 
 /* ---- weights for a net that is described elsewhere ---- */
 
+/* Reads array i as floats into *data. */
 static cnr_status load(void *owner, int32_t i, void **data, cnr_error *err) {
     const mx_array *a = &((const mx_params *)owner)->at[i];
     *data = imp_host->alloc((size_t)mx_array_count(a) * sizeof(float) + 1);
@@ -196,11 +200,13 @@ static cnr_status load(void *owner, int32_t i, void **data, cnr_error *err) {
     return CNR_OK;
 }
 
+/* Element `at` of data that load made. */
 static double get(const void *owner, int32_t i, const void *data, int64_t at) {
     (void)owner, (void)i;
     return (double)((const float *)data)[at];
 }
 
+/* Gives the arrays to a net that is there already. */
 static cnr_status weights_for_net(mx_net *net, cnr_error *err) {
     const mx_params *p = net->params;
     enum { NAME = 300 };
@@ -227,6 +233,7 @@ static cnr_status weights_for_net(mx_net *net, cnr_error *err) {
     return status;
 }
 
+/* Imports a net from its JSON text. */
 static cnr_status from_json(mx_net *net, const char *text, size_t bytes, cnr_error *err) {
     json_error_t why;
     json_t *root = json_loadb(text, bytes, 0, &why);
@@ -237,6 +244,7 @@ static cnr_status from_json(mx_net *net, const char *text, size_t bytes, cnr_err
     return net->b.status;
 }
 
+/* Imports a symbol file with its parameters. */
 static cnr_status import(const cnr_import_args *args, struct cnr_graph *graph, cnr_error *err) {
     uint8_t *text = NULL, *data = NULL;
     size_t bytes = 0, n = 0;
@@ -269,6 +277,7 @@ static cnr_status import(const cnr_import_args *args, struct cnr_graph *graph, c
     return status;
 }
 
+/* How surely a file is MXNet's, 0 to 100. */
 static int32_t accepts(const char *path, const uint8_t *head, size_t bytes) {
     if (mx_params_looks_right(head, bytes)) return 60;
     if (!imp_is_text(head, bytes)) return 0;

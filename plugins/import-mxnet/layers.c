@@ -56,6 +56,7 @@ cnr_value mx_constant(mx_job *j, mx_array *a, const int64_t *dim, int32_t rank) 
     return a->value = v;
 }
 
+/* Node that computes input i; NULL: missing, a problem is noted. */
 static mx_node *source(mx_job *j, int32_t i, int64_t *output) {
     int64_t from;
     if (!mx_input(j->n, i, &from, output)) {
@@ -149,6 +150,7 @@ int mx_is_channels_first(mx_job *j) {
     return 0;
 }
 
+/* Converts Convolution and Deconvolution. */
 static void convolution(mx_job *j) {
     const int turned = strcmp(j->n->op, "Deconvolution") == 0;
     int64_t kernel[3], stride[3], dilation[3], pad[6], adjust[3], target[3];
@@ -190,6 +192,7 @@ static void convolution(mx_job *j) {
     mx_give(j, mx_op(j, turned ? "conv_transpose" : "conv", "", from, 3, &l));
 }
 
+/* Converts FullyConnected. */
 static void fully_connected(mx_job *j) {
     const int64_t out = mx_int(j->n, "num_hidden", 0);
     const int with_bias = !mx_bool(j->n, "no_bias", 0), flat = mx_bool(j->n, "flatten", 1);

@@ -8,6 +8,7 @@
 
 /* ---- params.c: the file of named arrays. Elements stay in the file's memory. ---- */
 
+/* An array of a file of parameters. */
 typedef struct mx_array {
     const char *name; /* without "arg:" or "aux:"; not terminated by 0 */
     size_t n_name;
@@ -17,20 +18,27 @@ typedef struct mx_array {
     cnr_value value; /* in the graph; -1: not added yet */
 } mx_array;
 
+/* A file of parameters. */
 typedef struct mx_params {
     mx_array *at;
     int32_t n, next; /* next: index after the last match */
 } mx_params;
 
+/* Finds all arrays in the data, which must stay. */
 cnr_status mx_params_read(mx_params *p, const uint8_t *data, size_t bytes, const char *path,
                           cnr_error *err);
+/* 1 if a file begins as files of parameters do. */
 int mx_params_looks_right(const uint8_t *head, size_t n);
-mx_array *mx_params_find(mx_params *p, const char *name); /* NULL: none */
+/* The array of that name; NULL: none. */
+mx_array *mx_params_find(mx_params *p, const char *name);
+/* Number of elements; 0: no data. */
 int64_t mx_array_count(const mx_array *a);
+/* Converts all elements to floats. */
 void mx_array_floats(const mx_array *a, float *out);
 
 /* ---- symbol.c: the JSON as nodes ---- */
 
+/* A node of the symbol file. */
 typedef struct mx_node {
     const char *op, *name;
     /* "attrs", "param", "attr": which of them exist depends on MXNet's version */
@@ -40,12 +48,17 @@ typedef struct mx_node {
     int sized;            /* height and width depend on the net's input */
 } mx_node;
 
-const char *mx_text(const mx_node *n, const char *key); /* NULL: none, or "None" */
+/* The attribute's text; NULL: none, or "None". */
+const char *mx_text(const mx_node *n, const char *key);
+/* Whole number of an attribute; `fallback`: there is none. */
 int64_t mx_int(const mx_node *n, const char *key, int64_t fallback);
+/* Number of an attribute; `fallback`: there is none. */
 double mx_float(const mx_node *n, const char *key, double fallback);
+/* Attribute that is true or false; `fallback`: there is none. */
 int mx_bool(const mx_node *n, const char *key, int fallback);
 /* Parses "(3, 3)" or "3". -1: malformed; 0: not set. None counts as `none`. */
 int32_t mx_ints(const mx_node *n, const char *key, int64_t *out, int32_t max, int64_t none);
+/* Numbers of a list "(1, 2)"; none: what None stands for. Returns how many. */
 int32_t mx_floats(const mx_node *n, const char *key, double *out, int32_t max, double none);
 /* Input i of a node as (node, output); 0: there is none. */
 int mx_input(const mx_node *n, int32_t i, int64_t *from, int64_t *output);
@@ -54,6 +67,7 @@ int mx_input(const mx_node *n, int32_t i, int64_t *from, int64_t *output);
 
 enum { MX_MAX_INPUTS = 512, MX_MAX_OUTPUTS = 256 };
 
+/* A net that is being imported. */
 typedef struct mx_net {
     imp_net b;
     const cnr_import_args *args;
@@ -67,6 +81,7 @@ typedef struct mx_net {
     int n_inputs;
 } mx_net;
 
+/* A node that is being converted. */
 typedef struct mx_job {
     mx_net *net;
     const mx_node *n;
@@ -77,7 +92,9 @@ typedef struct mx_job {
     int failed;
 } mx_job;
 
+/* Notes a problem of the node and marks it as failed. */
 void mx_problem(mx_job *j, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* Adds a node named after this one; -1: see the problems. */
 cnr_value mx_op(mx_job *j, const char *op, const char *suffix, const cnr_value *in, int32_t n_in,
                 const imp_attrs *attrs);
 cnr_value mx_data(mx_job *j, int32_t i); /* input i as a value; -1 with the job failed */
@@ -90,20 +107,25 @@ cnr_value mx_weight(mx_job *j, int32_t i, const int64_t *dim, int32_t rank);
 cnr_value mx_constant(mx_job *j, mx_array *a, const int64_t *dim, int32_t rank);
 /* The parameter that input i names, before its dims are known; NULL: none. */
 mx_array *mx_peek(mx_job *j, int32_t i);
-int64_t mx_channels(mx_job *j); /* of input 0, or 0 with the job failed */
+/* Channels of input 0; 0: the job failed. */
+int64_t mx_channels(mx_job *j);
 /* A list with one entry for each spatial axis; 0 with a problem. */
 int mx_spatial(mx_job *j, const char *key, int32_t rank, int64_t fallback, int64_t *out);
 /* 1 if the layout is N C ...; else 0, and the layer becomes a problem of the graph. */
 int mx_is_channels_first(mx_job *j);
 /* exchanges two axes */
 cnr_value mx_swapped(mx_job *j, const char *suffix, cnr_value v, int64_t a, int64_t b);
+/* Sets output 0. */
 void mx_give(mx_job *j, cnr_value v);
+/* Type of a value; NULL: not known. */
 const cnr_tensor *mx_type(mx_job *j, cnr_value v);
-/* of input 0, if negative counted from the end; -1: failed */
+/* The axis of input 0, from 0 (negative ones count from the end); -1: failed. */
 int64_t mx_axis(mx_job *j, int64_t axis);
 /* Converts a node whose inputs have been converted. */
 void mx_layer(mx_net *net, mx_node *n);
-int mx_is_open(const mx_node *n); /* accepts any height and width */
+/* 1: the node takes any height and width. */
+int mx_is_open(const mx_node *n);
+/* Number of outputs of a node. */
 int mx_op_outputs(const mx_node *n);
 
 /* ---- pointwise.c, pooling.c, shapes.c, boxes.c: the function for an operator, or NULL ---- */
@@ -111,9 +133,13 @@ int mx_op_outputs(const mx_node *n);
 typedef void (*mx_convert)(mx_job *j);
 typedef IMP_ROW(mx_convert) mx_row;
 enum { MX_OPEN = 1, MX_OWN_INPUT = 2 }; /* accepts any height and width; reads input 0 itself */
+/* Converter of a pointwise operator; *flags: MX_OPEN ... NULL: it is none. */
 mx_convert mx_pointwise_row(const mx_node *n, int *flags);
+/* Converter of a pooling or resizing operator; NULL: it is none. */
 mx_convert mx_pooling_row(const mx_node *n, int *flags);
+/* Converter of an operator that changes shapes; NULL: it is none. */
 mx_convert mx_shape_row(const mx_node *n, int *flags);
+/* Converter of an operator on boxes; NULL: it is none. */
 mx_convert mx_box_row(const mx_node *n, int *flags);
 
 /* ---- import_mxnet.c ---- */

@@ -13,6 +13,7 @@ static const uint32_t magic_v1 = 0xF993FAC8u, magic_v2 = 0xF993FAC9u, magic_v3 =
 static const int32_t types[] = {CNR_f32, CNR_f64, CNR_f16, CNR_u8,
                                 CNR_i32, CNR_i8,  CNR_i64, CNR_bool};
 
+/* Position in a file of parameters. */
 typedef struct reader {
     const uint8_t *at, *end;
     const char *path;
@@ -20,12 +21,14 @@ typedef struct reader {
     cnr_error *err;
 } reader;
 
+/* Fills err: damaged at this place; returns 0. */
 static int bad(reader *r, const char *why) {
     imp_host->fail(r->err, CNR_E_FORMAT, r->path, "damaged at byte %zu: %s",
                    r->bytes - (size_t)(r->end - r->at), why);
     return 0;
 }
 
+/* Reads n bytes. 0: the file ends. */
 static int raw(reader *r, void *out, size_t n) {
     if ((size_t)(r->end - r->at) < n) return bad(r, "the file ends early");
     memcpy(out, r->at, n);
@@ -33,6 +36,7 @@ static int raw(reader *r, void *out, size_t n) {
     return 1;
 }
 
+/* Reads dimensions of 4 or, wide, 8 bytes. 0: failed. */
 static int read_dims(reader *r, mx_array *a, uint32_t rank, int wide) {
     if (rank > CNR_MAX_RANK) return bad(r, "an array has too many dimensions");
     a->rank = (int32_t)rank;
@@ -45,6 +49,7 @@ static int read_dims(reader *r, mx_array *a, uint32_t rank, int wide) {
     return 1;
 }
 
+/* Reads an array. 0: failed. */
 static int read_array(reader *r, mx_array *a) {
     uint32_t magic, rank;
     int32_t storage = 0, device[2];
@@ -72,6 +77,7 @@ static int read_array(reader *r, mx_array *a) {
     return 1;
 }
 
+/* Reads the names of all arrays. 0: failed. */
 static int read_names(reader *r, mx_params *p) {
     uint64_t n, length;
     if (!raw(r, &n, 8)) return 0;
@@ -116,7 +122,8 @@ int mx_params_looks_right(const uint8_t *head, size_t n) {
     return word[0] == MAGIC_LIST && word[1] == 0;
 }
 
-/* Searches from after the last match, since nodes mostly read parameters in the file's order. */
+/* The array of that name; NULL: none. Searches from after the last match, since nodes mostly read
+ * parameters in the file's order. */
 mx_array *mx_params_find(mx_params *p, const char *name) {
     const size_t n = strlen(name);
     for (int32_t k = 0; p && k < p->n; k++) {

@@ -3,10 +3,12 @@
 
 #include <stdio.h>
 
+/* Makes the output by one operator on input 0. */
 static void give_op(mx_job *j, const char *op, const imp_attrs *attrs) {
     mx_give(j, mx_op(j, op, "", &j->x, 1, attrs));
 }
 
+/* Adds a node of one input. */
 static cnr_value step(mx_job *j, const char *op, const char *suffix, cnr_value x) {
     return mx_op(j, op, suffix, &x, 1, NULL);
 }
@@ -205,6 +207,7 @@ static void square(mx_job *j) {
 
 /* ---- arithmetic ---- */
 
+/* Casts to another type. */
 static cnr_value cast(mx_job *j, const char *suffix, cnr_value v, int32_t dtype) {
     imp_attrs l = {.n = 0};
     imp_dtype(&l, "to", dtype);
@@ -360,6 +363,7 @@ static void sum_of(mx_job *j) { /* add_n, ElementWiseSum */
     mx_give(j, y);
 }
 
+/* Converts where. */
 static void where(mx_job *j) {
     const cnr_value yes = mx_data(j, 1), no = mx_data(j, 2);
     if (j->failed) return;

@@ -3,12 +3,14 @@
 
 #include <stdio.h>
 
+/* Attributes of pooling. */
 typedef struct pool {
     int64_t kernel[3], stride[3], pad[6]; /* pad: begins, then ends */
     int32_t rank;
     int max, sum, full, old; /* old: Pooling_v1, which pads with zeros */
 } pool;
 
+/* 1 if an attribute has that text. */
 static int is_text(const mx_node *n, const char *key, const char *text) {
     const char *have = mx_text(n, key);
     return have && strcmp(have, text) == 0;
@@ -62,6 +64,7 @@ static int same_ends(mx_job *j, pool *p, const cnr_tensor *x) {
     return 1;
 }
 
+/* Reads kernel, stride and padding. 0: failed, a problem is noted. */
 static int read_pool(mx_job *j, pool *p, const cnr_tensor *x) {
     p->rank = mx_ints(j->n, "kernel", p->kernel, 3, 1);
     if (p->rank < 1 || p->rank != x->rank - 2) return mx_problem(j, "kernel is wrong"), 0;
@@ -124,6 +127,7 @@ static void pooling(mx_job *j) {
     mx_give(j, y);
 }
 
+/* Converts AdaptiveAvgPooling2D. */
 static void adaptive_pooling(mx_job *j) {
     int64_t size[2] = {1, 1};
     const cnr_tensor *x = mx_type(j, j->x);
@@ -158,6 +162,7 @@ static void nearest(mx_job *j, int64_t scale) {
                             : imp_concat(&j->net->b, j->n->name, in, j->n_in, 1));
 }
 
+/* Converts UpSampling. */
 static void upsampling(mx_job *j) {
     const int64_t scale = mx_int(j->n, "scale", 0), c = mx_channels(j);
     if (j->failed) return;

@@ -5,12 +5,14 @@
 
 static void flatten(mx_job *j) { mx_give(j, mx_op(j, "flatten", "", &j->x, 1, NULL)); }
 
+/* A shape that is being put together. */
 typedef struct shaping {
     int64_t dim[CNR_MAX_RANK]; /* of the result */
     int kept[CNR_MAX_RANK];    /* the input axis that it copies, or -1 */
     int32_t n;
 } shaping;
 
+/* Adds a dimension; kept: the input's axis that it copies, -1: none. */
 static void shape_put(shaping *s, int64_t dim, int kept) {
     if (s->n < CNR_MAX_RANK) s->dim[s->n] = dim, s->kept[s->n] = kept;
     s->n++;
@@ -48,6 +50,7 @@ static int follow_codes(const int64_t *code, int32_t n, const int64_t *dim, int3
     return s->n <= CNR_MAX_RANK;
 }
 
+/* Turns a list round. */
 static void turn(int64_t *list, int32_t n) {
     for (int32_t i = 0; i < n / 2; i++) {
         const int64_t keep = list[i];
@@ -387,6 +390,7 @@ static void broadcast(mx_job *j) {
 
 /* ---- constants defined by attributes: _zeros, _ones, _full, _arange ---- */
 
+/* Converts operators that make constants: zeros, ones, arange. */
 static void constant(mx_job *j) {
     int64_t shape[CNR_MAX_RANK];
     const int range = strcmp(j->n->op, "_arange") == 0;
@@ -437,6 +441,7 @@ static void squeeze(mx_job *j) {
     mx_give(j, mx_op(j, "squeeze", "", &j->x, 1, &l));
 }
 
+/* Converts depth_to_space and space_to_depth. */
 static void blocks(mx_job *j) {
     imp_attrs l = {.n = 0};
     imp_int(&l, "blocksize", mx_int(j->n, "block_size", 1));

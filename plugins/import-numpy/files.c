@@ -12,11 +12,13 @@
 
 enum { MOST_ARRAYS = 1 << 14, MOST_SOURCES = 1 << 14 };
 
+/* A file that holds arrays. */
 typedef struct source {
     char *path;
     zip_t *zip; /* NULL: a single array */
 } source;
 
+/* An array, and where it lies. */
 typedef struct entry {
     char *name;
     int32_t source;
@@ -24,6 +26,7 @@ typedef struct entry {
     np_head head;
 } entry;
 
+/* All arrays of several files. */
 struct np_set {
     source *sources;
     entry *entries;
@@ -52,6 +55,7 @@ void np_set_free(np_set *s) {
     imp_host->free(s);
 }
 
+/* Fills err: out of memory. */
 static cnr_status no_memory(const char *path, cnr_error *err) {
     return imp_host->fail(err, CNR_E_MEMORY, path, "out of memory");
 }
@@ -64,6 +68,7 @@ static void *push(void **list, int32_t *n, int32_t *room, int32_t most, size_t b
     return slot;
 }
 
+/* A copy of n letters of text; NULL: out of memory. */
 static char *copy_text(const char *text, size_t n) {
     char *copy = (char *)imp_host->alloc(n + 1);
     if (copy) {
@@ -73,6 +78,7 @@ static char *copy_text(const char *text, size_t n) {
     return copy;
 }
 
+/* Adds a file; NULL: out of memory or too many. */
 static source *add_source(np_set *s, const char *path) {
     source *one = (source *)push((void **)&s->sources, &s->n_sources, &s->source_room, MOST_SOURCES,
                                  sizeof *one);
@@ -82,15 +88,18 @@ static source *add_source(np_set *s, const char *path) {
 
 /* ---- reading ---- */
 
+/* A file or a member of an archive that is being read. */
 typedef struct stream {
     FILE *file;
     zip_file_t *member;
 } stream;
 
+/* Status of the error, or CNR_E_IO if there is none. */
 static cnr_status not_opened(const cnr_error *err) {
     return err && err->code ? (cnr_status)err->code : CNR_E_IO;
 }
 
+/* Opens a file for reading; *bytes: its length. NULL: failed. */
 static FILE *open_file(const char *path, uint64_t *bytes, cnr_error *err) {
     const int fd = imp_host->file_open(path, bytes, err);
     FILE *file = fd < 0 ? NULL : fdopen(fd, "rb");
@@ -98,6 +107,7 @@ static FILE *open_file(const char *path, uint64_t *bytes, cnr_error *err) {
     return file;
 }
 
+/* Opens a file or member of an archive. 0: failed. */
 static int stream_open(stream *in, const source *from, zip_uint64_t member) {
     *in = (stream){0};
     if (from->zip) in->member = zip_fopen_index(from->zip, member, 0);
@@ -176,6 +186,7 @@ static cnr_status add_array(np_set *s, imp_net *net, const char *name, size_t n,
 
 /* ---- containers ---- */
 
+/* Length of a name without ".npy". */
 static size_t without_ending(const char *name) {
     const size_t n = strlen(name);
     return imp_ends_with(name, ".npy") ? n - 4 : n;
@@ -186,6 +197,7 @@ static int by_name(const void *a, const void *b) {
     return strverscmp(((const entry *)a)->name, ((const entry *)b)->name);
 }
 
+/* Adds all arrays of an archive. */
 static cnr_status add_members(np_set *s, imp_net *net, zip_t *zip, const char *path,
                               cnr_error *err) {
     const zip_int64_t n = zip_get_num_entries(zip, 0);
@@ -208,6 +220,7 @@ static cnr_status add_members(np_set *s, imp_net *net, zip_t *zip, const char *p
     return status;
 }
 
+/* Opens an archive and adds its arrays. */
 static cnr_status add_archive(np_set *s, imp_net *net, const char *path, cnr_error *err) {
     int code;
     source *from = add_source(s, path);
@@ -225,6 +238,7 @@ static cnr_status add_archive(np_set *s, imp_net *net, const char *path, cnr_err
     return status;
 }
 
+/* Adds a file with one array. */
 static cnr_status add_file(np_set *s, imp_net *net, const char *path, cnr_error *err) {
     const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
     uint64_t bytes;
@@ -235,6 +249,7 @@ static cnr_status add_file(np_set *s, imp_net *net, const char *path, cnr_error 
     return add_array(s, net, name, without_ending(name), 0, bytes, err);
 }
 
+/* Adds all .npy files of a folder. */
 static cnr_status add_folder(np_set *s, imp_net *net, const char *path, cnr_error *err) {
     DIR *d = opendir(path);
     const int32_t first = s->n;
@@ -269,6 +284,7 @@ cnr_status np_set_add(np_set *s, imp_net *net, const char *path, cnr_error *err)
 
 /* ---- access as imp_arrays ---- */
 
+/* Reads the data of array i. */
 static cnr_status load(void *owner, int32_t i, void **data, cnr_error *err) {
     const np_set *s = (const np_set *)owner;
     const entry *e = &s->entries[i];
@@ -290,6 +306,7 @@ static cnr_status load(void *owner, int32_t i, void **data, cnr_error *err) {
                                  "'%s' is damaged: it does not unpack to what it says", e->name);
 }
 
+/* Element `at` of array i as a number. */
 static double get(const void *owner, int32_t i, const void *data, int64_t at) {
     return np_element(&((const np_set *)owner)->entries[i].head, data, at);
 }

@@ -10,21 +10,25 @@ int np_begins(const uint8_t *first, size_t *from) {
 
 /* ---- the Python literal ---- */
 
+/* The head of an array, as text. */
 typedef struct parser {
     const char *at, *end, *wrong;
 } parser;
 
+/* Notes what is wrong; returns 0. */
 static int fail(parser *p, const char *wrong) {
     if (!p->wrong) p->wrong = wrong;
     return 0;
 }
 
+/* Next character that is no space; 0: the end. */
 static char peek(parser *p) {
     while (p->at < p->end && (*p->at == ' ' || *p->at == '\t' || *p->at == '\n' || *p->at == '\r'))
         p->at++;
     return p->at < p->end ? *p->at : 0;
 }
 
+/* Takes a character if it is next; 0: it is not. */
 static int take(parser *p, char c) {
     if (p->wrong || peek(p) != c) return 0;
     p->at++;
@@ -42,6 +46,7 @@ static int read_string(parser *p, const char **out, size_t *n) {
     return take(p, quote) || fail(p, "a text does not end");
 }
 
+/* Takes a word if it is next; 0: it is not. */
 static int read_word(parser *p, const char *word) {
     const size_t n = strlen(word);
     peek(p);
@@ -50,6 +55,7 @@ static int read_word(parser *p, const char *word) {
     return 1;
 }
 
+/* Reads a size. 0: it is none. */
 static int read_size(parser *p, int64_t *out) {
     if (peek(p) < '0' || *p->at > '9') return fail(p, "its shape holds something else than sizes");
     for (*out = 0; p->at < p->end && *p->at >= '0' && *p->at <= '9'; p->at++)
@@ -88,6 +94,8 @@ static const char *strange(char kind) {
     }
 }
 
+/* Reads the element type; 0: it is none, and why receives the text for one that is not supported.
+ */
 static int read_type(parser *p, np_head *h, char why[200]) {
     static const struct {
         char name[3];
@@ -119,6 +127,7 @@ static int read_type(parser *p, np_head *h, char why[200]) {
     return 1;
 }
 
+/* Reads the dictionary with type, order and shape. 0: failed. */
 static int read_fields(parser *p, np_head *h, char why[200]) {
     static const char *const keys[] = {"descr", "fortran_order", "shape"};
     int seen = 0, comma = 1;

@@ -13,6 +13,7 @@
  */
 enum { NP_FIRST = 10, NP_MOST_TEXT = 1 << 16 };
 
+/* What the head of an array says. */
 typedef struct np_head {
     int32_t dtype;
     int32_t width, rank;
@@ -26,6 +27,7 @@ typedef struct np_head {
 int np_begins(const uint8_t *first, size_t *from);
 /* Returns NULL, or the problem. `why` is room for the message. */
 const char *np_read_head(const char *text, size_t n, np_head *out, char why[200]);
+/* Element i as a number. */
 double np_element(const np_head *h, const void *data, int64_t i);
 
 /* ---- files.c: files, archives and folders of arrays ---- */

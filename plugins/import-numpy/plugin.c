@@ -6,6 +6,7 @@
 #include <dirent.h>
 #include <stdatomic.h>
 
+/* 1 if a path is a folder with a .npy file. */
 static int is_folder(const char *path) {
     int found = 0;
     DIR *d = opendir(path);
@@ -15,6 +16,7 @@ static int is_folder(const char *path) {
     return found;
 }
 
+/* How surely a file or folder holds arrays, 0 to 100. */
 static int32_t accepts(const char *path, const uint8_t *head, size_t n) {
     if (n >= 10 && memcmp(head, "\x93NUMPY", 6) == 0) return 90;
     if (n == 0) return is_folder(path) ? 60 : 0;
@@ -30,6 +32,7 @@ static int32_t accepts(const char *path, const uint8_t *head, size_t n) {
 typedef cnr_status (*import_fn)(const cnr_host *host, const cnr_import_args *args,
                                 struct cnr_graph *graph, cnr_error *err);
 
+/* Opens the module that reads arrays, and imports. */
 static cnr_status import(const cnr_import_args *args, struct cnr_graph *graph, cnr_error *err) {
     static _Atomic(import_fn) read;
     if (!read)

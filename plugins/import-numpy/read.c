@@ -21,6 +21,7 @@ static cnr_status not_a_net(const char *path, const imp_arrays *arrays, cnr_erro
                           n < sizeof list - 200 ? "" : ", ...");
 }
 
+/* Imports arrays as weights of a net, or as constants. */
 cnr_status np_import(const cnr_host *host, const cnr_import_args *args, struct cnr_graph *graph,
                      cnr_error *err) {
     imp_host = host;

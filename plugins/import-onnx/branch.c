@@ -34,6 +34,7 @@ static int gives_nothing(const Onnx__GraphProto *g) {
     return 0;
 }
 
+/* Converts the nodes of a branch; out: its outputs. */
 static void take(onnx_job *j, const Onnx__GraphProto *g, cnr_value *out) {
     j->net->depth++;
     onnx_initializers(j->net, g);

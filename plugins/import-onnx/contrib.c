@@ -4,6 +4,7 @@
 
 #include <stdio.h>
 
+/* Adds dequantize_linear of in[0] by scale in[1] and zero point in[2] (-1: none) */
 static cnr_value dequantized(onnx_job *j, const cnr_value *in, int64_t axis) {
     const cnr_tensor *scale = imp_type(&j->net->imp, in[1]);
     imp_attrs attrs = {.n = 0};
@@ -36,14 +37,17 @@ static void operands(onnx_job *j, int32_t first, int32_t n, int32_t result) {
 static void fill_up(onnx_job *j, int32_t n) {
     while (j->n_in < n) j->in[j->n_in++] = -1;
 }
+/* Makes a quantised operator of one operand from a float one. */
 static void one(onnx_job *j) {
     fill_up(j, 5);
     operands(j, 0, 1, 3);
 }
+/* Makes a quantised operator of two operands from a float one. */
 static void two(onnx_job *j) {
     fill_up(j, 8);
     operands(j, 0, 2, 6);
 }
+/* Makes a quantised operator of any number of operands from a float one. */
 static void any(onnx_job *j) {
     if (j->n_in > ONNX_PORTS - 3) return onnx_problem(j, "too many inputs%s", "");
     fill_up(j, 5);

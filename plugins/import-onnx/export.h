@@ -32,37 +32,50 @@ typedef struct out_job {
 
 /* ---- export_message.c ---- */
 
-void *out_make(out_writer *w, size_t bytes); /* zeroed; NULL: no memory */
+/* Zeroed memory that lives as long as the writer; NULL: no memory. */
+void *out_make(out_writer *w, size_t bytes);
+/* A copy of a text in the pool; NULL: out of memory. */
 char *out_text(out_writer *w, const char *s);
 /* Reports why the node can't be exported; the export fails at its end. */
 void out_unsupported(out_writer *w, const cnr_node *node, const char *why);
 
 int32_t out_data_type(int32_t dtype); /* TensorProto.DataType; 0: ONNX has no such type */
+/* Adds a tensor, whose data is not copied. */
 void out_tensor(out_writer *w, const char *name, int32_t dtype, const int64_t *dim, int32_t rank,
-                const void *data, uint64_t bytes); /* data is not copied */
+                const void *data, uint64_t bytes);
 /* Copies a constant into the model; returns its name. */
 const char *out_constant(out_writer *w, int32_t dtype, const int64_t *dim, int32_t rank,
                          const void *data, uint64_t bytes);
+/* Name of a constant with n whole numbers. */
 const char *out_ints(out_writer *w, const int64_t *values, int64_t n);
+/* Name of a constant with n floats. */
 const char *out_floats(out_writer *w, const double *values, int64_t n);
+/* Name of a constant number. */
 const char *out_scalar(out_writer *w, double value);
 
 /* Adds a node; the caller adds its attributes. NULL: out of memory; the functions for attributes
  * accept it. */
 Onnx__NodeProto *out_node(out_writer *w, const char *op, const char *const *in, int32_t n_in,
                           const char *const *out, int32_t n_out);
+/* Adds an attribute with a whole number. */
 void out_put_int(out_writer *w, Onnx__NodeProto *n, const char *name, int64_t value);
+/* Adds an attribute with k whole numbers. */
 void out_put_ints(out_writer *w, Onnx__NodeProto *n, const char *name, const int64_t *v, int64_t k);
+/* Adds an attribute of ours as ONNX has it. */
 void out_put_attr(out_writer *w, Onnx__NodeProto *n, const cnr_attr *from);
+/* Notes that the model uses an operator set, at least in that version. */
 void out_use_domain(out_writer *w, const char *domain, int32_t version);
 /* A new name for a value between two of our nodes. */
 const char *out_between(out_writer *w);
 
 /* ---- kinds of operators; they return 0 for another kind ---- */
 
-int out_plugin_row(out_job *j); /* rows.c: another plugin exports it */
-int out_row(out_job *j);        /* export_rows.c: ONNX has the operator */
-int out_own(out_job *j);        /* export_own.c: made of several ONNX operators */
+/* Exports the node by another plugin's row; 0: there is none. */
+int out_plugin_row(out_job *j);
+/* Exports the node by the row of an ONNX operator; 0: there is none. */
+int out_row(out_job *j);
+/* Exports the node as several ONNX operators; 0: it is none of those. */
+int out_own(out_job *j);
 /* export_quantized.c: between DequantizeLinear and QuantizeLinear */
 int out_quantized(out_job *j);
 /* Adds to `n` the attributes of the job's node that ONNX operator `op` has. */

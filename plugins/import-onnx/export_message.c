@@ -25,7 +25,7 @@ void out_unsupported(out_writer *w, const cnr_node *node, const char *why) {
     w->problems++;
 }
 
-/* Makes room for one more pointer in a list. */
+/* Makes room for one more pointer in a list; 0: no memory. */
 static int grow(out_writer *w, void ***list, size_t n, size_t *room) {
     if (n < *room) return 1;
     const size_t more = *room ? *room * 2 : 128;
@@ -106,6 +106,7 @@ Onnx__NodeProto *out_node(out_writer *w, const char *op, const char *const *in, 
     return w->no_memory ? NULL : n;
 }
 
+/* Adds an attribute to a node; NULL: no memory or too many. */
 static Onnx__AttributeProto *attribute(out_writer *w, Onnx__NodeProto *n, const char *name,
                                        int type) {
     Onnx__AttributeProto *a = (Onnx__AttributeProto *)out_make(w, sizeof *a);

@@ -3,6 +3,7 @@
 
 enum { OPSET = 21, IR_VERSION = 10 };
 
+/* Writes a node of the graph. */
 static void write_node(out_writer *w, int32_t index) {
     const cnr_value *in, *out;
     const cnr_node *n = imp_host->graph_node_at(w->graph, index, &in, &out);
@@ -65,6 +66,7 @@ static void write_constants(out_writer *w) {
     imp_host->map_free(seen);
 }
 
+/* Type of an input or output as ONNX has it; NULL: out of memory. */
 static Onnx__ValueInfoProto *value_info(out_writer *w, cnr_value v) {
     const cnr_tensor *t = imp_host->graph_type(w->graph, v);
     Onnx__ValueInfoProto *info = (Onnx__ValueInfoProto *)out_make(w, sizeof *info);
@@ -96,6 +98,7 @@ static Onnx__ValueInfoProto *value_info(out_writer *w, cnr_value v) {
     return info;
 }
 
+/* File that protobuf writes to. */
 typedef struct file_buffer {
     ProtobufCBuffer base;
     struct cnr_output *out;
@@ -103,11 +106,13 @@ typedef struct file_buffer {
     cnr_error *err;
 } file_buffer;
 
+/* Writes bytes; the first error stays in b->status. */
 static void append(ProtobufCBuffer *buffer, size_t n, const uint8_t *data) {
     file_buffer *b = (file_buffer *)buffer;
     if (!b->status) b->status = imp_host->output_write(b->out, data, n, b->err);
 }
 
+/* Writes the model to a file. */
 static cnr_status save(const Onnx__ModelProto *model, const char *path, cnr_error *err) {
     file_buffer b = {.base = {append}, .err = err};
     const cnr_status status = imp_host->output_begin(path, 0, &b.out, err);
@@ -116,6 +121,7 @@ static cnr_status save(const Onnx__ModelProto *model, const char *path, cnr_erro
     return imp_host->output_end(b.out, b.status, err);
 }
 
+/* Builds the model from a graph and writes it. */
 static cnr_status write_graph(out_writer *w, const char *path, cnr_error *err) {
     Onnx__ModelProto model = ONNX__MODEL_PROTO__INIT;
     Onnx__GraphProto graph = ONNX__GRAPH_PROTO__INIT;
@@ -153,6 +159,7 @@ static cnr_status write_graph(out_writer *w, const char *path, cnr_error *err) {
     return save(&model, path, err);
 }
 
+/* The exporter's function. */
 static cnr_status export_graph(const struct cnr_graph *graph, const char *path, cnr_error *err) {
     out_writer w = {.graph = graph};
     const cnr_status status = write_graph(&w, path, err);

@@ -1,6 +1,7 @@
 /* Exports operators that ONNX does not have as several of its operators. */
 #include "export.h"
 
+/* Writes dense as Flatten and Gemm. */
 static void dense(out_job *j) {
     const char *x = j->in[0];
     if (j->node->inputs[0]->rank != 2) {
@@ -12,11 +13,13 @@ static void dense(out_job *j) {
     out_put_int(j->w, out_node(j->w, "Gemm", in, *in[2] ? 3 : 2, j->out, 1), "transB", 1);
 }
 
+/* Writes relu6 as Clip. */
 static void relu6(out_job *j) {
     const char *in[] = {j->in[0], out_scalar(j->w, 0), out_scalar(j->w, 6)};
     out_node(j->w, "Clip", in, 3, j->out, 1);
 }
 
+/* Writes swish as Sigmoid and Mul. */
 static void swish(out_job *j) {
     const char *gate = out_between(j->w), *in[] = {j->in[0], gate};
     out_node(j->w, "Sigmoid", j->in, 1, &gate, 1);
@@ -35,6 +38,7 @@ static const char *along_channels(out_job *j, int32_t port) {
     return out_constant(j->w, t->dtype, dim, rank - 1, t->data, cnr_dense_bytes(t));
 }
 
+/* Writes scale_bias as Mul and Add. */
 static void scale_bias(out_job *j) {
     const int shifted = j->n_in > 2 && *j->in[2];
     const char *scaled = shifted ? out_between(j->w) : j->out[0];
@@ -81,12 +85,14 @@ static void weighted_sum(out_job *j) {
     out_node(j->w, "Sum", j->in, j->n_in, j->out, 1);
 }
 
+/* Writes reshape_like as Shape and Reshape. */
 static void reshape_like(out_job *j) {
     const char *shape = out_between(j->w), *in[] = {j->in[0], shape};
     out_node(j->w, "Shape", &j->in[1], 1, &shape, 1);
     out_node(j->w, "Reshape", in, 2, j->out, 1);
 }
 
+/* Writes channel_shuffle as Reshape, Transpose, Reshape. */
 static void channel_shuffle(out_job *j) {
     out_writer *w = j->w;
     const int64_t group = cnr_attr_int(j->node, "group"), c = j->node->inputs[0]->dim[1];
@@ -103,6 +109,7 @@ static void channel_shuffle(out_job *j) {
 
 static void dropout(out_job *j) { out_node(j->w, "Identity", j->in, 1, j->out, 1); }
 
+/* Writes crop as Slice. */
 static void crop(out_job *j) {
     const cnr_tensor *x = j->node->inputs[0], *y = j->node->outputs[0];
     int64_t axis = cnr_attr_int(j->node, "axis"), n;

@@ -6,6 +6,7 @@
 /* Inputs: each operand and the result have a value, a scale and a zero point. */
 enum { Q_X = 0, Q_W = 3, Q_LAYER_Y = 6, Q_BIAS = 8 };
 
+/* 1 if a tensor is a constant of that type with data. */
 static int is_known(const cnr_tensor *t, int32_t dtype) {
     return t && t->dtype == dtype && !t->encoding && t->flags & CNR_TENSOR_CONST && t->data;
 }
@@ -29,6 +30,7 @@ static const char *zero_like_scale(out_job *j, int32_t port) {
     return out_constant(j->w, zero->dtype, scale->dim, scale->rank, all, (uint64_t)n);
 }
 
+/* Writes DequantizeLinear; returns the name of its output. */
 static const char *dequantized(out_job *j, const char *x, int32_t scale, int64_t axis) {
     const char *out = out_between(j->w);
     const char *in[] = {x, j->in[scale], zero_like_scale(j, scale + 1)};
@@ -37,6 +39,7 @@ static const char *dequantized(out_job *j, const char *x, int32_t scale, int64_t
     return out;
 }
 
+/* Writes QuantizeLinear to output 0. */
 static void quantized(out_job *j, const char *y, int32_t scale) {
     const char *in[] = {y, j->in[scale], zero_like_scale(j, scale + 1)};
     out_node(j->w, "QuantizeLinear", in, 3, j->out, 1);
@@ -58,6 +61,7 @@ static const char *bias(out_job *j) {
     return out;
 }
 
+/* Writes a quantised convolution or dense layer. 0: it can't. */
 static int layer(out_job *j) {
     const int conv = strcmp(j->node->desc->name, "qlinear_conv") == 0;
     const int biased = j->n_in > Q_BIAS && *j->in[Q_BIAS];
@@ -77,6 +81,7 @@ static int layer(out_job *j) {
     return 1;
 }
 
+/* Writes a quantised operator of two operands. 0: it can't. */
 static int pair(out_job *j) {
     const char *y = out_between(j->w);
     if (!has_scale(j, Q_X + 1) || !has_scale(j, Q_W + 1) || !has_scale(j, Q_LAYER_Y)) return 0;
@@ -87,6 +92,7 @@ static int pair(out_job *j) {
     return 1;
 }
 
+/* Writes quantised global average pooling. 0: it can't. */
 static int mean(out_job *j) {
     const char *y = out_between(j->w);
     if (!has_scale(j, Q_X + 1) || !has_scale(j, 3)) return 0;

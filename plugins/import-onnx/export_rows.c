@@ -168,6 +168,7 @@ static const struct row {
     {"bitwise_not", "BitwiseNot", "", ""},
 };
 
+/* 1 if a list of words with spaces has the name. */
 static int lists(const char *list, const char *name) {
     char word[80];
     snprintf(word, sizeof word, " %.70s ", name);
@@ -190,6 +191,7 @@ static int is_default_dilation(const cnr_attr *a) {
     return 1;
 }
 
+/* Adds the attributes that the row names. */
 static void put_attrs(out_job *j, Onnx__NodeProto *n, const struct row *row) {
     out_writer *w = j->w;
     for (int32_t i = 0; n && i < j->node->n_attrs; i++) {
@@ -206,6 +208,7 @@ static void put_attrs(out_job *j, Onnx__NodeProto *n, const struct row *row) {
     }
 }
 
+/* Writes a node by its row. */
 static void plain(out_job *j, const struct row *row) {
     out_writer *w = j->w;
     for (int32_t i = 0; i < j->node->n_attrs; i++) {

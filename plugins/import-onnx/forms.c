@@ -17,10 +17,12 @@ cnr_value onnx_constant(onnx_job *j, int32_t dtype, const void *data, const int6
     return imp_host->graph_constant(j->net->imp.graph, name, &t);
 }
 
+/* Type of a value; NULL: not known. */
 static const cnr_tensor *type_of(const onnx_job *j, cnr_value v) {
     return imp_type(&j->net->imp, v);
 }
 
+/* Inserts axes of size 1. */
 static cnr_value over(onnx_job *j, cnr_value x, const int64_t *axes, int64_t n) {
     imp_attrs attrs = {.n = 0};
     imp_ints(&attrs, "axes", axes, n);
@@ -69,6 +71,7 @@ static void prelu(onnx_job *j) {
     j->in[1] = over(j, j->in[1], axes, n);
 }
 
+/* Mean over batch and space; keep: axes stay with size 1. */
 static cnr_value mean_of(onnx_job *j, cnr_value x, int32_t rank, int keep) {
     int64_t axes[CNR_MAX_RANK] = {0};
     imp_attrs attrs = {.n = 0};
@@ -165,6 +168,7 @@ static void fixed_resize(onnx_job *j) {
     j->n_in = 3;
 }
 
+/* Converts Resize of versions before 11. */
 static void resize(onnx_job *j) {
     if (j->net->opset < 11) fixed_resize(j);
 }

@@ -7,8 +7,10 @@ ProtobufCAllocator onnx_allocator = {imp_library_alloc, imp_library_free, NULL};
 
 /* ---- telling a model from a tensor by the first fields ---- */
 
+/* What a file holds. */
 typedef enum kind { NEITHER, MODEL, TENSOR } kind;
 
+/* Whether bytes are a model, a tensor, or neither. */
 static kind kind_of(const uint8_t *at, size_t n) {
     size_t i = 0;
     /* count of field 1: repeated dims in TensorProto, but a single version in ModelProto */
@@ -39,6 +41,7 @@ static kind kind_of(const uint8_t *at, size_t n) {
 
 /* ---- the graph ---- */
 
+/* Adds a constant of the model. */
 static void add_initializer(onnx_net *net, const Onnx__TensorProto *p) {
     cnr_tensor t;
     cnr_error err = CNR_ERROR_INIT;
@@ -55,6 +58,7 @@ static void add_initializer(onnx_net *net, const Onnx__TensorProto *p) {
     if (onnx_names_set(&net->values, name, v)) net->imp.status = CNR_E_MEMORY;
 }
 
+/* Adds an input, unless it is a constant. */
 static void add_input(onnx_net *net, const Onnx__ValueInfoProto *info) {
     cnr_tensor t = {.size = sizeof t};
     cnr_value v = -1;
@@ -96,6 +100,7 @@ void onnx_nodes(onnx_net *net, const Onnx__GraphProto *g) {
     for (size_t i = 0; i < g->n_node && !net->imp.status; i++) onnx_node(net, g->node[i]);
 }
 
+/* Converts a graph. */
 static void build(onnx_net *net, const Onnx__GraphProto *g) {
     onnx_initializers(net, g);
     for (size_t i = 0; i < g->n_input && !net->imp.status; i++) add_input(net, g->input[i]);
@@ -129,6 +134,7 @@ int32_t onnx_opset(const onnx_net *net, const char *domain) {
     return 0;
 }
 
+/* Imports a model from its bytes. */
 static cnr_status import_model(const char *path, const uint8_t *data, size_t bytes,
                                struct cnr_graph *graph, cnr_error *err) {
     Onnx__ModelProto *model = onnx__model_proto__unpack(&onnx_allocator, bytes, data);
@@ -173,6 +179,7 @@ static cnr_status import_tensor(const char *path, const uint8_t *data, size_t by
     return status;
 }
 
+/* Imports a model or a single tensor. */
 static cnr_status import(const cnr_import_args *args, struct cnr_graph *graph, cnr_error *err) {
     uint8_t *data;
     size_t bytes = 0;
@@ -191,6 +198,7 @@ static cnr_status import(const cnr_import_args *args, struct cnr_graph *graph, c
     return status;
 }
 
+/* How surely a file is ONNX, 0 to 100. */
 static int32_t accepts(const char *path, const uint8_t *head, size_t bytes) {
     if (imp_ends_with(path, ".onnx")) return 90;
     return kind_of(head, bytes) != NEITHER ? 40 : onnx_other(path) ? 1 : 0;
@@ -211,6 +219,7 @@ static const cnr_importer importer = {
     .presets = preset_rows,
 };
 
+/* Registers importer and exporter. */
 static cnr_status init(const cnr_host *host, struct cnr_registrar *registrar, cnr_error *err) {
     static const cnr_item items[] = {{CNR_KIND_IMPORTER, &importer},
                                      {CNR_KIND_EXPORTER, &onnx_exporter}};

@@ -167,6 +167,7 @@ static cnr_value linear(onnx_job *j, int64_t n) {
     return j->failed ? -1 : onnx_step(j, "gemm", in, n_intercepts ? 3 : 2, &attrs);
 }
 
+/* Converts LinearRegressor. */
 static void linear_regressor(onnx_job *j) {
     const int64_t n = onnx_int(j, "targets", 1);
     const cnr_value y = linear(j, n);
@@ -215,6 +216,7 @@ static void scaler(onnx_job *j) {
     j->done = 1;
 }
 
+/* Converts Normalizer. */
 static void normalizer(onnx_job *j) {
     const char *norm = ml_text(j, "norm", "MAX");
     const cnr_value x = ml_rows(j, CNR_f32);
@@ -237,6 +239,7 @@ static void normalizer(onnx_job *j) {
     j->out[0] = as_given(j, ml_two(j, "div", x, onnx_step(j, "where", by, 3, NULL)));
 }
 
+/* Converts Binarizer. */
 static void binarizer(onnx_job *j) {
     const Onnx__AttributeProto *limit = onnx_proto(j, "threshold");
     const cnr_value x = ml_cast(j, j->n_in ? j->in[0] : -1, CNR_f32); /* any shape */
@@ -271,6 +274,7 @@ static void imputer(onnx_job *j) {
     j->out[0] = as_given(j, onnx_step(j, "where", in, 3, NULL));
 }
 
+/* Converts FeatureVectorizer. */
 static void feature_vectorizer(onnx_job *j) {
     imp_attrs attrs = {.n = 0};
     imp_int(&attrs, "axis", 1);

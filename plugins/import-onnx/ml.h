@@ -6,18 +6,23 @@
 
 /* ---- ml.c: attributes ---- */
 const float *ml_floats(const onnx_job *j, const char *name, int64_t *n); /* NULL, n 0: none */
+/* List of whole numbers of an attribute; NULL: there is none. */
 const int64_t *ml_ints(const onnx_job *j, const char *name, int64_t *n);
+/* Text of an attribute; `fallback`: there is none. */
 const char *ml_text(onnx_job *j, const char *name, const char *fallback);
 
 /* ---- ml.c: nodes ---- */
+/* Adds a cast of x to dtype. */
 cnr_value ml_cast(onnx_job *j, cnr_value x, int32_t dtype);
+/* Adds a node of two inputs. */
 cnr_value ml_two(onnx_job *j, const char *op, cnr_value a, cnr_value b);
 cnr_value ml_list(onnx_job *j, const float *values, int64_t n); /* a constant of rank 1 */
 /* Input 0 as rows (N C) of that type; a single row without N gets it. */
 cnr_value ml_rows(onnx_job *j, int32_t dtype);
 
 /* ---- ml.c: scores (N classes, float32) and results made of them ---- */
-cnr_value ml_post(onnx_job *j, cnr_value scores); /* post_transform */
+/* The scores after the node's post_transform. */
+cnr_value ml_post(onnx_job *j, cnr_value scores);
 /* like ml_post, but refused if n is 1 */
 cnr_value ml_post_several(onnx_job *j, cnr_value scores, int64_t n);
 int64_t ml_classes(const onnx_job *j); /* number of class names of the node */
@@ -30,7 +35,9 @@ cnr_value ml_both(onnx_job *j, cnr_value no, cnr_value yes); /* joins two column
 cnr_value ml_named(onnx_job *j, cnr_value index);
 
 /* ---- trees.c ---- */
+/* Converts TreeEnsembleRegressor. */
 void ml_tree_regressor(onnx_job *j);
+/* Converts TreeEnsembleClassifier. */
 void ml_tree_classifier(onnx_job *j);
 #define ML_TREE_TAKES \
     " nodes_treeids nodes_nodeids nodes_featureids nodes_values nodes_hitrates nodes_modes " \

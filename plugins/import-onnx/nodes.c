@@ -53,6 +53,7 @@ char *onnx_text(onnx_job *j, ProtobufCBinaryData s) {
     return text;
 }
 
+/* An operator's attribute row of that name; NULL: none. */
 static const cnr_attr_spec *spec_of(const cnr_op *op, const char *name) {
     for (int32_t i = 0; op && i < op->n_attrs; i++) {
         const cnr_attr_spec *s =
@@ -71,6 +72,7 @@ static int is_ignored(const char *name) {
     return imp_is_one_of(name, names, CNR_ROWS(names));
 }
 
+/* Converts an attribute by our operator's row. */
 static void convert_attr(onnx_job *j, const cnr_op *op, const Onnx__AttributeProto *a) {
     const cnr_attr_spec *spec = spec_of(op, a->name);
     if (!spec) {
@@ -146,6 +148,7 @@ static void snake(const char *camel, char *out, size_t room) {
     out[n] = 0;
 }
 
+/* Names the node; a name given twice gets a number. */
 static void name_node(onnx_job *j) {
     const char *given = j->node->name && *j->node->name ? j->node->name : NULL;
     cnr_value seen;
@@ -157,6 +160,7 @@ static void name_node(onnx_job *j) {
     snprintf(j->name, sizeof j->name, "%s", given);
 }
 
+/* Finds the values of all inputs. */
 static void bind_inputs(onnx_job *j) {
     if (j->node->n_input > ONNX_PORTS) return onnx_problem(j, "too many inputs%s", "");
     for (size_t i = 0; i < j->node->n_input; i++) {
@@ -170,12 +174,14 @@ static void bind_inputs(onnx_job *j) {
     while (j->n_in > 0 && !j->node->input[j->n_in - 1][0]) j->n_in--;
 }
 
+/* 1 if a form reads the attribute itself. */
 static int is_taken(const onnx_form *f, const char *attr) {
     char word[130];
     snprintf(word, sizeof word, " %.120s ", attr);
     return f && f->takes && strstr(f->takes, word) != NULL;
 }
 
+/* Converts a node by row, form or operator. */
 static void convert(onnx_job *j) {
     const Onnx__NodeProto *node = j->node;
     const char *domain = node->domain ? node->domain : "";

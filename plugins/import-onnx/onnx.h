@@ -13,9 +13,11 @@ extern const cnr_exporter onnx_exporter; /* export_onnx.c */
 /* Maps value names to graph values. Stores value + 2 as a pointer, since values include -1 and NULL
  * means absent. */
 typedef struct cnr_map *onnx_names;
+/* Sets the value of a name. */
 static inline cnr_status onnx_names_set(onnx_names *names, const char *name, cnr_value value) {
     return imp_host->map_set(names, name, strlen(name), (void *)((intptr_t)value + 2));
 }
+/* Value of a name; 0: there is none. */
 static inline int onnx_names_get(const onnx_names *names, const char *name, cnr_value *out) {
     const intptr_t found = (intptr_t)imp_host->map_get(*names, name, strlen(name));
     if (found) *out = (cnr_value)(found - 2);
@@ -39,11 +41,13 @@ typedef struct onnx_branch onnx_branch;
 
 /* import_onnx.c: initializers of the net or of a branch */
 void onnx_initializers(onnx_net *net, const Onnx__GraphProto *g);
+/* Converts all nodes of a graph. */
 void onnx_nodes(onnx_net *net, const Onnx__GraphProto *g);
 
 /* nodes.c: conversion of a node. A job collects the arguments of graph_node; forms.c may change it
  * before. */
 enum { ONNX_TEXT = 448, ONNX_PORTS = 1024 };
+/* A node that is being converted. */
 typedef struct onnx_job {
     onnx_net *net;
     const Onnx__NodeProto *node;
@@ -55,13 +59,17 @@ typedef struct onnx_job {
     void (*after)(
         struct onnx_job *); /* changes the outputs of the node once it is added; or NULL */
 } onnx_job;
+/* Converts a node and binds its outputs. */
 void onnx_node(onnx_net *net, const Onnx__NodeProto *node);
 /* Adds a problem of the node, which is then skipped. */
 void onnx_problem(onnx_job *j, const char *format, const char *detail);
 /* Memory that lives as long as the net, for converted texts and lists; NULL fails the import. */
 void *onnx_own(onnx_job *j, size_t bytes);
+/* A text with its end, which lives as long as the net; NULL: out of memory. */
 char *onnx_text(onnx_job *j, ProtobufCBinaryData s);
+/* An attribute of the node; NULL: there is none. */
 const Onnx__AttributeProto *onnx_proto(const onnx_job *j, const char *name);
+/* Whole number of an attribute; `fallback`: there is none. */
 int64_t onnx_int(const onnx_job *j, const char *name, int64_t fallback);
 /* Adds another node of one output for the same ONNX node; attrs may be NULL. */
 cnr_value onnx_step(onnx_job *j, const char *op, const cnr_value *in, int32_t n_in,
@@ -70,7 +78,8 @@ cnr_value onnx_step(onnx_job *j, const char *op, const cnr_value *in, int32_t n_
 /* forms.c: adapts nodes whose form differs from ours, or of older operator sets */
 typedef void (*onnx_change)(onnx_job *);
 typedef IMP_ROW(onnx_change) onnx_form;
-const onnx_form *onnx_form_of(const char *op); /* NULL: nothing to adapt */
+/* How an operator's form changed with its operator set; NULL: nothing to adapt. */
+const onnx_form *onnx_form_of(const char *op);
 /* Adds a constant for the node; dim may be NULL for rank 0. */
 cnr_value onnx_constant(onnx_job *j, int32_t dtype, const void *data, const int64_t *dim,
                         int32_t rank);
@@ -91,17 +100,21 @@ const onnx_form *onnx_ml_form(const char *name);
 
 /* rows.c: operators that other plugins import */
 int onnx_has_row(const onnx_job *j, const char *domain, const char *type);
+/* Converts a node by another plugin's import row. */
 void onnx_row(onnx_job *j, const char *domain, const char *type);
-int32_t onnx_opset(const onnx_net *net, const char *domain); /* import_onnx.c; 0: not declared */
+/* The operator set of a domain; 0: not declared. */
+int32_t onnx_opset(const onnx_net *net, const char *domain);
 
 /* branch.c: control flow */
 void onnx_if(onnx_job *j);
+/* Refuses a loop. */
 void onnx_loop(onnx_job *j);
 void onnx_branches_free(onnx_net *net);
 
 /* tensor.c */
 /* Our type for a TensorProto.DataType; CNR_DTYPE_NONE for strings, complex and unknown types. */
 int32_t onnx_dtype(int32_t data_type);
+/* Name of ONNX's data type; "unknown". */
 const char *onnx_dtype_name(int32_t data_type);
 /* The tensor with its data, which belongs to the message or is new: free *made by host->free, even
  * after an error. where: for messages. */

@@ -26,6 +26,7 @@ const char *onnx_dtype_name(int32_t t) {
     return t >= 0 && t < (int32_t)(sizeof types / sizeof types[0]) ? types[t].name : "unknown";
 }
 
+/* Value of a key of external data; NULL: there is none. */
 static const char *entry(const Onnx__TensorProto *p, const char *key) {
     for (size_t i = 0; i < p->n_external_data; i++)
         if (p->external_data[i]->key && strcmp(p->external_data[i]->key, key) == 0)
@@ -46,6 +47,7 @@ static int read_at(int fd, uint8_t *out, uint64_t n, uint64_t offset) {
     return 1;
 }
 
+/* Reads the part of an open file that holds a tensor. */
 static cnr_status read_range(int fd, uint64_t have, const char *path, const char *where,
                              const char *from, cnr_tensor *out, cnr_error *err) {
     const long long offset = from ? strtoll(from, NULL, 10) : 0;
@@ -59,6 +61,7 @@ static cnr_status read_range(int fd, uint64_t have, const char *path, const char
     return imp_host->fail(err, CNR_E_IO, where, "external data %s cannot be read", path);
 }
 
+/* Reads a tensor from the file beside the model. */
 static cnr_status read_external(const Onnx__TensorProto *p, const char *model, const char *where,
                                 cnr_tensor *out, cnr_error *err) {
     const char *location = entry(p, "location");

@@ -12,6 +12,7 @@
 
 enum { MAX_LEVELS = 1000, MAX_VALUES = 1 << 26 };
 
+/* The decision trees of a node. */
 typedef struct forest {
     int64_t n, trees, levels, columns; /* columns: numbers in each leaf */
     const int64_t *tree, *id, *feature_of, *yes_of, *no_of, *missing_of; /* as the file has them */
@@ -22,6 +23,7 @@ typedef struct forest {
     onnx_names places;                           /* index of (tree, id) */
 } forest;
 
+/* Notes the place of node i, by tree and number. */
 static cnr_status remember(forest *f, int64_t i) {
     const int64_t key[] = {f->tree[i], f->id[i]};
     return imp_host->map_set(&f->places, (const char *)key, sizeof key, (void *)((intptr_t)i + 1));
@@ -34,6 +36,7 @@ static int64_t place_of(const forest *f, int64_t tree, int64_t id) {
 
 /* ---- the tables ---- */
 
+/* Our operator for a mode of comparing; NULL: unknown. */
 static const char *compare_of(const char *mode) {
     static const char *const rows[][2] = {{"BRANCH_LEQ", "less_or_equal"},
                                           {"BRANCH_LT", "less"},
@@ -62,6 +65,7 @@ static int is_leaf(onnx_job *j, forest *f, const Onnx__AttributeProto *modes, in
     return -1;
 }
 
+/* Reads the lists of nodes and leaves. */
 static void read_lists(onnx_job *j, forest *f) {
     int64_t n[6], count;
     f->tree = ml_ints(j, "nodes_treeids", &n[0]);
@@ -102,6 +106,7 @@ static int adopt(onnx_job *j, forest *f, int64_t child) {
     return 0;
 }
 
+/* Links nodes to their children. */
 static void link_nodes(onnx_job *j, forest *f) {
     const Onnx__AttributeProto *modes = onnx_proto(j, "nodes_modes");
     if (!modes || (int64_t)modes->n_strings != f->n)
@@ -167,6 +172,7 @@ static void read_values(onnx_job *j, forest *f, const char *prefix, int64_t colu
 
 /* ---- the nodes ---- */
 
+/* A constant with n limits, in the type of the input. */
 static cnr_value limits_of(onnx_job *j, const float *limit, int64_t n, int32_t dtype) {
     if (dtype == CNR_f32) return ml_list(j, limit, n);
     double *wide = (double *)onnx_own(j, (size_t)n * sizeof *wide);
@@ -179,6 +185,7 @@ typedef struct tables {
     cnr_value feature, limit, missing, yes, no;
 } tables;
 
+/* Constants with all nodes, or only the roots. */
 static tables tables_of(onnx_job *j, const forest *f, int32_t dtype, int of_roots) {
     const int64_t n = of_roots ? f->trees : f->n;
     int64_t *whole[3] = {f->feature, f->yes, f->no};
@@ -207,6 +214,7 @@ static tables tables_of(onnx_job *j, const forest *f, int32_t dtype, int of_root
     return t;
 }
 
+/* What the nodes at these places have. */
 static tables at_nodes(onnx_job *j, const tables *all, cnr_value at) {
     tables t = {ml_two(j, "gather", all->feature, at), ml_two(j, "gather", all->limit, at), -1,
                 ml_two(j, "gather", all->yes, at), ml_two(j, "gather", all->no, at)};
@@ -214,6 +222,7 @@ static tables at_nodes(onnx_job *j, const tables *all, cnr_value at) {
     return t;
 }
 
+/* One level down: the next node of each tree. */
 static cnr_value go_down(onnx_job *j, const forest *f, cnr_value x, const tables *t,
                          const char *pick) {
     imp_attrs attrs = {.n = 0};
@@ -249,6 +258,7 @@ static cnr_value scores(onnx_job *j, const forest *f, const char *reduce) {
     return onnx_step(j, reduce, &leaves, 1, &attrs);
 }
 
+/* Adds the base values. */
 static cnr_value with_base(onnx_job *j, cnr_value y, int64_t columns) {
     int64_t n;
     const float *base = ml_floats(j, "base_values", &n);
@@ -258,6 +268,7 @@ static cnr_value with_base(onnx_job *j, cnr_value y, int64_t columns) {
     return -1;
 }
 
+/* Reads all trees. 0: failed. */
 static int read_forest(onnx_job *j, forest *f) {
     j->done = 1;
     read_lists(j, f);

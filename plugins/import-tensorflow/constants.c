@@ -18,6 +18,7 @@ int32_t tf_dtype(int32_t type) {
 /* Element i of the typed field that is filled. The last element repeats; no elements mean 0. */
 static void typed(const Tf__Tensor *p, int64_t i, cnr_tensor *out) {
     char *at = (char *)out->data;
+/* Element i of a list in which the last element repeats. */
 #define TAKE(field, n, type) \
     do { \
         ((type *)at)[i] = \

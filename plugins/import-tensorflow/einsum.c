@@ -30,6 +30,7 @@ static const char *read_term(const char *at, int32_t rank, int32_t elided, term 
     return rank >= 0 && out->n != rank ? NULL : at;
 }
 
+/* 1 if a term has the letter. */
 static int has(const term *t, char letter) {
     return memchr(t->letter, letter, (size_t)t->n) != NULL;
 }
@@ -80,6 +81,7 @@ static cnr_value shaped(tf_job *j, cnr_value x, int32_t batch, const int64_t *ot
     return tf_step(j, "reshape", &x, 1, &l);
 }
 
+/* Reads "ij,jk->ik". 0: not supported. */
 static int read_equation(tf_job *j, term *a, term *b, term *out) {
     const Tf__AttrValue *e = tf_attr(j, "equation");
     char text[64];

@@ -5,6 +5,7 @@
 
 #include <stdio.h>
 
+/* Nodes that are written out from functions. */
 typedef struct writer {
     tf_net *net;
     const Tf__Library *library;
@@ -13,6 +14,7 @@ typedef struct writer {
     size_t most; /* bound on the number of nodes: recursive functions would not end */
 } writer;
 
+/* Adds a node. 0: out of memory. */
 static int add(writer *w, const Tf__NodeDef *node) {
     if (!imp_grow((void **)&w->nodes, w->n, &w->room, sizeof w->nodes[0]))
         return w->net->b.status = CNR_E_MEMORY, 0;
@@ -20,6 +22,7 @@ static int add(writer *w, const Tf__NodeDef *node) {
     return 1;
 }
 
+/* Function that a node calls; NULL: none. */
 static const Tf__Function *callee(const writer *w, const Tf__NodeDef *node) {
     if (!node->op || !strstr(node->op, "PartitionedCall")) return NULL;
     const Tf__AttrValue *f = tf_node_attr(node, "f");
@@ -72,6 +75,7 @@ static char *input(writer *w, const Tf__Function *f, const Tf__NodeDef *call, co
     return inner(w, "", call->name, text, strlen(text), 0);
 }
 
+/* A copy of a node with room for other inputs; NULL: out of memory. */
 static Tf__NodeDef *copy(writer *w, const Tf__NodeDef *from, size_t n_input) {
     Tf__NodeDef *node = (Tf__NodeDef *)tf_block(w->net, sizeof *node);
     char **inputs = (char **)tf_block(w->net, (n_input + 1) * sizeof *inputs);
@@ -82,6 +86,7 @@ static Tf__NodeDef *copy(writer *w, const Tf__NodeDef *from, size_t n_input) {
     return node;
 }
 
+/* What a function returns under a name; NULL: nothing. */
 static const char *returned(const Tf__Function *f, const char *name) {
     for (size_t i = 0; i < f->n_ret && name; i++)
         if (f->ret[i]->key && f->ret[i]->value && strcmp(f->ret[i]->key, name) == 0)
@@ -89,6 +94,7 @@ static const char *returned(const Tf__Function *f, const char *name) {
     return NULL;
 }
 
+/* Writes the function that a node calls in its place. 0: failed. */
 static int write_out(writer *w, size_t at, const Tf__Function *f) {
     static char identity[] = "IdentityN";
     const Tf__NodeDef *call = w->nodes[at];

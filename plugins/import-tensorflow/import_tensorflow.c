@@ -26,6 +26,7 @@ static const char variables_refusal[] =
     "is a SavedModel whose weights are in variables beside it: freeze it first, "
     "convert_variables_to_constants_v2 in Python (plugins/IMPORTING.md has the lines)";
 
+/* 1 if the graph has variables, whose values are in other files. */
 static int has_variables(const Tf__GraphDef *def) {
     for (size_t i = 0; i < def->n_node; i++) {
         const char *op = def->node[i]->op ? def->node[i]->op : "";
@@ -58,6 +59,7 @@ static int entrance(const Tf__MetaGraph *m, char *text, size_t room) {
     return at > 0;
 }
 
+/* Converts a graph. */
 static cnr_status build(tf_net *net, const Tf__GraphDef *def, cnr_error *err) {
     if (!def || def->n_node == 0 || def->n_node > 1 << 24)
         return imp_host->fail(err, CNR_E_FORMAT, net->b.path,
@@ -72,6 +74,7 @@ static cnr_status build(tf_net *net, const Tf__GraphDef *def, cnr_error *err) {
     return status;
 }
 
+/* Imports a graph or saved model. */
 static cnr_status import(const cnr_import_args *args, struct cnr_graph *graph, cnr_error *err) {
     uint8_t *data;
     size_t bytes = 0;

@@ -36,6 +36,7 @@ static int32_t implied_by(const tf_net *net, const Tf__NodeDef *n, int64_t dim[C
     return last + 1;
 }
 
+/* Rank and sizes of an input, from the nodes that read it; -1: unknown. */
 static int32_t implied(const tf_job *j, int64_t dim[CNR_MAX_RANK]) {
     const tf_net *net = j->net;
     int32_t rank = -1, output;

@@ -4,6 +4,7 @@
 
 #include "tensorflow.h"
 
+/* A node that is being converted. */
 typedef struct tf_job {
     tf_net *net;
     tf_entry *entry;
@@ -16,38 +17,56 @@ typedef struct tf_job {
 
 /* ---- job.c ---- */
 
+/* Notes a problem of the node and marks it as failed. */
 void tf_problem(tf_job *j, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* An attribute of the node; NULL: there is none. */
 const Tf__AttrValue *tf_attr(const tf_job *j, const char *key);
+/* 1 if an attribute has that text. */
 int tf_attr_is(const tf_job *j, const char *key, const char *value);
+/* Whole number of an attribute; `fallback`: there is none. */
 int64_t tf_attr_int(const tf_job *j, const char *key, int64_t fallback);
+/* 1 if an attribute is true. */
 int tf_attr_bool(const tf_job *j, const char *key);
+/* Number of an attribute; `fallback`: there is none. */
 double tf_attr_float(const tf_job *j, const char *key, double fallback);
 /* A list of integers; *n is 0 if there is none. */
 const int64_t *tf_attr_ints(const tf_job *j, const char *key, int64_t *n);
-int32_t tf_attr_dtype(const tf_job *j, const char *key); /* our type; 0: none */
+/* Our type of a type attribute; 0: none. */
+int32_t tf_attr_dtype(const tf_job *j, const char *key);
 
 /* Adds a node for a step of the conversion; tf_last adds the last one, which has the node's
  * name. */
 cnr_value tf_step(tf_job *j, const char *op, const cnr_value *in, int32_t n, const imp_attrs *l);
+/* Adds the node that gets the name of this one. */
 cnr_value tf_last(tf_job *j, const char *op, const cnr_value *in, int32_t n, const imp_attrs *l);
+/* Casts a value, unless it has the type. */
 cnr_value tf_cast(tf_job *j, cnr_value v, int32_t dtype);
-cnr_value tf_scalar(tf_job *j, double value);                            /* float32 */
-cnr_value tf_unsqueeze(tf_job *j, cnr_value v, int64_t from, int64_t n); /* n axes, at `from` */
+/* A constant number of float32. */
+cnr_value tf_scalar(tf_job *j, double value);
+/* Adds n axes of size 1, at `from`. */
+cnr_value tf_unsqueeze(tf_job *j, cnr_value v, int64_t from, int64_t n);
 /* A vector of int64 or bool. */
 cnr_value tf_vector(tf_job *j, const int64_t *values, int64_t n, int32_t dtype);
 
+/* Input k in TensorFlow's layout; -1: there is none. */
 cnr_value tf_in_plain(tf_job *j, int32_t k);
+/* Rank and sizes of input k; -1: unknown. */
 int32_t tf_in_dims(const tf_job *j, int32_t k, int64_t *dim);
 /* The layout that exists; the turned one if both do. */
 cnr_value tf_in_any(tf_job *j, int32_t k, int *turned);
+/* Sets output k, in TensorFlow's layout. */
 void tf_give(tf_job *j, int32_t k, cnr_value plain);
+/* Sets output k, with channels on axis 1. */
 void tf_give_turned(tf_job *j, int32_t k, cnr_value v, int32_t rank);
+/* Sets output k in either layout. */
 void tf_give_as(tf_job *j, int32_t k, cnr_value v, int turned, int32_t rank);
 /* Our index of an axis, which may count from the end, in the given layout. */
 int64_t tf_axis(int64_t axis, int32_t rank, int turned);
 /* A picture input as N C H W, whatever data_format is; the result likewise. */
 int tf_is_nchw(const tf_job *j);
+/* Input k as a picture with channels on axis 1. */
 cnr_value tf_picture(tf_job *j, int32_t k, int32_t rank);
+/* Sets output 0 from a picture with channels on axis 1. */
 void tf_give_picture(tf_job *j, cnr_value v, int32_t rank);
 
 /* ---- sizes.c: integers that shapes are computed from ---- */

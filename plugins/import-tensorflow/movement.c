@@ -3,6 +3,7 @@
 
 enum { MOST = 2 * CNR_MAX_RANK };
 
+/* Makes output 0 by one operator on input 0 in TensorFlow's layout. */
 static void give_plain(tf_job *j, const char *op, const imp_attrs *l) {
     const cnr_value x = tf_in_plain(j, 0);
     tf_give(j, 0, tf_last(j, op, &x, 1, l));
@@ -141,6 +142,7 @@ void tf_op_pad(tf_job *j) {
 
 /* ---- shapes as values ---- */
 
+/* Sets output 0, cast to the type of attribute out_type. */
 static void give_integers(tf_job *j, cnr_value y) {
     const int32_t to = tf_attr_dtype(j, "out_type");
     tf_give(j, 0, tf_cast(j, y, to ? to : CNR_i32));

@@ -1,6 +1,7 @@
 /* The table of TensorFlow's operators, and the conversion of a node. */
 #include "job.h"
 
+/* A row of the table of operators. */
 #define ROW(TYPE, CONVERT, OP, MIN_IN) IMP_LAYER(TYPE, CONVERT, .op = OP, .min_in = MIN_IN)
 static const tf_row rows[] = {
     ROW("Abs", tf_op_unary, "abs", 1),
@@ -172,7 +173,7 @@ const tf_row *tf_row_of(const char *op) {
 
 /* ---- conversion of a node ---- */
 
-/* Allocates the outputs; most operators do not declare how many they have. */
+/* Allocates the outputs, as most operators do not declare how many they have; 0: no memory. */
 static int room_for_outputs(tf_job *j) {
     enum { MOST = 4096, USUAL = 6 };
     int64_t n = USUAL;

@@ -10,6 +10,7 @@ void tf_op_random(tf_job *j) {
     j->entry->out[0].high = 1;
 }
 
+/* A constant number of input k. 0: it is none. */
 static int number(const tf_job *j, int32_t k, double *out) {
     const cnr_tensor *t = k < j->n_in ? tf_known(j->net, j->in[k]) : NULL;
     if (!t || cnr_count(t) != 1 || t->dtype != CNR_f32) return 0;
@@ -17,6 +18,7 @@ static int number(const tf_job *j, int32_t k, double *out) {
     return 1;
 }
 
+/* Marks output 0 as random numbers from low to high. */
 static void moved(tf_job *j, double low, double high) {
     j->entry->out[0].noise = 1;
     j->entry->out[0].low = low;

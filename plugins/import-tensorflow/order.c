@@ -71,11 +71,13 @@ static cnr_status visit(tf_net *net, int32_t root, int32_t *stack, step done, in
 
 /* ---- first walk: what is needed and what is not supported ---- */
 
+/* First walk: visits a node, so that its state says that it is needed. */
 static void mark_needed(tf_net *net, tf_entry *e) {
     (void)net;
     (void)e; /* its state is enough */
 }
 
+/* 1 for operators of loops and branches. */
 static int is_control_flow(const char *op) {
     static const char *const ops[] = {"Enter",          "Exit",        "NextIteration",
                                       "LoopCond",       "While",       "If",
@@ -83,6 +85,7 @@ static int is_control_flow(const char *op) {
     return imp_is_one_of(op, ops, CNR_ROWS(ops));
 }
 
+/* Why an operator is not supported. */
 static const char *why(const char *op, int looped) {
     if (is_control_flow(op) || (looped && (strcmp(op, "Switch") == 0 || strcmp(op, "Merge") == 0)))
         return "control flow is not supported";
@@ -115,6 +118,7 @@ static void tell_unsupported(tf_net *net, int looped) {
 
 /* ---- outputs ---- */
 
+/* Adds output k of a node as an output of the net. */
 static cnr_status add_output(tf_net *net, tf_entry *e, int32_t k, const char *name) {
     tf_layouts *t = k < e->n_out && !e->failed && !e->dead ? &e->out[k] : NULL;
     if (!t || t->dead || (t->plain < 0 && t->turned < 0)) return CNR_OK;
@@ -135,6 +139,7 @@ static cnr_status add_outputs(tf_net *net, tf_entry *e) {
 
 /* ---- building the graph ---- */
 
+/* Marks the values that nodes read. */
 static void mark_read(tf_net *net) {
     int32_t output;
     for (int32_t i = 0; i < net->n; i++) {
@@ -166,6 +171,7 @@ static cnr_status walk_to(tf_net *net, const char *outputs, int32_t *stack, step
     return status;
 }
 
+/* Walks to all outputs, with inputs before their readers. */
 static cnr_status walk(tf_net *net, int32_t *stack, step done, int is_last, cnr_error *err) {
     cnr_status status = CNR_OK;
     if (net->outputs) return walk_to(net, net->outputs, stack, done, is_last, err);

@@ -42,6 +42,7 @@ void tf_op_depth_space(tf_job *j) {
 
 /* ---- space and batch: how older graphs write dilation ---- */
 
+/* Sizes of blocks and what is cut off or added at each axis. */
 typedef struct blocks {
     /* for each axis, from 1 on */
     int64_t block[CNR_MAX_RANK], low[CNR_MAX_RANK], high[CNR_MAX_RANK];
@@ -49,6 +50,7 @@ typedef struct blocks {
     int32_t n, rank;
 } blocks;
 
+/* Reads them. 0: not known. */
 static int read_blocks(tf_job *j, blocks *b) {
     int64_t block[MOST], edge[MOST];
     const int64_t n = tf_known_ints(j, 1, block, CNR_MAX_RANK);
@@ -74,6 +76,7 @@ static int read_blocks(tf_job *j, blocks *b) {
     return 1;
 }
 
+/* Adds a node with one list of numbers. */
 static cnr_value shaped(tf_job *j, cnr_value x, const char *op, const char *key, const int64_t *v,
                         int32_t n) {
     imp_attrs l = {.n = 0};

@@ -9,6 +9,7 @@ typedef struct scheme {
     double before, factor, behind;
 } scheme;
 
+/* Scale and zero point for a range. 0: the range is impossible. */
 static int scheme_of(const tf_job *j, int32_t dtype, double low, double high, scheme *out) {
     const int is_signed = dtype == CNR_i8 || dtype == CNR_i16 || dtype == CNR_i32;
     const int bits = dtype == CNR_i8 || dtype == CNR_u8     ? 8
@@ -29,6 +30,7 @@ static int scheme_of(const tf_job *j, int32_t dtype, double low, double high, sc
     return 1;
 }
 
+/* Floats of a constant input; NULL: it is none. */
 static const float *floats(const tf_job *j, int32_t k, int64_t *n) {
     const cnr_tensor *t = tf_known(j->net, j->in[k]);
     *n = t && t->dtype == CNR_f32 ? cnr_count(t) : 0;

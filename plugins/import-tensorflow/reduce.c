@@ -22,6 +22,7 @@ static int axes_of(tf_job *j, int64_t axes[CNR_MAX_RANK], int keep, imp_attrs *l
     return n > 0 ? 1 : (tf_op_pass(j), 0);
 }
 
+/* 1 if reduced axes stay with size 1. */
 static int keeps(const tf_job *j) {
     return tf_attr_bool(j, "keep_dims") || tf_attr_bool(j, "keepdims");
 }

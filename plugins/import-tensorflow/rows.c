@@ -4,12 +4,14 @@
 
 #include <stdio.h>
 
+/* A text with its end; NULL: out of memory. */
 static const char *text_of(tf_job *j, ProtobufCBinaryData s) {
     char *text = (char *)tf_block(j->net, s.len + 1);
     if (text) memcpy(text, s.data, s.len);
     return text;
 }
 
+/* Turns an attribute into one of ours. 0: not supported. */
 static int attr_of(tf_job *j, const Tf__AttrValue *a, cnr_attr *out) {
     if (a->has_i) out->type = CNR_ATTR_INT, out->i = a->i;
     else if (a->has_b) out->type = CNR_ATTR_BOOL, out->i = a->b;

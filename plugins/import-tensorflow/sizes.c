@@ -5,6 +5,7 @@
 
 enum { MOST = 64 };
 
+/* Element i of a list of whole numbers. */
 static int64_t element(const cnr_tensor *t, int64_t i) {
     return t->dtype == CNR_i32 ? ((const int32_t *)t->data)[i] : ((const int64_t *)t->data)[i];
 }
@@ -40,6 +41,7 @@ int64_t tf_known_ints(tf_job *j, int32_t k, int64_t *out, int64_t max) {
 
 /* ---- one function for each operator: returns how many integers, or -1 ---- */
 
+/* Sizes that Shape gives; returns how many, -1: unknown. So do all of_... */
 static int64_t of_shape(const tf_job *j, tf_size *out) {
     int64_t d[CNR_MAX_RANK];
     const int32_t rank = tf_in_dims(j, 0, d);
@@ -49,6 +51,7 @@ static int64_t of_shape(const tf_job *j, tf_size *out) {
     return rank;
 }
 
+/* Sizes of n inputs behind each other. */
 static int64_t of_join(const tf_job *j, int32_t first, int32_t n, tf_size *out) {
     int64_t count = 0;
     for (int32_t i = 0; i < n; i++) {
@@ -81,6 +84,7 @@ static int64_t of_slice(const tf_job *j, tf_size *out) {
     return count;
 }
 
+/* Sizes that Gather picks. */
 static int64_t of_gather(const tf_job *j, tf_size *out) {
     tf_size x[MOST], at[MOST];
     const int64_t n = tf_in_sizes(j, 0, x, MOST), count = tf_in_sizes(j, 1, at, MOST);
@@ -127,6 +131,7 @@ static tf_size combine(const char *op, tf_size a, tf_size b) {
     return open;
 }
 
+/* Sizes computed from two lists. */
 static int64_t of_two(const tf_job *j, tf_size *out) {
     tf_size a[MOST], b[MOST];
     const int64_t n = tf_in_sizes(j, 0, a, MOST), m = tf_in_sizes(j, 1, b, MOST);
@@ -137,6 +142,7 @@ static int64_t of_two(const tf_job *j, tf_size *out) {
     return count;
 }
 
+/* Product of all sizes. */
 static int64_t of_product(const tf_job *j, tf_size *out) {
     tf_size x[MOST];
     const int64_t n = tf_in_sizes(j, 0, x, MOST);
@@ -145,6 +151,7 @@ static int64_t of_product(const tf_job *j, tf_size *out) {
     return n < 0 ? -1 : 1;
 }
 
+/* Sizes that the node gives, by its operator. */
 static int64_t sizes_of(const tf_job *j, tf_size *out) {
     const char *op = j->op;
     const int32_t last = j->n_in - 1;
@@ -177,6 +184,7 @@ static void make_known(tf_job *j, tf_layouts *y, const cnr_tensor *type, const t
     y->plain = v;
 }
 
+/* Notes the sizes in a value, as constant or by their origin. */
 static void note(tf_job *j, tf_layouts *y, const tf_size *sizes, int64_t n) {
     const cnr_tensor *type = imp_type(&j->net->b, y->plain);
     int known = 1;

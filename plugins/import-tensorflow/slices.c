@@ -10,6 +10,7 @@ typedef struct cut {
     int64_t step;
 } cut;
 
+/* A slice of several axes. */
 typedef struct cuts {
     cut at[CNR_MAX_RANK];
     int32_t n;
@@ -23,6 +24,7 @@ static tf_size to_the_end(tf_size size, int64_t dim) {
     return !size.known && size.value < CNR_DIM_UNKNOWN && size.value == dim ? end : size;
 }
 
+/* Adds the slice and removes or inserts axes. */
 static void give_slice(tf_job *j, const cuts *c, int32_t rank) {
     int64_t axes[CNR_MAX_RANK], from[CNR_MAX_RANK], to[CNR_MAX_RANK], steps[CNR_MAX_RANK];
     int turned, moved = c->n_gone || c->n_fresh || rank < 0;

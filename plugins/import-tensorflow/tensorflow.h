@@ -20,6 +20,7 @@ typedef struct tf_size {
     int64_t factor, shift;
 } tf_size;
 
+/* A value, in TensorFlow's layout and with channels on axis 1, whichever exist. */
 typedef struct tf_layouts {
     cnr_value plain, turned; /* -1: not created (yet) */
     int32_t rank;            /* rank of the turned layout */
@@ -47,6 +48,7 @@ typedef struct tf_entry {
     int32_t failed;
 } tf_entry;
 
+/* A net that is being imported. */
 typedef struct tf_net {
     imp_net b;
     tf_entry *entries;
@@ -62,13 +64,17 @@ typedef struct tf_net {
 
 /* Finds entries by node name. */
 cnr_status tf_index(tf_net *net, const Tf__NodeDef *const *nodes, size_t n, cnr_error *err);
+/* Entry of a node by name; NULL: there is none. */
 tf_entry *tf_find(const tf_net *net, const char *name, size_t bytes);
 /* The entry of "name" or "name:2"; NULL for "^name" (a control input) and unknown names. */
 tf_entry *tf_input(const tf_net *net, const char *text, int32_t *output);
+/* An attribute of a node; NULL: there is none. */
 const Tf__AttrValue *tf_node_attr(const Tf__NodeDef *node, const char *key);
+/* 1 if the entry is a node of that operator. */
 int tf_is_op(const tf_entry *e, const char *op);
 /* freed with the net; NULL: net->b.status has the error */
 void *tf_block(tf_net *net, size_t bytes);
+/* Frees the memory of the net. */
 void tf_release(tf_net *net);
 
 /* ---- functions.c: inlining of functions ---- */
@@ -78,17 +84,20 @@ const Tf__NodeDef **tf_write_out(tf_net *net, const Tf__GraphDef *def, size_t *n
 
 /* ---- values.c ---- */
 
+/* The value in TensorFlow's layout, transposed if need be. */
 cnr_value tf_plain(tf_net *net, tf_layouts *layouts);
 cnr_value tf_turned(tf_net *net, tf_layouts *layouts, int32_t rank); /* rank: assumed if unknown */
 /* Dims in TensorFlow's order, whichever layout exists; returns the rank, -1 unknown. */
 int32_t tf_dims(const tf_net *net, const tf_layouts *layouts, int64_t dim[CNR_MAX_RANK]);
 /* The data of a value that is known at import; NULL otherwise. */
 const cnr_tensor *tf_known(const tf_net *net, const tf_layouts *layouts);
+/* Adds a node; name NULL: a name that no node has. */
 cnr_value tf_node(tf_net *net, const char *op, const char *name, const cnr_value *in, int32_t n_in,
                   const imp_attrs *attrs);
 
 /* ---- constants.c ---- */
 
+/* Our type for TensorFlow's; 0: not supported. */
 int32_t tf_dtype(int32_t type);
 /* Reads a constant's data into memory of host->alloc. Returns NULL, or the problem (static
  * text). */
@@ -101,6 +110,7 @@ void tf_convert(tf_net *net, tf_entry *entry); /* a node whose inputs have been 
 
 /* ---- order.c: the nodes to convert, their order, and the outputs ---- */
 
+/* Converts all nodes that outputs need. */
 cnr_status tf_build(tf_net *net, cnr_error *err);
 
 #endif

@@ -30,6 +30,7 @@ static void padding(tf_job *j, imp_attrs *l, int64_t pads[2 * MOST_AXES]) {
 
 /* ---- operators that the graph optimiser fuses into a convolution or product ---- */
 
+/* Input k, of one number a channel, with spatial axes behind. */
 static cnr_value beside(tf_job *j, int32_t k, int32_t axes) {
     return tf_unsqueeze(j, tf_in_plain(j, k), 1, axes);
 }
@@ -61,6 +62,7 @@ static cnr_value fused_step(tf_job *j, const char *op, cnr_value y, int32_t axes
     return -1;
 }
 
+/* Adds the operators that a fused node applies to its result. */
 static cnr_value fused(tf_job *j, cnr_value y, int32_t axes) {
     const Tf__AttrValue *a = tf_attr(j, "fused_ops");
     int32_t arg = 2;

@@ -33,6 +33,7 @@ static const t7_value *find_net(t7_net *net, const t7_value *root, const char *k
     return NULL;
 }
 
+/* Adds the input, with its size from option or layers; -1: see the problems. */
 static cnr_value add_input(t7_net *net, const t7_value *m, const cnr_import_args *args) {
     const char *given = imp_option(args, "shape");
     t7_size size;
@@ -66,6 +67,7 @@ static cnr_value add_input(t7_net *net, const t7_value *m, const cnr_import_args
     return imp_input(&net->b, "data", size.dim, size.rank, size.open);
 }
 
+/* Converts the net and adds its outputs. */
 static void build(t7_net *net, const t7_value *root, const cnr_import_args *args) {
     const t7_value *m = find_net(net, root, imp_option(args, "key"));
     t7_flow in = {.n = 1}, out;
@@ -96,6 +98,7 @@ static const t7_value *read_narrow(t7_file *f) {
     return root;
 }
 
+/* Imports a net from a file of Torch. */
 static cnr_status import(const cnr_import_args *args, struct cnr_graph *graph, cnr_error *err) {
     uint8_t *data = NULL;
     t7_file f = {.path = args->paths[0], .long_bytes = 8, .err = err};
@@ -128,6 +131,7 @@ static cnr_status import(const cnr_import_args *args, struct cnr_graph *graph, c
     return status;
 }
 
+/* How surely a file is Torch's, 0 to 100. */
 static int32_t accepts(const char *path, const uint8_t *head, size_t bytes) {
     if (!t7_looks_right(head, bytes)) return 0;
     return imp_ends_with(path, ".t7") || imp_ends_with(path, ".nn") ? 80 : 60;

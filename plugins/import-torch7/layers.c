@@ -383,6 +383,7 @@ static const t7_row rows[] = {
     IMP_LAYER("TotalVariation", nothing),
 };
 
+/* Converts a module, and all modules in it. */
 static void convert(t7_net *net, const t7_value *m, const char *path, const t7_flow *in,
                     t7_flow *out) {
     char kind[64] = "", name[256];

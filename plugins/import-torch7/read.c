@@ -19,11 +19,13 @@ static const t7_element elements[] = {
 
 static const t7_value nil = {.kind = T7_NIL};
 
+/* Fills err: out of memory; returns 0. */
 static int no_memory(t7_file *f) {
     imp_host->fail(f->err, CNR_E_MEMORY, f->path, "out of memory");
     return 0;
 }
 
+/* Memory that lives as long as the file; NULL: out of memory. */
 static void *take(t7_file *f, size_t bytes) {
     void *at = imp_take(&f->pool, bytes);
     if (!at) no_memory(f);
@@ -36,6 +38,7 @@ void t7_release(t7_file *f) {
     f->objects = NULL;
 }
 
+/* Fills err: damaged at this byte; returns 0. */
 static int bad(t7_file *f, const char *why) {
     imp_host->fail(f->err, CNR_E_FORMAT, f->path, "damaged at byte %zu: %s", f->at, why);
     return 0;
@@ -45,6 +48,7 @@ static int bad(t7_file *f, const char *why) {
 
 static size_t left(const t7_file *f) { return f->bytes - f->at; }
 
+/* Reads bytes. 0: the file ends. */
 static int raw(t7_file *f, void *out, size_t bytes) {
     if (left(f) < bytes) return bad(f, "the file ends early");
     memcpy(out, f->data + f->at, bytes);
@@ -52,6 +56,7 @@ static int raw(t7_file *f, void *out, size_t bytes) {
     return 1;
 }
 
+/* Skips the end of a line. */
 static void skip_line(t7_file *f) {
     if (left(f) && f->data[f->at] == '\n') f->at++;
 }
@@ -66,6 +71,7 @@ static int ascii_number(t7_file *f, double *out) {
     return 1;
 }
 
+/* Reads a whole number of that many bytes, or its text. 0: failed. */
 static int read_long(t7_file *f, int64_t *out, int bytes) {
     int32_t narrow = 0;
     double number;
@@ -83,6 +89,7 @@ static int read_long(t7_file *f, int64_t *out, int bytes) {
 
 static int read_int(t7_file *f, int64_t *out) { return read_long(f, out, 4); }
 
+/* Reads a text with its length. 0: failed. */
 static int read_string(t7_file *f, const char **text, size_t *n) {
     int64_t length;
     if (!read_int(f, &length)) return 0;
@@ -98,6 +105,7 @@ static int read_string(t7_file *f, const char **text, size_t *n) {
 
 static const t7_value *read_value(t7_file *f);
 
+/* A value of a kind; NULL: out of memory. */
 static t7_value *make(t7_file *f, t7_kind kind) {
     t7_value *v = (t7_value *)take(f, sizeof *v);
     if (v) v->kind = kind;
@@ -120,6 +128,7 @@ static int remember(t7_file *f, int64_t index, const t7_value *v) {
     return 1;
 }
 
+/* Reads a table's pairs. 0: failed. */
 static int read_pairs(t7_file *f, t7_value *v) {
     int64_t n, room = 0;
     if (!read_int(f, &n)) return 0;
@@ -142,6 +151,7 @@ static int read_pairs(t7_file *f, t7_value *v) {
     return 1;
 }
 
+/* Reads a tensor. 0: failed. */
 static int read_tensor(t7_file *f, t7_value *v) {
     int64_t rank;
     if (!read_int(f, &rank)) return 0;
@@ -164,7 +174,7 @@ static int read_tensor(t7_file *f, t7_value *v) {
     return 1;
 }
 
-/* ASCII numbers are stored as doubles; bytes stay bytes. */
+/* Reads a storage of an ASCII file: numbers become doubles, bytes stay bytes; 0: it is damaged. */
 static int read_ascii_storage(t7_file *f, t7_value *v) {
     static const t7_element as_double = {"Double", 8, CNR_f64};
     const t7_element *element = v->element;
@@ -187,6 +197,7 @@ static int read_ascii_storage(t7_file *f, t7_value *v) {
     return 1;
 }
 
+/* Reads the numbers of a storage. 0: failed. */
 static int read_storage(t7_file *f, t7_value *v) {
     static const t7_element narrow_long = {"Int", 4, CNR_i32};
     if (!read_long(f, &v->n, f->long_bytes)) return 0;
@@ -218,6 +229,7 @@ static const t7_element *element_of(const t7_value *v, const char *tail) {
     return NULL;
 }
 
+/* Reads an object by its class. 0: failed. */
 static int read_object(t7_file *f, t7_value *v) {
     if (!read_string(f, &v->text, &v->n_text)) return 0;
     if (v->n_text > 2 && memcmp(v->text, "V ", 2) == 0 && !read_string(f, &v->text, &v->n_text))
@@ -248,6 +260,7 @@ static const t7_value *read_indexed(t7_file *f, int64_t type) {
     return read_value(f) ? v : NULL; /* skips its upvalues */
 }
 
+/* Reads a value; NULL: failed. */
 static const t7_value *read_inner(t7_file *f) {
     int64_t type, number;
     t7_value *v;
@@ -275,6 +288,7 @@ static const t7_value *read_inner(t7_file *f) {
     }
 }
 
+/* Reads a value, unless it is nested too deeply; NULL: failed. */
 static const t7_value *read_value(t7_file *f) {
     if (f->depth >= DEPTH) {
         bad(f, "objects are nested too deeply");

@@ -5,13 +5,16 @@
 
 enum { MOST = 1024, STEPS = 4096 };
 
+/* What became of a size that is tried. */
 typedef enum verdict { GO_ON, FITS, NO_FIT, UNKNOWN } verdict;
 
+/* A size that is tried on the modules. */
 typedef struct trial {
     int64_t c, h, w, joined;               /* joined: sum of the channels of all branches */
     int flat, exact, closed, steps, depth; /* closed: sizes must be known, but any will do */
 } trial;
 
+/* 1 if the list has the word. */
 static int is_one_of(const char *kind, const char *const *list) {
     for (; *list; list++)
         if (strcmp(kind, *list) == 0) return 1;
@@ -60,6 +63,7 @@ static const char *const same_size[] = {"ReLU",
 static const char *const in_a_row[] = {"Sequential", "Inception", "SpatialLPPooling",
                                        "Decorator",  "DontCast",  NULL};
 
+/* Number of windows of a module along an axis of n. */
 static int64_t windows(trial *t, const t7_value *m, char axis, int64_t n) {
     char k[] = "kW", d[] = "dW", pad[] = "padW", dil[] = "dilationW";
     k[1] = d[1] = pad[3] = dil[8] = axis;
@@ -73,6 +77,7 @@ static int64_t windows(trial *t, const t7_value *m, char axis, int64_t n) {
 
 static verdict walk(const t7_value *m, trial *t);
 
+/* Tries the modules of a list in turn. */
 static verdict walk_list(const t7_value *m, trial *t) {
     const t7_value *modules = t7_field(m, "modules"), *one;
     for (int64_t i = 1; (one = t7_item(modules, i)) != NULL; i++) {
@@ -104,6 +109,7 @@ static verdict walk_branches(const t7_value *m, trial *t) {
     return joined ? GO_ON : UNKNOWN;
 }
 
+/* Tries a module that reshapes. */
 static verdict reshape(const t7_value *m, trial *t) {
     int64_t size[CNR_MAX_RANK];
     const int32_t n = t7_ints(t7_field(m, "size"), size, CNR_MAX_RANK);
@@ -118,6 +124,7 @@ static verdict reshape(const t7_value *m, trial *t) {
     return GO_ON;
 }
 
+/* Tries a module by its class. */
 static verdict walk_kind(const t7_value *m, const char *kind, trial *t) {
     if (is_one_of(kind, same_size)) return GO_ON;
     if (is_one_of(kind, in_a_row)) return walk_list(m, t);
@@ -168,6 +175,7 @@ static verdict walk_kind(const t7_value *m, const char *kind, trial *t) {
     return t->h > 0 && t->w > 0 && t->c > 0 ? GO_ON : NO_FIT;
 }
 
+/* Tries a module. */
 static verdict walk(const t7_value *m, trial *t) {
     char kind[64];
     if (!t7_class(m, kind, sizeof kind) || t->depth > T7_MAX_NESTED || t->steps++ > STEPS)
@@ -210,6 +218,7 @@ static const t7_value *first_reader(const t7_value *m, int depth, int *steps) {
     return NULL;
 }
 
+/* Tries square pictures; *out: which sizes fit. */
 static void try_squares(const t7_value *m, int64_t channels, t7_size *out) {
     imp_fits sizes = {.low = 0};
     for (int64_t s = 1; s <= MOST; s++) {

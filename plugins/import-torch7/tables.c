@@ -12,6 +12,7 @@ static void path_of(const t7_job *j, int64_t index, char *out, size_t room) {
     snprintf(out, room, "%.*s%lld", own > 140 ? 140 : (int)own, j->name, (long long)index);
 }
 
+/* The one value of a branch; -1: it gives a table, a problem is noted. */
 static cnr_value single(t7_job *j, const t7_flow *flow) {
     if (!flow->is_table) return flow->at[0];
     t7_problem(j, "a branch gives a table");
@@ -42,7 +43,8 @@ static void first_only(t7_job *j) {
     t7_module(j->net, m, path, j->in, j->out);
 }
 
-/* Converts every branch, on the whole input or (split) on its own item of the table. */
+/* Converts every branch, on the whole input or (split) on its own item of the table; 0: the job
+ * failed. */
 static int branches(t7_job *j, int split, t7_flow *out) {
     const t7_value *modules = modules_of(j), *m;
     char path[256];
@@ -76,6 +78,7 @@ static int64_t joined_axis(t7_job *j, cnr_value x, int64_t dimension, int64_t in
     return -1;
 }
 
+/* Concatenates the values of a table. */
 static void join(t7_job *j, const t7_flow *flow, int64_t dimension, int64_t inner) {
     const int64_t axis = joined_axis(j, flow->at[0], dimension, inner);
     if (axis > 0) t7_give(j, imp_concat(&j->net->b, j->name, flow->at, flow->n, axis));
@@ -114,7 +117,7 @@ static void depth_concat(t7_job *j) {
     t7_give(j, imp_concat(b, j->name, flow.at, flow.n, 1));
 }
 
-/* The slices of x along one axis, without that axis. */
+/* *parts receives the slices of x along one axis, without that axis; 0: the job failed. */
 static int items_of(t7_job *j, int64_t axis, t7_flow *parts) {
     const cnr_tensor *x = imp_type(&j->net->b, j->x);
     imp_attrs l = {.n = 0};

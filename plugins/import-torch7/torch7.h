@@ -6,6 +6,7 @@
 
 /* ---- read.c: a file as a tree of Lua values. Text and elements stay in the file's memory. ---- */
 
+/* Kinds of values. */
 typedef enum t7_kind {
     T7_NIL,
     T7_NUMBER,
@@ -20,12 +21,14 @@ typedef enum t7_kind {
 
 enum { T7_MAX_DIMS = 64 };
 
+/* Element type of a storage. */
 typedef struct t7_element {
     const char *name; /* the part between "torch." (or "torch.Cuda") and "Storage" */
     int32_t bytes;
     int32_t dtype;
 } t7_element;
 
+/* A value that was read. */
 typedef struct t7_value {
     t7_kind kind;
     int32_t rank;     /* tensor */
@@ -40,6 +43,7 @@ typedef struct t7_value {
     const t7_element *element;      /* storage: its element type */
 } t7_value;
 
+/* A file that is being read. */
 typedef struct t7_file {
     const char *path;
     const uint8_t *data;
@@ -54,6 +58,7 @@ typedef struct t7_file {
 
 /* The root object; NULL with err filled. The file's bytes must outlive it. */
 const t7_value *t7_read(t7_file *f);
+/* Frees all values. */
 void t7_release(t7_file *f);
 /* Whether the bytes begin like a Torch7 file. */
 int t7_looks_right(const uint8_t *head, size_t n);
@@ -64,8 +69,11 @@ int t7_is(const t7_value *v, const char *text); /* its text or class equals `tex
 /* A field of a table or object; NULL: missing or nil. */
 const t7_value *t7_field(const t7_value *v, const char *name);
 const t7_value *t7_item(const t7_value *v, int64_t index); /* item of a list, from 1 */
+/* Number in a field; `fallback`: there is none. */
 double t7_number(const t7_value *v, const char *field, double fallback);
+/* Whole number in a field; `fallback`: there is none. */
 int64_t t7_int(const t7_value *v, const char *field, int64_t fallback);
+/* True or false in a field; `fallback`: there is none. */
 int t7_bool(const t7_value *v, const char *field, int fallback);
 /* Integers of a torch.LongStorage, tensor or list; returns how many, -1: it is none of these. */
 int32_t t7_ints(const t7_value *v, int64_t *out, int32_t max);
@@ -84,6 +92,7 @@ typedef struct t7_flow { /* the data between modules: one value, or a table of v
     int32_t n, is_table;
 } t7_flow;
 
+/* A net that is being imported. */
 typedef struct t7_net {
     imp_net b;
     /* bound on the number of elements that weights may still have: a few times what the file holds,
@@ -92,6 +101,7 @@ typedef struct t7_net {
     int32_t n_layers, depth;
 } t7_net;
 
+/* A module that is being converted. */
 typedef struct t7_job {
     t7_net *net;
     const t7_value *m; /* the module */
@@ -106,9 +116,12 @@ typedef struct t7_job {
 
 /* Converts the module; problems are added to the graph. */
 void t7_module(t7_net *net, const t7_value *m, const char *path, const t7_flow *in, t7_flow *out);
+/* Notes a problem of the module and marks it as failed. */
 void t7_problem(t7_job *j, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* Sets the output. */
 void t7_give(t7_job *j, cnr_value v);
 
+/* Adds a node named after the module; -1: see the problems. */
 cnr_value t7_op(t7_job *j, const char *op, const char *suffix, const cnr_value *in, int32_t n_in,
                 const imp_attrs *attrs);
 void t7_give_op(t7_job *j, const char *op, const imp_attrs *attrs); /* an operator on x alone */
@@ -132,12 +145,14 @@ int64_t t7_axis(t7_job *j, int64_t dimension, int64_t inner);
 
 /* ---- size.c: infers the input's size from the layers ---- */
 
+/* Size of a net's input, found from its modules. */
 typedef struct t7_size {
     int64_t dim[CNR_MAX_RANK];
     int32_t rank;      /* 0: unknown */
     int open;          /* fully convolutional: accepts any height and width */
     int64_t low, high; /* several sizes fit, from low to high; 0: none does */
 } t7_size;
+/* Finds the size of the input. */
 void t7_find_size(const t7_value *m, t7_size *out);
 
 #endif

@@ -8,6 +8,7 @@ int t7_is(const t7_value *v, const char *text) {
     return v && v->text && v->n_text == strlen(text) && memcmp(v->text, text, v->n_text) == 0;
 }
 
+/* The table of a value or object; NULL: none. */
 static const t7_value *table_of(const t7_value *v) {
     if (v && v->kind == T7_OBJECT) v = v->content;
     return v && v->kind == T7_TABLE ? v : NULL;
@@ -63,6 +64,7 @@ int t7_class(const t7_value *m, char *out, size_t room) {
 
 /* ---- tensors ---- */
 
+/* Element i of a storage. */
 static double element(const t7_value *storage, int64_t i) {
     const t7_element *e = storage->element;
     double v, room; /* aligned copy: elements may lie at any address */

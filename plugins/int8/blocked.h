@@ -37,10 +37,12 @@ void int8_planes_of(const cnr_node *node, const cnr_window *w, int64_t pixel, in
 /* int8_planes_flat: whether each window is one position and y has all positions in order.
  * int8_planes_lie: whether the kernel can, in addition, read x in place. */
 int int8_planes_flat(const cnr_window *w, int64_t pixel);
+/* 1 if the planes of x can be read in place: no padding, and its bytes need no flip. */
 int int8_planes_lie(const cnr_node *node, const cnr_window *w, int64_t pixel);
 /* int8_planes_tap: byte offset of a tap from the position of an output's first tap.
  * int8_planes_row: byte offset of the first tap for row `row` of y. */
 int64_t int8_planes_tap(const int8_planes *p, int64_t z, int64_t y, int64_t x);
+/* Offset of an output row's first input pixel. */
 int64_t int8_planes_row(const int8_planes *p, int64_t row);
 /* Copies plane `index` of the sample with padding `fill`; XORs each byte with `flip`. */
 void int8_planes_copy(const int8_planes *p, const cnr_tensor *x, int64_t sample, int64_t index,

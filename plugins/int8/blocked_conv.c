@@ -8,6 +8,7 @@
 
 enum { SLACK = 64, CHUNK_BYTES = 8 << 20, TASK_BYTES = 128 << 10 };
 
+/* Plan of a convolution of bytes on blocked channels. */
 typedef struct conv_state {
     int8_planes p;
     int64_t k4, rows;          /* steps of four channels; outputs */
@@ -18,6 +19,7 @@ typedef struct conv_state {
     int32_t tap[];             /* byte offset for each step of four channels */
 } conv_state;
 
+/* Channels of a pixel as they are stored. */
 static int64_t pixel_of(const cnr_node *node) {
     const int32_t block = int8_channel_block(node->inputs[INT8_X]->dim[1]);
     return block ? block : 4;
@@ -25,15 +27,18 @@ static int64_t pixel_of(const cnr_node *node) {
 
 static int64_t taps_of(const cnr_tensor *w) { return cnr_span(w, 2, w->rank); }
 
+/* Steps of four channels in all taps. */
 static int64_t k4_of(const cnr_node *node) {
     const cnr_tensor *w = node->inputs[INT8_W];
     return cnr_round_up(w->dim[1], pixel_of(node)) / 4 * taps_of(w);
 }
 
+/* Panels of output channels. */
 static int64_t panels_of(const cnr_node *node) {
     return cnr_div_up(node->inputs[INT8_W]->dim[0], INT8_PANEL);
 }
 
+/* Takes quantised convolutions of one group. */
 static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
     cnr_window w;
     int64_t dim[CNR_MAX_RANK];
@@ -51,6 +56,7 @@ static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_ac
 /* ---- weights: panels of [k / 4][INT8_PANEL][4]; k is plane of x, tap, channel of the plane
  * ---- */
 
+/* Bytes of head and packed weights. */
 static cnr_status prepare_size(const cnr_device *device, const cnr_node *node, cnr_space *out,
                                cnr_error *err) {
     const int64_t panels = panels_of(node);
@@ -62,6 +68,7 @@ static cnr_status prepare_size(const cnr_device *device, const cnr_node *node, c
     return CNR_OK;
 }
 
+/* Packs the weights. */
 static cnr_status prepare(const cnr_device *device, const cnr_node *node, void *data,
                           cnr_error *err) {
     const cnr_tensor *w = node->inputs[INT8_W];
@@ -92,6 +99,7 @@ static cnr_status prepare(const cnr_device *device, const cnr_node *node, void *
 
 /* ---- plan ---- */
 
+/* Fills the offsets of all taps. */
 static void fill_taps(conv_state *s) {
     const int8_planes *p = &s->p;
     int32_t *to = s->tap;
@@ -115,6 +123,7 @@ static void share_out(conv_state *s, int64_t samples, int64_t threads) {
     s->pairs_task = cnr_div_up(s->pairs, parts);
 }
 
+/* Finds planes, tiles and workspace. */
 static cnr_status plan(const cnr_device *device, const cnr_node *node, cnr_space *workspace,
                        void **state, cnr_error *err) {
     const cnr_tensor *x = node->inputs[INT8_X];
@@ -146,6 +155,7 @@ static cnr_status plan(const cnr_device *device, const cnr_node *node, cnr_space
 
 /* ---- running ---- */
 
+/* Arguments of the tasks of a run. */
 typedef struct conv_job {
     const cnr_run *run;
     const conv_state *s;
@@ -154,6 +164,7 @@ typedef struct conv_job {
     int64_t first;    /* the chunk's first sample */
 } conv_job;
 
+/* Task: copies one plane with its padding. */
 static void pad_plane(void *arg, int64_t index, int32_t thread) {
     const conv_job *j = arg;
     const int8_planes *p = &j->s->p;
@@ -178,6 +189,7 @@ static void spread(const conv_state *s, const cnr_tensor *y, int64_t sample, int
             for (int64_t i = 0; i < n; i++) to[at + i] = from[i * INT8_PANEL + c];
 }
 
+/* Computes one tile of positions for a pair of panels. */
 static void one_tile(const conv_job *j, int8_tile *t, int64_t sample, int64_t pair, int64_t index) {
     const conv_state *s = j->s;
     const cnr_tensor *y = j->run->outputs[0];
@@ -202,6 +214,7 @@ static void one_tile(const conv_job *j, int8_tile *t, int64_t sample, int64_t pa
         spread(s, y, j->first + sample, row + v * INT8_PANEL, at, t->pixels, room + v * t->y_panel);
 }
 
+/* Task: some tiles for some panels. */
 static void one_task(void *arg, int64_t index, int32_t thread) {
     const conv_job *j = arg;
     const conv_state *s = j->s;
@@ -230,6 +243,7 @@ static void one_task(void *arg, int64_t index, int32_t thread) {
     }
 }
 
+/* Computes the convolution, some samples at a time. */
 static cnr_status run(const cnr_run *run, cnr_error *err) {
     const conv_state *s = run->state;
     const cnr_tensor *x = run->node->inputs[INT8_X];

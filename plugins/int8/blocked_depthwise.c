@@ -7,6 +7,7 @@
 
 enum { SLACK = 64 };
 
+/* Plan of a depthwise convolution of bytes on blocked channels. */
 typedef struct depthwise_state {
     int8_planes p;
     /* rows of the window, groups of four columns, bytes of scratch for a thread */
@@ -42,11 +43,13 @@ static int can_split(const cnr_node *node) {
     return 1;
 }
 
+/* Columns of the window. */
 static int64_t columns_of(const cnr_node *node) {
     const cnr_tensor *w = node->inputs[INT8_W];
     return w->dim[w->rank - 1];
 }
 
+/* Takes quantised depthwise convolutions. */
 static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
     cnr_window w;
     int64_t dim[CNR_MAX_RANK];
@@ -71,11 +74,13 @@ static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_ac
 static int64_t quad_bytes(const cnr_node *node, int64_t lines, int64_t block) {
     return lines * cnr_div_up(columns_of(node), 4) * block * 4;
 }
+/* Bytes of the packed weights of a block of channels. */
 static int64_t block_bytes(const cnr_node *node, int64_t lines, int64_t block) {
     return 2 * quad_bytes(node, lines, block) +
            cnr_round_up(lines * columns_of(node) * block * 2, 64);
 }
 
+/* Bytes of head and packed weights. */
 static cnr_status prepare_size(const cnr_device *device, const cnr_node *node, cnr_space *out,
                                cnr_error *err) {
     const int64_t channels = node->inputs[INT8_W]->dim[0], block = int8_channel_block(channels);
@@ -88,6 +93,7 @@ static cnr_status prepare_size(const cnr_device *device, const cnr_node *node, c
     return CNR_OK;
 }
 
+/* Packs the weights. */
 static cnr_status prepare(const cnr_device *device, const cnr_node *node, void *data,
                           cnr_error *err) {
     const cnr_tensor *w = node->inputs[INT8_W];
@@ -122,6 +128,7 @@ static cnr_status prepare(const cnr_device *device, const cnr_node *node, void *
 
 /* ---- plan and run ---- */
 
+/* Finds the rows of the window and workspace. */
 static cnr_status plan(const cnr_device *device, const cnr_node *node, cnr_space *workspace,
                        void **state, cnr_error *err) {
     const int64_t own = window_rows(node), lines = parts_of(node) * own;
@@ -150,6 +157,7 @@ static cnr_status plan(const cnr_device *device, const cnr_node *node, cnr_space
     return CNR_OK;
 }
 
+/* Task: computes one plane. */
 static void one_plane(void *arg, int64_t index, int32_t thread) {
     const cnr_run *run = arg;
     const depthwise_state *s = run->state;
@@ -186,6 +194,7 @@ static void one_plane(void *arg, int64_t index, int32_t thread) {
     }
 }
 
+/* Computes all planes. */
 static cnr_status run(const cnr_run *run, cnr_error *err) {
     const depthwise_state *s = run->state;
     (void)err;

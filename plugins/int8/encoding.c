@@ -14,6 +14,7 @@ static const cnr_attr_spec attrs[] = {
      .help = "of a number, 2 to 8"},
 };
 
+/* Bytes of an encoded tensor. */
 static uint64_t packed_bytes(uint64_t count, uint32_t bits) {
     return sizeof(packed_header) + count / 8 * bits + (count % 8 * bits + 7) / 8;
 }
@@ -49,6 +50,7 @@ static cnr_status measure(const cnr_tensor *t, const cnr_attr *const *a, packed_
     return CNR_OK;
 }
 
+/* Bytes of the tensor encoded with these options. */
 static cnr_status encode_size(const cnr_tensor *dense, const cnr_attr *const *a, uint64_t *bytes,
                               cnr_error *err) {
     packed_header head;
@@ -57,6 +59,7 @@ static cnr_status encode_size(const cnr_tensor *dense, const cnr_attr *const *a,
     return CNR_OK;
 }
 
+/* Encodes: numbers of few bits behind a header. */
 static cnr_status encode(const cnr_tensor *dense, const cnr_attr *const *a, void *out,
                          uint64_t bytes, cnr_error *err) {
     packed_header head;
@@ -78,6 +81,7 @@ static cnr_status encode(const cnr_tensor *dense, const cnr_attr *const *a, void
     return CNR_OK;
 }
 
+/* Checks an encoded tensor from a file. */
 static cnr_status check(const cnr_tensor *t, cnr_error *err) {
     packed_header head;
     const int64_t n = cnr_count(t);
@@ -94,6 +98,7 @@ static cnr_status check(const cnr_tensor *t, cnr_error *err) {
     return wrong ? int8_host->fail(err, CNR_E_FORMAT, "int8", "%s", wrong) : CNR_OK;
 }
 
+/* Decodes to f32. */
 static cnr_status decode(const cnr_tensor *t, void *dense, cnr_error *err) {
     const packed_header head = packed_header_of(t);
     const double unit = packed_unit(&head);

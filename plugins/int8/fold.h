@@ -13,6 +13,7 @@ typedef struct fold_operand { /* quantised bytes; the real value is (q - offset)
     float step;
 } fold_operand;
 
+/* A node that is folded between quantise and dequantise. */
 typedef struct fold_work {
     graph *g;
     const cnr_node *node; /* the computing node, with its inputs and output */
@@ -32,6 +33,7 @@ cnr_value fold_zero(graph *g, const fold_operand *o);
  * gemm, and matmul by a constant. fold_mean_window: average_pool, as a depthwise convolution by
  * ones. */
 cnr_value fold_layer(fold_work *f);
+/* Folds average pooling; FOLD_NOT: it is none. */
 cnr_value fold_mean_window(fold_work *f);
 /* Replaces node `index` by qlinear_dense if it is qlinear_matmul by a constant matrix; 1: done. */
 int32_t fold_product(graph *g, int32_t index, cnr_error *err);

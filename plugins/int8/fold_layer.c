@@ -16,11 +16,13 @@ typedef struct layer_weights {
     int turned; /* q is transposed: inputs by outputs */
 } layer_weights;
 
+/* 1 if a tensor is a plain constant of one of the types. */
 static int is_known(const cnr_tensor *t, uint32_t dtypes) {
     return cnr_is_constant(t) && cnr_is_plain(t, dtypes);
 }
 
-/* Reads constant bytes with one scale, or one for each slice of `axis`. */
+/* Reads constant bytes with one scale, or one for each slice of `axis`; 0: the value is none such.
+ */
 static int weights_of(const fold_work *f, cnr_value value, int32_t axis, layer_weights *out) {
     const cnr_value *in;
     const int32_t producer = value < 0 ? -1 : int8_host->graph_producer(f->g, value);
@@ -66,7 +68,7 @@ static int is_bias_scale(const fold_work *f, cnr_value scale, const cnr_tensor *
     return 1;
 }
 
-/* Reads the numbers of a float constant, or of a dequantised one. */
+/* Reads the numbers of a float constant, or of a dequantised one; 0: the value is none such. */
 static int reals_of(const fold_work *f, cnr_value value, int64_t n, float *out) {
     const cnr_value *in;
     const cnr_tensor *t = int8_host->graph_type(f->g, value);
@@ -133,6 +135,7 @@ static cnr_value turned(fold_work *f, cnr_value value) {
     return made;
 }
 
+/* Adds a reshape; returns its output, or -1. */
 static cnr_value reshaped(graph *g, const char *name, cnr_value x, int32_t rank,
                           const int64_t *dim) {
     const cnr_attr shape = {.name = "shape",
@@ -216,6 +219,7 @@ cnr_value fold_layer(fold_work *f) {
 
 /* ---- average_pool: a depthwise window of ones with scale 1 / number ---- */
 
+/* Sums windows by a convolution with ones; -1: failed. */
 static cnr_value by_ones(fold_work *f, const fold_operand *x, const cnr_window *win) {
     const int64_t channels = f->node->inputs[0]->dim[1];
     const cnr_attr group = {.name = "group", .type = CNR_ATTR_INT, .set = 1, .i = channels};
@@ -263,7 +267,8 @@ cnr_value fold_mean_window(fold_work *f) {
 
 /* ---- qlinear_matmul ---- */
 
-/* The operand at port `port`: bytes, scale and zero point in consecutive inputs, with one scale. */
+/* *out receives the operand at port `port`: bytes, scale and zero point in consecutive inputs, with
+ * one scale; 0: it has none. */
 static int direct(const cnr_node *node, const cnr_value *in, int32_t port, fold_operand *out) {
     const cnr_tensor *scale = node->inputs[port + 1], *zero = node->inputs[port + 2];
     if (!int8_is_scalar(scale, REAL) || !int8_is_scalar(zero, BYTES)) return 0;

@@ -14,6 +14,7 @@ int graph_passes(const cnr_node *node) {
 
 int graph_joins(const cnr_node *node) { return graph_is(node, "concat"); }
 
+/* Adds a constant, named STEM.SUFFIX. */
 static cnr_value constant(graph *g, const char *stem, const char *suffix, cnr_tensor *t) {
     char name[256];
     if (stem) snprintf(name, sizeof name, "%.200s.%s", stem, suffix);
@@ -35,6 +36,7 @@ cnr_value graph_bytes(graph *g, const char *stem, const char *suffix, int32_t dt
     return constant(g, stem, suffix, &t);
 }
 
+/* 1 if an operator has that attribute. */
 static int has_attr(const cnr_op *op, const char *name) {
     for (int32_t i = 0; i < op->n_attrs; i++) {
         const char *row = (const char *)op->attrs + (size_t)i * op->attr_spec_size;

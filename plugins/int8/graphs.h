@@ -13,9 +13,11 @@ static inline int graph_is(const cnr_node *node, const char *op) {
 /* graph_passes: whether each element of output 0 is one of input 0 or a maximum of several, so that
  * the node can work on quantised values. graph_joins: whether the node is a concat. */
 int graph_passes(const cnr_node *node);
+/* 1 for concat. */
 int graph_joins(const cnr_node *node);
 /* Adds a constant named stem + suffix, or (stem NULL) with a generated name; -1: failed. */
 cnr_value graph_f32(graph *g, const char *stem, const char *suffix, const float *v, int64_t n);
+/* Adds a constant of bytes, named STEM.SUFFIX; -1: failed. */
 cnr_value graph_bytes(graph *g, const char *stem, const char *suffix, int32_t dtype, const void *v,
                       int32_t rank, const int64_t *dim);
 /* Adds node `name` with those attributes of `like` (NULL: none) that were set and that `op` has.
@@ -28,7 +30,9 @@ cnr_value graph_add_with(graph *g, const char *op, const char *name, const cnr_n
 
 /* Small graphs that the rewrites change (rewrite_examples.c). */
 cnr_status int8_example_fold(graph *g, cnr_error *err);
+/* Builds the example by which the rewrite of rewrite_pass.c is judged. */
 cnr_status int8_example_pass(graph *g, cnr_error *err);
+/* Builds the example by which the rewrite of rewrite_equalize.c is judged. */
 cnr_status int8_example_equalize(graph *g, cnr_error *err);
 
 #endif

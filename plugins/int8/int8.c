@@ -45,6 +45,7 @@ const int8_ukernels *int8_choose_isa(void) {
     return list[0];
 }
 
+/* Registers operators, rewrites, kernels and the encoding. */
 static cnr_status init(const cnr_host *host, struct cnr_registrar *registrar, cnr_error *err) {
     static const cnr_item items[] = {
         {CNR_KIND_OPERATOR, &int8_qlinear_dense},

@@ -23,6 +23,7 @@ extern const cnr_encoding int8_encoding;
  * ones. */
 const int8_ukernels *int8_choose_isa(void);
 
+/* 1 for u8 and i8. */
 static inline int int8_is_byte(const cnr_tensor *t) {
     return t->dtype == CNR_u8 || t->dtype == CNR_i8;
 }
@@ -109,19 +110,24 @@ const char *int8_layer_fits(const cnr_node *node, int any_w_zero);
 int int8_is_middle(const cnr_node *node);
 /* int8_blob_head: number of bytes before the packed weights. int8_blob_fill: fills these. */
 int64_t int8_blob_head(int64_t rows);
+/* Fills the head of a layer's blob: offsets, scales and limits of all rows. */
 void int8_blob_fill(const cnr_node *node, int64_t rows, int8_blob *blob);
 /* The same for conv_integer and matmul_integer, whose x zero point may only be known at run time:
  * kernels multiply the offsets by it. The weights are `row_count` rows of `depth`; the elements of
  * a row are `step` apart: 1, or more if rows are interleaved. */
 const char *int8_integer_fits(const cnr_node *node);
+/* Why sums of the layer do not fit 32 bits; NULL: they do. */
 const char *int8_integer_sums_fit(const cnr_node *node, int64_t rows);
 int32_t int8_integer_x_zero(const cnr_node *node); /* zero point of x after the flip */
+/* Fills the head for conv_integer and matmul_integer. */
 void int8_integer_fill(const cnr_node *node, int64_t rows, int64_t row_count, int64_t depth,
                        int64_t step, int8_blob *blob);
 static inline const int32_t *int8_offsets(const int8_blob *b) { return (const int32_t *)(b + 1); }
+/* Scale of each row. */
 static inline const float *int8_scales(const int8_blob *b) {
     return (const float *)(int8_offsets(b) + b->rows);
 }
+/* Zero point of each row's weights. */
 static inline const int32_t *int8_w_zeros(const int8_blob *b) {
     return (const int32_t *)(int8_scales(b) + b->rows);
 }
@@ -130,6 +136,7 @@ static inline int32_t int8_shifted(const int8_blob *b, int64_t row, int32_t tota
     const uint32_t shift = (uint32_t)int8_w_zeros(b)[row] * (uint32_t)total;
     return (int32_t)((uint32_t)int8_offsets(b)[row] - shift);
 }
+/* The packed weights. */
 static inline const int8_t *int8_weights(const int8_blob *b) {
     return (const int8_t *)b + b->weight_at;
 }

@@ -7,6 +7,7 @@
 
 enum { SLACK = 64, PANEL_BYTES = 256 << 10, CHUNK_BYTES = 8 << 20, MOST_PANELS = 8 };
 
+/* Plan of a convolution of bytes. */
 typedef struct conv_state {
     cnr_window w;                                  /* always 3 axes */
     int64_t groups, channels, rows, depth, k4;     /* channels, rows, depth: for each group */
@@ -18,14 +19,17 @@ typedef struct conv_state {
     int64_t tap[]; /* for each k: offset from an output position to the element that it reads */
 } conv_state;
 
+/* 1 for conv_integer. */
 static int is_integer(const cnr_node *node) {
     return strcmp(node->desc->name, "conv_integer") == 0;
 }
+/* The weights. */
 static const cnr_tensor *weights_of(const cnr_node *node) {
     return node->inputs[is_integer(node) ? INT8_INTEGER_W : INT8_W];
 }
 static int64_t group_of(const cnr_node *node) { return cnr_attr_int(node, "group"); }
 
+/* Finds the window; NULL, or why it does not fit. */
 static const char *window_of(const cnr_node *node, cnr_window *out) {
     const cnr_tensor *x = node->inputs[INT8_X], *w = weights_of(node);
     cnr_window own;
@@ -42,6 +46,7 @@ static const char *window_of(const cnr_node *node, cnr_window *out) {
     return bytes < 1e10 ? NULL : "too large once padded";
 }
 
+/* Takes quantised convolutions. */
 static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
     cnr_window w;
     (void)device;
@@ -53,6 +58,7 @@ static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_ac
     return CNR_OK;
 }
 
+/* Takes conv_integer. */
 static cnr_status integer_accepts(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
     cnr_window w;
     (void)device;
@@ -73,11 +79,13 @@ static cnr_status integer_accepts(const cnr_device *device, const cnr_node *node
 static int64_t panel_rows(const cnr_node *node) { /* rows of a group, rounded up to INT8_MR */
     return cnr_round_up(weights_of(node)->dim[0] / group_of(node), INT8_MR);
 }
+/* Steps of four weights of a row. */
 static int64_t k4_of(const cnr_node *node) {
     const cnr_tensor *w = weights_of(node);
     return cnr_div_up(cnr_span(w, 1, w->rank), 4);
 }
 
+/* Bytes of head and packed weights. */
 static cnr_status prepare_size(const cnr_device *device, const cnr_node *node, cnr_space *out,
                                cnr_error *err) {
     (void)device;
@@ -88,6 +96,7 @@ static cnr_status prepare_size(const cnr_device *device, const cnr_node *node, c
     return CNR_OK;
 }
 
+/* Packs the weights. */
 static cnr_status prepare(const cnr_device *device, const cnr_node *node, void *data,
                           cnr_error *err) {
     const cnr_tensor *w = weights_of(node);
@@ -122,6 +131,7 @@ static int in_place(const cnr_node *node, const cnr_window *w) {
     return 1;
 }
 
+/* Fills the offsets of all taps. */
 static void fill_taps(conv_state *s) {
     const cnr_window *w = &s->w;
     int64_t *to = s->tap;
@@ -147,6 +157,7 @@ static void share_out(conv_state *s, int64_t pictures, int64_t threads) {
     s->room = cnr_round_up(s->per_task * s->k4 * 4 * INT8_NR, 64);
 }
 
+/* Finds geometry, tasks and workspace. */
 static cnr_status plan(const cnr_device *device, const cnr_node *node, cnr_space *workspace,
                        void **state, cnr_error *err) {
     const cnr_tensor *x = node->inputs[INT8_X], *w = weights_of(node);
@@ -184,6 +195,7 @@ static cnr_status plan(const cnr_device *device, const cnr_node *node, cnr_space
 
 /* ---- running ---- */
 
+/* Arguments of the tasks of a run. */
 typedef struct conv_job {
     const cnr_run *run;
     const conv_state *s;
@@ -228,6 +240,7 @@ typedef struct columns {
     int64_t n, runs, at[INT8_NR], run_at[INT8_NR], run_to[INT8_NR + 1];
 } columns;
 
+/* Finds the input runs of INT8_NR positions from `first` on. */
 static void find_columns(const conv_state *s, int64_t first, columns *c) {
     const cnr_window *w = &s->w;
     int64_t x = first % w->out[2], y = first / w->out[2] % w->out[1];
@@ -267,6 +280,7 @@ static void gather(const columns *c, const uint8_t *from, int padded, uint8_t *t
     }
 }
 
+/* Packs the input of these positions, four taps at a time. */
 static void pack(const conv_state *s, const uint8_t *base, int64_t first, uint8_t *out) {
     uint8_t rows[4][INT8_NR + 16];
     const uint8_t *ready[4];
@@ -309,6 +323,7 @@ static void store(const conv_job *j, const int32_t *sums, const int32_t *total, 
     for (int64_t i = 0; i < n; i++) ((int32_t *)y)[at + i] = (int32_t)((uint32_t)sums[i] + shift);
 }
 
+/* Task: some rows of some panels. */
 static void one_task(void *arg, int64_t index, int32_t thread) {
     const conv_job *j = arg;
     const conv_state *s = j->s;
@@ -343,6 +358,7 @@ static void one_task(void *arg, int64_t index, int32_t thread) {
         }
 }
 
+/* Computes the convolution, some pictures at a time. */
 static cnr_status run(const cnr_run *run, cnr_error *err) {
     const conv_state *s = run->state;
     const cnr_tensor *x = run->node->inputs[INT8_X];

@@ -7,6 +7,7 @@ enum { ROWS = 16 }; /* rows of weights in a task */
 static int64_t packed_depth(const cnr_node *node) {
     return cnr_round_up(node->inputs[INT8_W]->dim[1], INT8_DOT_STEP);
 }
+/* Rows of the packed weights. */
 static int64_t packed_rows(const cnr_node *node) {
     return cnr_round_up(node->inputs[INT8_W]->dim[0], INT8_MR);
 }
@@ -16,6 +17,7 @@ static int direct(const cnr_node *node) {
            node->inputs[INT8_W]->dim[1] % INT8_DOT_STEP == 0;
 }
 
+/* Takes quantised dense layers. */
 static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
     (void)device;
     const char *why = int8_layer_fits(node, 1);
@@ -25,6 +27,7 @@ static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_ac
     return CNR_OK;
 }
 
+/* Bytes of head and packed weights. */
 static cnr_status prepare_size(const cnr_device *device, const cnr_node *node, cnr_space *out,
                                cnr_error *err) {
     (void)device;
@@ -35,6 +38,7 @@ static cnr_status prepare_size(const cnr_device *device, const cnr_node *node, c
     return CNR_OK;
 }
 
+/* Packs the weights. */
 static cnr_status prepare(const cnr_device *device, const cnr_node *node, void *data,
                           cnr_error *err) {
     const cnr_tensor *w = node->inputs[INT8_W];
@@ -51,6 +55,7 @@ static cnr_status prepare(const cnr_device *device, const cnr_node *node, void *
     return CNR_OK;
 }
 
+/* Workspace for samples that have to be copied. */
 static cnr_status plan(const cnr_device *device, const cnr_node *node, cnr_space *workspace,
                        void **state, cnr_error *err) {
     (void)device;
@@ -60,6 +65,7 @@ static cnr_status plan(const cnr_device *device, const cnr_node *node, cnr_space
     return CNR_OK;
 }
 
+/* Arguments of the tasks of a run. */
 typedef struct dense_job {
     const cnr_run *run;
     const int8_blob *blob;
@@ -67,6 +73,7 @@ typedef struct dense_job {
     int64_t depth, samples, outputs;
 } dense_job;
 
+/* Task: copies a sample to its padded place. */
 static void copy_sample(void *arg, int64_t n, int32_t thread) {
     const dense_job *j = arg;
     const cnr_tensor *x = j->run->node->inputs[INT8_X];
@@ -78,12 +85,14 @@ static void copy_sample(void *arg, int64_t n, int32_t thread) {
     memset(to + k, 0, (size_t)(j->depth - k)); /* weights there are 0 */
 }
 
+/* Sum of n bytes. */
 static int32_t sum_of(const uint8_t *x, int64_t n) {
     int32_t sum = 0;
     for (int64_t i = 0; i < n; i++) sum += x[i];
     return sum;
 }
 
+/* Task: computes some outputs of all samples. */
 static void some_rows(void *arg, int64_t index, int32_t thread) {
     const dense_job *j = arg;
     const int64_t end = cnr_min(j->outputs, (index + 1) * ROWS);
@@ -105,6 +114,7 @@ static void some_rows(void *arg, int64_t index, int32_t thread) {
         }
 }
 
+/* Computes all outputs. */
 static cnr_status run(const cnr_run *run, cnr_error *err) {
     const cnr_node *node = run->node;
     dense_job j = {.run = run,

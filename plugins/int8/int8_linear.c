@@ -5,6 +5,7 @@
 
 enum { CHUNK = 16384, REAL = 1u << CNR_f32, BYTES = 1u << CNR_u8 | 1u << CNR_i8 };
 
+/* Plan: scale, zero point and limits. */
 typedef struct linear_state {
     float scale, low, high;
     int32_t zero, is_signed, quantizes;
@@ -25,6 +26,7 @@ static int fits(const cnr_node *node, const cnr_tensor *real, const cnr_tensor *
            (!zero || (int8_is_scalar(zero, BYTES) && zero->dtype == small->dtype));
 }
 
+/* Takes nodes between f32 and bytes with one constant scale. */
 static cnr_status answer(const cnr_node *node, const cnr_tensor *real, const cnr_tensor *small,
                          cnr_accept *out) {
     if (!fits(node, real, small))
@@ -36,18 +38,21 @@ static cnr_status answer(const cnr_node *node, const cnr_tensor *real, const cnr
     return CNR_OK;
 }
 
+/* Takes quantize_linear. */
 static cnr_status quantize_accepts(const cnr_device *device, const cnr_node *node,
                                    cnr_accept *out) {
     (void)device;
     return answer(node, node->inputs[0], node->outputs[0], out);
 }
 
+/* Takes dequantize_linear. */
 static cnr_status dequantize_accepts(const cnr_device *device, const cnr_node *node,
                                      cnr_accept *out) {
     (void)device;
     return answer(node, node->outputs[0], node->inputs[0], out);
 }
 
+/* Notes scale, zero point and limits. */
 static cnr_status plan(const cnr_device *device, const cnr_node *node, cnr_space *workspace,
                        void **state, cnr_error *err) {
     const cnr_tensor *zero = cnr_own_input(node, 2);
@@ -66,6 +71,7 @@ static cnr_status plan(const cnr_device *device, const cnr_node *node, cnr_space
     return CNR_OK;
 }
 
+/* Task: converts one chunk. */
 static void one_chunk(void *arg, int64_t i, int32_t thread) {
     const cnr_run *run = arg;
     const linear_state *s = run->state;
@@ -81,6 +87,7 @@ static void one_chunk(void *arg, int64_t i, int32_t thread) {
                             (float *)y + at);
 }
 
+/* Converts everything. */
 static cnr_status run(const cnr_run *run, cnr_error *err) {
     (void)err;
     cnr_parallel(run->stream, cnr_div_up(cnr_count(run->outputs[0]), CHUNK), one_chunk,
@@ -88,6 +95,7 @@ static cnr_status run(const cnr_run *run, cnr_error *err) {
     return CNR_OK;
 }
 
+/* One of the two kernels. */
 #define LINEAR(way, kernel) \
     const cnr_kernel int8_##way = {.size = sizeof(cnr_kernel), \
                                    .version = 1, \

@@ -22,6 +22,7 @@ static int is_usable(float factor) { return isnormal(factor); }
 
 /* ---- sum and product ---- */
 
+/* Plan of qlinear_add or qlinear_mul. */
 typedef struct pair_state {
     int8_pair how;
     int multiplies, form;
@@ -47,6 +48,7 @@ int int8_pair_form(const cnr_tensor *a, const cnr_tensor *b, int multiplies) {
     return INT8_PAIR_ROW;
 }
 
+/* Computes the factors of a and b from the scales. */
 static void factors(const cnr_node *node, int8_pair *how) {
     const cnr_tensor *const *in = node->inputs;
     const double a = real_of(in[INT8_A_SCALE]), b = real_of(in[INT8_B_SCALE]);
@@ -55,6 +57,7 @@ static void factors(const cnr_node *node, int8_pair *how) {
     how->b_factor = (float)(b / y);
 }
 
+/* Takes qlinear_add and qlinear_mul. */
 static cnr_status pair_accepts(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
     const cnr_tensor *a = node->inputs[INT8_A], *b = node->inputs[INT8_B];
     int8_pair how;
@@ -74,6 +77,7 @@ static cnr_status pair_accepts(const cnr_device *device, const cnr_node *node, c
     return CNR_OK;
 }
 
+/* Notes factors and zero points. */
 static cnr_status pair_plan(const cnr_device *device, const cnr_node *node, cnr_space *workspace,
                             void **state, cnr_error *err) {
     const cnr_tensor *const *in = node->inputs;
@@ -99,6 +103,7 @@ static int64_t pair_step(const pair_state *s, int64_t row) {
     return s->form == INT8_PAIR_ROW ? cnr_div_up(CHUNK, row) * row : CHUNK;
 }
 
+/* Task: computes one chunk. */
 static void pair_chunk(void *arg, int64_t i, int32_t thread) {
     const cnr_run *run = arg;
     const pair_state *s = run->state;
@@ -120,6 +125,7 @@ static void pair_chunk(void *arg, int64_t i, int32_t thread) {
                                                       cnr_min(row, end - at), &s->how, y + at);
 }
 
+/* Computes everything. */
 static cnr_status pair_run(const cnr_run *run, cnr_error *err) {
     const pair_state *s = run->state;
     const cnr_tensor *a = run->node->inputs[INT8_A];
@@ -134,6 +140,7 @@ static cnr_status pair_run(const cnr_run *run, cnr_error *err) {
 
 /* ---- table ---- */
 
+/* Takes qlinear_table with a constant table. */
 static cnr_status table_accepts(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
     const int32_t block = offered(out->in_block[0]);
     (void)device;
@@ -141,6 +148,7 @@ static cnr_status table_accepts(const cnr_device *device, const cnr_node *node, 
     return int8_blocked_take(node, out, 300, block, block);
 }
 
+/* Task: looks up one chunk. */
 static void table_chunk(void *arg, int64_t i, int32_t thread) {
     const cnr_run *run = arg;
     const int64_t at = i * CHUNK, n = cnr_min(CHUNK, cnr_count(run->outputs[0]) - at);
@@ -149,6 +157,7 @@ static void table_chunk(void *arg, int64_t i, int32_t thread) {
                    (uint8_t *)run->outputs[0]->data + at);
 }
 
+/* Looks up everything. */
 static cnr_status table_run(const cnr_run *run, cnr_error *err) {
     (void)err;
     cnr_parallel(run->stream, cnr_div_up(cnr_count(run->outputs[0]), CHUNK), table_chunk,
@@ -158,16 +167,19 @@ static cnr_status table_run(const cnr_run *run, cnr_error *err) {
 
 /* ---- mean of planes ---- */
 
+/* Plan of qlinear_global_average_pool. */
 typedef struct mean_state {
     int8_pair how; /* only the fields of a are used */
 } mean_state;
 
+/* Factor from the sum of a plane to its quantised mean. */
 static float mean_factor(const cnr_node *node) {
     const cnr_tensor *x = node->inputs[0];
     return (float)(real_of(node->inputs[1]) /
                    (real_of(node->inputs[3]) * (double)cnr_span(x, 2, x->rank)));
 }
 
+/* Takes qlinear_global_average_pool. */
 static cnr_status mean_accepts(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
     const cnr_tensor *x = node->inputs[0];
     const int32_t block = offered(out->in_block[0]);
@@ -181,6 +193,7 @@ static cnr_status mean_accepts(const cnr_device *device, const cnr_node *node, c
     return CNR_OK;
 }
 
+/* Notes factor and zero points. */
 static cnr_status mean_plan(const cnr_device *device, const cnr_node *node, cnr_space *workspace,
                             void **state, cnr_error *err) {
     const cnr_tensor *const *in = node->inputs;
@@ -197,6 +210,7 @@ static cnr_status mean_plan(const cnr_device *device, const cnr_node *node, cnr_
     return CNR_OK;
 }
 
+/* Task: mean of one plane. */
 static void mean_plane(void *arg, int64_t i, int32_t thread) {
     const cnr_run *run = arg;
     const mean_state *s = run->state;
@@ -207,6 +221,7 @@ static void mean_plane(void *arg, int64_t i, int32_t thread) {
                   (uint8_t *)run->outputs[0]->data + i * block);
 }
 
+/* Means of all planes. */
 static cnr_status mean_run(const cnr_run *run, cnr_error *err) {
     const cnr_tensor *x = run->node->inputs[0];
     (void)err;
@@ -215,6 +230,7 @@ static cnr_status mean_run(const cnr_run *run, cnr_error *err) {
     return CNR_OK;
 }
 
+/* A pointwise kernel. */
 #define POINTWISE(variable, op_name, which, plan_fn, unplan_fn) \
     const cnr_kernel variable = {.size = sizeof(cnr_kernel), \
                                  .version = 1, \

@@ -6,16 +6,19 @@
 
 enum { LEAST_SAMPLES = 8 };
 
+/* Plan of a product of many rows. */
 typedef struct rows_state {
     int64_t rows, depth, k4, outputs, panels; /* rows of x */
     int64_t parts, part;                      /* parts of the outputs; panels of a part */
     int64_t room;                             /* packed bytes for a thread */
 } rows_state;
 
+/* 1 for matmul_integer. */
 static int is_integer(const cnr_node *node) {
     return strcmp(node->desc->name, "matmul_integer") == 0;
 }
 
+/* Reads the sizes. */
 static void sizes(const cnr_node *node, rows_state *s) {
     const int integer = is_integer(node);
     const cnr_tensor *w = node->inputs[integer ? INT8_INTEGER_W : INT8_W];
@@ -27,6 +30,7 @@ static void sizes(const cnr_node *node, rows_state *s) {
     s->panels = cnr_div_up(s->outputs, INT8_MR);
 }
 
+/* Takes matmul_integer with a constant matrix. */
 static cnr_status integer_accepts(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
     (void)device;
     const char *why = int8_integer_fits(node);
@@ -41,6 +45,7 @@ static cnr_status integer_accepts(const cnr_device *device, const cnr_node *node
     return CNR_OK;
 }
 
+/* Takes quantised dense layers of many samples. */
 static cnr_status dense_accepts(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
     (void)device;
     const char *why = int8_layer_fits(node, 1);
@@ -53,6 +58,7 @@ static cnr_status dense_accepts(const cnr_device *device, const cnr_node *node, 
 
 /* ---- weights: panels of INT8_MR outputs, [k / 4][INT8_MR][4] ---- */
 
+/* Bytes of head and packed weights. */
 static cnr_status prepare_size(const cnr_device *device, const cnr_node *node, cnr_space *out,
                                cnr_error *err) {
     rows_state s = {0};
@@ -64,6 +70,7 @@ static cnr_status prepare_size(const cnr_device *device, const cnr_node *node, c
     return CNR_OK;
 }
 
+/* Packs the weights. */
 static cnr_status prepare(const cnr_device *device, const cnr_node *node, void *data,
                           cnr_error *err) {
     const int integer = is_integer(node);
@@ -88,6 +95,7 @@ static cnr_status prepare(const cnr_device *device, const cnr_node *node, void *
     return CNR_OK;
 }
 
+/* Divides rows and panels into tasks. */
 static cnr_status plan(const cnr_device *device, const cnr_node *node, cnr_space *workspace,
                        void **state, cnr_error *err) {
     const int64_t threads = cnr_max(1, device->concurrency);
@@ -108,6 +116,7 @@ static cnr_status plan(const cnr_device *device, const cnr_node *node, cnr_space
 
 /* ---- running ---- */
 
+/* Arguments of the tasks of a run. */
 typedef struct rows_job {
     const cnr_run *run;
     const rows_state *s;
@@ -169,6 +178,7 @@ static void store(const rows_job *j, int32_t *sums, const int32_t *total, int64_
         for (int64_t i = 0; i < count; i++) y[c * outputs + i] = bytes[i][c];
 }
 
+/* Task: some rows, some outputs. */
 static void one_task(void *arg, int64_t index, int32_t thread) {
     const rows_job *j = arg;
     const rows_state *s = j->s;
@@ -185,6 +195,7 @@ static void one_task(void *arg, int64_t index, int32_t thread) {
     }
 }
 
+/* Computes everything. */
 static cnr_status run(const cnr_run *run, cnr_error *err) {
     const rows_state *s = run->state;
     rows_job j = {.run = run, .s = s, .blob = run->blob_data};

@@ -12,6 +12,7 @@ void int8_free_state(const cnr_device *device, void *state) {
     int8_host->free(state);
 }
 
+/* 1 if a tensor is a plain constant of one of the types. */
 static int known(const cnr_tensor *t, uint32_t dtypes) {
     return cnr_is_constant(t) && cnr_is_plain(t, dtypes);
 }
@@ -30,6 +31,7 @@ void int8_bounds(int32_t dtype, int32_t zero, float *low, float *high) {
     *high = (float)((dtype == CNR_i8 ? 127 : 255) - zero);
 }
 
+/* Scale i; one scale is for all. */
 static float scale_at(const cnr_tensor *t, int64_t i) {
     return ((const float *)t->data)[cnr_count(t) == 1 ? 0 : i];
 }
@@ -43,6 +45,7 @@ static float factor(const cnr_node *node, int64_t row) {
 
 static int32_t middle(const cnr_tensor *w) { return w->dtype == CNR_i8 ? 0 : 128; }
 
+/* 1 if all zero points are the middle of their type. */
 static int has_middle_zeros(const cnr_tensor *w, const cnr_tensor *zero) {
     for (int64_t i = 0; i < cnr_count(zero); i++)
         if (int8_byte_at(zero, i) != middle(w)) return 0;
@@ -101,6 +104,7 @@ const char *int8_layer_fits(const cnr_node *node, int any_w_zero) {
                : "sums with their bias would not fit 32 bits";
 }
 
+/* Reads zero points and limits of a quantised layer. */
 static void layer_of(const cnr_node *node, int8_layer *out) {
     const cnr_tensor *const *in = node->inputs;
     out->x_flip = in[INT8_X]->dtype == CNR_i8 ? 0x80 : 0;
@@ -118,8 +122,8 @@ int64_t int8_blob_head(int64_t rows) {
                         64);
 }
 
-/* sum (x - x_zero) (w - w_zero) + bias = sum x w - w_zero sum x + offset, computed modulo 2^32: the
- * result itself fits 32 bits. */
+/* Fills the head of a layer's blob. sum (x - x_zero) (w - w_zero) + bias = sum x w - w_zero sum x +
+ * offset, computed modulo 2^32: the result itself fits 32 bits. */
 void int8_blob_fill(const cnr_node *node, int64_t rows, int8_blob *blob) {
     const cnr_tensor *w = node->inputs[INT8_W], *bias = cnr_own_input(node, INT8_BIAS);
     const int64_t depth = cnr_span(w, 1, w->rank);

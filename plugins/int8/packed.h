@@ -13,6 +13,7 @@
 #include <math.h>
 #include <string.h>
 
+/* Head of an encoded tensor. */
 typedef struct packed_header {
     uint32_t magic, bits;
     int32_t position;
@@ -29,6 +30,7 @@ static inline packed_header packed_header_of(const cnr_tensor *t) {
     memcpy(&head, t->data, sizeof head);
     return head;
 }
+/* The numbers behind the head. */
 static inline const uint8_t *packed_numbers(const cnr_tensor *t) {
     return (const uint8_t *)t->data + sizeof(packed_header);
 }

@@ -29,6 +29,7 @@ static const char *unfit(const cnr_node *node) {
     return NULL;
 }
 
+/* Takes dense layers and gemm with weights in this encoding. */
 static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
     (void)device;
     const char *why = unfit(node);
@@ -48,10 +49,12 @@ typedef struct packed_blob {
     uint8_t reserved[INT8_PACKED_BYTES - 16];
 } packed_blob;
 
+/* Bits of a number as the kernel packs it: 2, 4 or 8. */
 static int32_t bits_of(const cnr_node *node) {
     const uint32_t stored = packed_header_of(node->inputs[1]).bits;
     return stored == 2 ? 2 : stored <= 4 ? 4 : 8;
 }
+/* Bytes of a group of rows. */
 static int64_t group_bytes(const packed_blob *b) {
     return (int64_t)b->blocks * INT8_PACKED_ROWS * INT8_PACKED_BYTES;
 }
@@ -68,6 +71,7 @@ static packed_blob blob_of(const cnr_node *node) {
                          .after = unit < 1 ? 1 : (float)unit};
 }
 
+/* Bytes of head and packed rows. */
 static cnr_status prepare_size(const cnr_device *device, const cnr_node *node, cnr_space *out,
                                cnr_error *err) {
     const packed_blob blob = blob_of(node);
@@ -79,6 +83,7 @@ static cnr_status prepare_size(const cnr_device *device, const cnr_node *node, c
     return CNR_OK;
 }
 
+/* Packs the rows in groups. */
 static cnr_status prepare(const cnr_device *device, const cnr_node *node, void *data,
                           cnr_error *err) {
     const cnr_tensor *w = node->inputs[1];
@@ -104,6 +109,7 @@ static cnr_status prepare(const cnr_device *device, const cnr_node *node, void *
     return CNR_OK;
 }
 
+/* Workspace for the samples in the kernel's order. */
 static cnr_status plan(const cnr_device *device, const cnr_node *node, cnr_space *workspace,
                        void **state, cnr_error *err) {
     (void)device;
@@ -115,6 +121,7 @@ static cnr_status plan(const cnr_device *device, const cnr_node *node, cnr_space
     return CNR_OK;
 }
 
+/* Arguments of the tasks of a run. */
 typedef struct product {
     const cnr_run *run;
     const packed_blob *blob;
@@ -138,6 +145,7 @@ static void some_rows(const product *p, int64_t group) {
     }
 }
 
+/* Task: computes some groups of rows. */
 static void some_groups(void *arg, int64_t index, int32_t thread) {
     const product *p = arg;
     const int64_t begin = p->first / INT8_PACKED_ROWS + index * GROUPS;
@@ -147,6 +155,7 @@ static void some_groups(void *arg, int64_t index, int32_t thread) {
     for (int64_t group = begin; group < end; group++) some_rows(p, group);
 }
 
+/* Reorders the samples, then computes all rows. */
 static cnr_status run(const cnr_run *run, cnr_error *err) {
     const cnr_node *node = run->node;
     const int64_t depth = node->inputs[1]->dim[1];
@@ -173,6 +182,7 @@ static cnr_status run(const cnr_run *run, cnr_error *err) {
 
 static const char *const encodings[] = {"", "int8", "", NULL};
 
+/* A kernel on encoded weights. */
 #define KERNEL(variable, kernel_name, op_name) \
     const cnr_kernel variable = {.size = sizeof(cnr_kernel), \
                                  .version = 1, \

@@ -17,6 +17,7 @@ static const cnr_port in[] = {{.name = "x", .help = "N and any axes, which count
                                        "w_scale"}};
 static const cnr_port out[] = {{.name = "y", .help = "N out, of the type of y_zero_point"}};
 
+/* Fills err: what is wrong with the node. */
 static cnr_status wrong(cnr_error *err, const cnr_node *node, const char *text) {
     return int8_host->fail(err, CNR_E_SHAPE, node->name, "qlinear_dense: %s", text);
 }
@@ -44,6 +45,7 @@ static int64_t inputs_of(const cnr_tensor *x) {
     return n < 0 ? -2 : n;
 }
 
+/* Shape of the output: samples x outputs. */
 static cnr_status infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_error *err) {
     const cnr_tensor *const *t = node->inputs;
     if (node->n_inputs <= INT8_Y_ZERO) return wrong(err, node, "eight inputs are wanted");
@@ -83,22 +85,26 @@ static cnr_status infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_er
     return CNR_OK;
 }
 
+/* Multiply-accumulates. */
 static void cost(const cnr_node *node, cnr_cost *c) {
     const cnr_tensor *w = node->inputs[INT8_W], *y = node->outputs[0];
     if (cnr_count(w) < 0 || y->dim[0] < 0) return;
     c->macs = (uint64_t)cnr_count(w) * (uint64_t)y->dim[0];
 }
 
+/* Element i of a tensor of floats; one element is for all. */
 static double real_at(const cnr_tensor *t, int64_t i) {
     return (double)((const float *)t->data)[cnr_count(t) == 1 ? 0 : i];
 }
 
+/* v, limited to the type, as a byte. */
 static uint8_t stored(int32_t dtype, double v) {
     const double low = dtype == CNR_i8 ? -128 : 0, high = dtype == CNR_i8 ? 127 : 255;
     v = v > high ? high : v >= low ? v : low;
     return (uint8_t)(int32_t)v;
 }
 
+/* Computes the layer in doubles. */
 static cnr_status reference(const cnr_run *run, cnr_error *err) {
     const cnr_tensor *const *t = run->node->inputs, *y = run->outputs[0];
     const cnr_tensor *x = t[INT8_X], *w = t[INT8_W], *bias = cnr_own_input(run->node, INT8_BIAS);

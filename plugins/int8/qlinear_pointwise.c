@@ -7,6 +7,7 @@
 
 #define BYTES (1u << CNR_u8 | 1u << CNR_i8)
 
+/* Fills err: what is wrong with the node. */
 static cnr_status wrong(cnr_error *err, const cnr_node *node, const char *text) {
     return int8_host->fail(err, CNR_E_SHAPE, node->name, "%s: %s", node->desc->name, text);
 }
@@ -27,6 +28,7 @@ static cnr_status check(const cnr_node *node, uint32_t bytes, uint32_t values, c
     return CNR_OK;
 }
 
+/* Fails unless a value and its zero point have the same type. */
 static cnr_status same_type(const cnr_node *node, int32_t value, int32_t zero, cnr_error *err) {
     if (node->inputs[value]->dtype == node->inputs[zero]->dtype) return CNR_OK;
     return wrong(err, node, "a value and its zero point are of different types");
@@ -34,6 +36,7 @@ static cnr_status same_type(const cnr_node *node, int32_t value, int32_t zero, c
 
 static double real_of(const cnr_tensor *t) { return (double)*(const float *)t->data; }
 
+/* v, limited to the type, as a byte. */
 static uint8_t stored(int32_t dtype, double v) {
     const double low = dtype == CNR_i8 ? -128 : 0, high = dtype == CNR_i8 ? 127 : 255;
     v = v > high ? high : v >= low ? v : low;
@@ -52,6 +55,7 @@ static const cnr_port pair_in[] = {{.name = "a", .help = "u8 or i8"},
                                    {.name = "y_zero_point", .help = "one; gives the type of y"}};
 static const cnr_port pair_out[] = {{.name = "y", .help = "the shape of a"}};
 
+/* Shape of the broadcast pair. */
 static cnr_status pair_infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_error *err) {
     CNR_TRY(check(node, 0xad, 0x09, err));
     CNR_TRY(same_type(node, INT8_A, INT8_A_ZERO, err));
@@ -69,11 +73,13 @@ static cnr_status pair_infer(const cnr_node *node, cnr_tensor *const *outputs, c
     return CNR_OK;
 }
 
+/* One operation an element. */
 static void flops(const cnr_node *node, cnr_cost *out) {
     const int64_t n = cnr_count(node->inputs[0]);
     if (n > 0) out->flops = (uint64_t)n;
 }
 
+/* Computes a + b or a * b of quantised numbers. */
 static cnr_status pair_reference(const cnr_run *run, cnr_error *err) {
     const cnr_tensor *const *in = run->node->inputs, *y = run->outputs[0];
     const int multiplies = strcmp(run->node->desc->name, "qlinear_mul") == 0;
@@ -101,6 +107,7 @@ static cnr_status pair_reference(const cnr_run *run, cnr_error *err) {
     return CNR_OK;
 }
 
+/* One of the two operators. */
 #define PAIR(name_, text) \
     const cnr_op int8_##name_ = {CNR_OP_SIZES, \
                                  .name = #name_, \
@@ -121,6 +128,7 @@ static const cnr_port table_in[] = {{.name = "x", .help = "u8 or i8"},
                                              "number"}};
 static const cnr_port table_out[] = {{.name = "y", .help = "table[x], the shape of x"}};
 
+/* Shape of x; the table has 256 bytes. */
 static cnr_status table_infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_error *err) {
     CNR_TRY(check(node, 3, 3, err));
     const cnr_tensor *x = node->inputs[0], *table = node->inputs[1];
@@ -132,6 +140,7 @@ static cnr_status table_infer(const cnr_node *node, cnr_tensor *const *outputs, 
     return CNR_OK;
 }
 
+/* Looks up each byte in the table. */
 static cnr_status table_reference(const cnr_run *run, cnr_error *err) {
     const uint8_t *x = run->node->inputs[0]->data, *table = run->node->inputs[1]->data;
     uint8_t *y = run->outputs[0]->data;
@@ -160,6 +169,7 @@ static const cnr_port mean_in[] = {{.name = "x", .help = "N C spatial; u8 or i8"
                                    {.name = "y_zero_point", .help = "one; gives the type of y"}};
 static const cnr_port mean_out[] = {{.name = "y", .help = "N C 1 .."}};
 
+/* Shape of x with one element a plane. */
 static cnr_status mean_infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_error *err) {
     CNR_TRY(check(node, 0x15, 0x01, err));
     CNR_TRY(same_type(node, 0, 2, err));
@@ -171,6 +181,7 @@ static cnr_status mean_infer(const cnr_node *node, cnr_tensor *const *outputs, c
     return CNR_OK;
 }
 
+/* Mean of each plane. */
 static cnr_status mean_reference(const cnr_run *run, cnr_error *err) {
     const cnr_tensor *const *in = run->node->inputs, *y = run->outputs[0];
     const int64_t plane = cnr_span(in[0], 2, in[0]->rank), zero = int8_byte_at(in[2], 0);

@@ -14,6 +14,7 @@ typedef struct value_group { /* values that share a scale; `of` maps a value to 
     cnr_value scale_at, zero_at; /* constants of the graph, once added */
 } value_group;
 
+/* What the rewrite knows of a graph. */
 typedef struct work {
     graph *g;
     int32_t n_nodes, n_values;
@@ -29,6 +30,7 @@ typedef struct work {
 
 /* The representative of v's group, and the group's two constants. */
 int32_t quantize_find(work *w, cnr_value v);
+/* Scale and zero point of a value's group as constants. */
 void quantize_constants(work *w, cnr_value v, cnr_value *scale, cnr_value *zero);
 
 /* ---- rewrite_follow.c: sums, products, functions and means between quantised layers ---- */

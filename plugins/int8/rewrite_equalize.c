@@ -18,11 +18,13 @@
 
 #define LARGEST 64.0F /* limit of k: values outside the calibration set may be larger */
 
+/* 1 for a plain f32 constant of that rank (-1: any) */
 static int own_f32(const cnr_tensor *t, int32_t rank) {
     return t && t->dtype == CNR_f32 && !t->encoding && t->data && (t->flags & CNR_TENSOR_CONST) &&
            !(t->flags & CNR_TENSOR_VARIABLE) && (rank < 0 || t->rank == rank);
 }
 
+/* 1 for a convolution whose weights may change. */
 static int is_conv(const graph *g, const cnr_node *node, const cnr_value *in) {
     const cnr_tensor *bias = cnr_own_input(node, 2);
     return graph_is(node, "conv") && node->inputs[0] && node->inputs[0]->rank >= 3 &&
@@ -73,6 +75,7 @@ typedef struct second { /* the second layer, which reads the channels */
     int64_t rows, depth, inner, per_group, channels;
 } second;
 
+/* The weights of the second convolution, and how they follow input channels. */
 static second second_of(const cnr_node *node) {
     const cnr_tensor *w = node->inputs[1];
     const int64_t channels = node->inputs[0]->dim[1], groups = channels / w->dim[1];
@@ -150,6 +153,7 @@ static cnr_status replace(graph *g, int32_t index, const float *w, const float *
     return replace_one(g, in[2], node->inputs[2], "equal", bias);
 }
 
+/* Divides the output channels of the first convolution by k. */
 static cnr_status scale_first(graph *g, int32_t index, const float *k) {
     const cnr_node *node = int8_host->graph_node_at(g, index, NULL, NULL);
     const cnr_tensor *w = node->inputs[1], *b = cnr_own_input(node, 2);
@@ -163,6 +167,7 @@ static cnr_status scale_first(graph *g, int32_t index, const float *k) {
     return status;
 }
 
+/* Multiplies the input channels of the second convolution by k. */
 static cnr_status scale_second(graph *g, int32_t index, const float *k) {
     const second s = second_of(int8_host->graph_node_at(g, index, NULL, NULL));
     float *to = int8_host->alloc((size_t)(s.rows * s.depth) * sizeof *to);
@@ -197,6 +202,7 @@ static int32_t equalize(graph *g, int32_t index, cnr_error *err) {
                   : done;
 }
 
+/* Applies the rewrite; returns how many pairs changed, or a negative status. */
 static int32_t apply(graph *g, cnr_error *err) {
     int32_t changes = 0;
     for (int32_t i = 0; i < int8_host->graph_node_count(g); i++) {

@@ -3,6 +3,7 @@
 
 #include <stdio.h>
 
+/* The input of an example. */
 static cnr_value input(graph *g) {
     const cnr_tensor t = {.size = sizeof t, .dtype = CNR_f32, .rank = 4, .dim = {1, 3, 6, 5}};
     return int8_host->graph_input(g, "x", &t);
@@ -14,6 +15,7 @@ static cnr_value scaled(graph *g, const char *op, cnr_value x, float scale) {
     return graph_add(g, op, NULL, NULL, in, 2);
 }
 
+/* Ends an example with output y. */
 static cnr_status output(graph *g, cnr_value y, cnr_error *err) {
     if (y < 0) return int8_host->fail(err, CNR_E_STATE, "example", "could not be built");
     return int8_host->graph_output(g, y, "y");
@@ -34,6 +36,7 @@ cnr_status int8_example_pass(graph *g, cnr_error *err) {
     return output(g, graph_add(g, "flatten", NULL, NULL, &x, 1), err);
 }
 
+/* Adds a convolution with made-up weights; -1: failed. */
 static cnr_value convolve(graph *g, const char *name, cnr_value x) {
     const int64_t size[2] = {3, 3};
     const cnr_attr more[2] =

@@ -23,6 +23,7 @@ static int has_one_scale(const cnr_node *node) {
            cnr_attr_int(node, "block_size") == 0;
 }
 
+/* Reads scale and zero point of a quantise or dequantise node. */
 static void scale_of(const cnr_node *node, const cnr_value *in, int32_t dtype, fold_operand *out) {
     const cnr_tensor *zero = cnr_own_input(node, 2);
     *out = (fold_operand){.q = in[0],
@@ -51,10 +52,12 @@ cnr_value fold_zero(graph *g, const fold_operand *o) {
     return graph_bytes(g, NULL, NULL, o->dtype, &none, 0, NULL);
 }
 
+/* 1 if two operands have the same type, scale and zero point. */
 static int same_scale(const fold_operand *a, const fold_operand *b) {
     return a->dtype == b->dtype && a->step == b->step && a->offset == b->offset;
 }
 
+/* v quantised as y is. */
 static uint8_t byte_of(const fold_operand *y, float v) {
     float low, high;
     int8_bounds(y->dtype, y->offset, &low, &high);
@@ -69,6 +72,7 @@ static void all_reals(const fold_operand *x, float *out) {
         out[i] = (float)((x->dtype == CNR_i8 ? (int8_t)i : i) - x->offset) * x->step;
 }
 
+/* Adds qlinear_table; -1: failed. */
 static cnr_value by_table(graph *g, const char *name, cnr_value q, const uint8_t *table,
                           int32_t dtype) {
     const int64_t n = 256;
@@ -88,7 +92,7 @@ static cnr_value rescaled(fold_work *f, const fold_operand *x) {
 
 /* ---- functions of one value ---- */
 
-/* The single number in this value, if it is known. */
+/* *out receives the single number in this value; 0: it has none that is known. */
 static int number_of(const graph *g, cnr_value value, const cnr_tensor *t, float *out) {
     fold_operand o;
     if (int8_is_scalar(t, REAL)) {
@@ -109,6 +113,7 @@ typedef struct fold_link {
     float other;
 } fold_link;
 
+/* 1 if the node is a function of one value, with constants. */
 static int is_function(const graph *g, const cnr_node *node, const cnr_value *in, fold_link *out) {
     int32_t values = 0;
     *out = (fold_link){.node = node};
@@ -128,6 +133,7 @@ static int is_function(const graph *g, const cnr_node *node, const cnr_value *in
            cnr_same_shape(node->inputs[out->port], node->outputs[0]);
 }
 
+/* Applies that function to 256 numbers. */
 static void apply_link(const fold_link *link, float *v) {
     float second[256];
     const int two = link->node->n_inputs == 2;
@@ -154,6 +160,7 @@ static int32_t functions(const fold_work *f, fold_link *links, fold_operand *x) 
     return 0;
 }
 
+/* Folds functions of one value into a table; FOLD_NOT: they are none. */
 static cnr_value function(fold_work *f) {
     fold_link links[MOST_LINKS];
     fold_operand x;
@@ -169,6 +176,7 @@ static cnr_value function(fold_work *f) {
 
 /* ---- sums, products, means, joins ---- */
 
+/* Folds add and mul of two quantised values; FOLD_NOT: it is none. */
 static cnr_value pair(fold_work *f) {
     const int multiplies = graph_is(f->node, "mul");
     fold_operand x[2];
@@ -215,6 +223,7 @@ static int is_mean(const cnr_node *node) {
     return seen == (1u << x->rank) - 4;
 }
 
+/* Folds the mean of planes; FOLD_NOT: it is none. */
 static cnr_value mean(fold_work *f) {
     const cnr_attr axis = {.name = "axis", .type = CNR_ATTR_INT, .set = 1, .i = 1};
     fold_operand x;
@@ -244,6 +253,7 @@ static cnr_value joined(fold_work *f) {
     return made;
 }
 
+/* Folds a dequantise with the quantise behind it into a table; FOLD_NOT: it is none. */
 static cnr_value requantized(fold_work *f) {
     fold_operand x;
     const cnr_value dequantized = f->out;
@@ -256,7 +266,7 @@ static cnr_value requantized(fold_work *f) {
 
 /* ---- operators after the node that only limit or move its values ---- */
 
-/* Narrows *low and *high if the node is max(x, a) or min(x, b). */
+/* Narrows *low and *high if the node is max(x, a) or min(x, b); 0: it is not. */
 static int is_limit(const cnr_node *node, float *low, float *high) {
     float limit[2] = {0, INFINITY};
     if (graph_is(node, "clip")) {
@@ -350,6 +360,7 @@ static int32_t behind(fold_work *f, const cnr_node **nodes, const cnr_value **in
     }
 }
 
+/* Folds a node by the first form that fits; returns changes, or a negative status. */
 static int32_t fold_one(graph *g, int32_t index, cnr_error *err) {
     static cnr_value (*const forms[])(fold_work *) = {fold_layer,       function, pair,       mean,
                                                       fold_mean_window, joined,   requantized};
@@ -373,6 +384,7 @@ static int32_t fold_one(graph *g, int32_t index, cnr_error *err) {
     return 1;
 }
 
+/* Applies the rewrite until nothing changes; returns changes, or a negative status. */
 static int32_t apply(graph *g, cnr_error *err) {
     int32_t changes = 0, found = 1;
     while (found) {

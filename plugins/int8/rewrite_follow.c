@@ -18,6 +18,7 @@ static int goes_with(const cnr_tensor *a, const cnr_tensor *b, int by_channel) {
     return 1;
 }
 
+/* 1 for add and mul of two pictures of the same shape. */
 static int is_pair(const cnr_node *node) {
     const int mul = graph_is(node, "mul");
     if ((!mul && !graph_is(node, "add")) || node->n_inputs != 2) return 0;

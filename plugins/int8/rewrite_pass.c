@@ -3,6 +3,7 @@
  *     quantize(dequantize(q)), same scale -> q */
 #include "graphs.h"
 
+/* 1 if both are one constant number with the same value, or both NULL. */
 static int same_data(const cnr_tensor *a, const cnr_tensor *b) {
     if (!a || !b) return a == b;
     return a->dtype == b->dtype && !a->encoding && !b->encoding && a->data && b->data &&
@@ -19,6 +20,7 @@ static const cnr_node *source(const graph *g, cnr_value value, const cnr_value *
     return int8_is_scalar(node->inputs[1], 1u << CNR_f32) ? node : NULL;
 }
 
+/* 1 if two nodes have the same scale and zero point. */
 static int same_scale(const cnr_node *a, const cnr_node *b) {
     return same_data(cnr_own_input(a, 1), cnr_own_input(b, 1)) &&
            same_data(cnr_own_input(a, 2), cnr_own_input(b, 2));
@@ -78,6 +80,7 @@ static int32_t move_behind(graph *g, int32_t index, cnr_error *err) {
     return 1;
 }
 
+/* Applies the rewrite; returns changes, or a negative status. */
 static int32_t apply(graph *g, cnr_error *err) {
     int32_t changes = 0;
     for (int32_t i = 0; i < int8_host->graph_node_count(g); i++) {

@@ -17,6 +17,7 @@
 
 /* ---- layers ---- */
 
+/* 1 for a plain f32 constant of that rank (-1: any) */
 static int constant_f32(const cnr_tensor *t, int32_t rank) {
     return t && t->dtype == CNR_f32 && !t->encoding && t->data && (t->flags & CNR_TENSOR_CONST) &&
            !(t->flags & CNR_TENSOR_VARIABLE) && (rank < 0 || t->rank == rank);
@@ -30,6 +31,7 @@ static int gemm_is_dense(const cnr_node *node) {
            (!c || c->dim[0] == w->dim[cnr_attr_int(node, "transB") ? 0 : 1]);
 }
 
+/* 1 for conv, dense and gemm with constant f32 weights. */
 static int can_quantise(const cnr_node *node) {
     const int conv = graph_is(node, "conv"), gemm = graph_is(node, "gemm");
     if (!conv && !gemm && !graph_is(node, "dense")) return 0;
@@ -49,6 +51,7 @@ int32_t quantize_find(work *w, cnr_value v) {
     return v;
 }
 
+/* Lets two values share their scale. */
 static void unite(work *w, cnr_value a, cnr_value b) {
     a = quantize_find(w, a);
     b = quantize_find(w, b);
@@ -225,6 +228,7 @@ static void quantise_row(const weights *q, int64_t r) {
     if (q->q_bias) q->q_bias[r] = (int32_t)fmin(INT32_MAX, fmax(INT32_MIN, steps));
 }
 
+/* Reads a layer's weights and how they lie. */
 static void weights_of(const cnr_node *node, weights *q) {
     const cnr_tensor *w = node->inputs[1], *b = cnr_own_input(node, 2);
     const int turned = graph_is(node, "gemm") && !cnr_attr_int(node, "transB");
@@ -320,6 +324,7 @@ static int32_t quantise_all(work *w, cnr_error *err) {
 
 /* ---- the rewrite ---- */
 
+/* One more than the highest number of a value. */
 static int32_t count_values(const graph *g) {
     int32_t most = -1;
     for (int32_t i = 0; i < int8_host->graph_input_count(g); i++)
@@ -333,6 +338,7 @@ static int32_t count_values(const graph *g) {
     return most + 1;
 }
 
+/* Frees the lists. */
 static void release(work *w) {
     int8_host->free(w->of);
     int8_host->free(w->layer);
@@ -344,6 +350,7 @@ static void release(work *w) {
     int8_host->free(w->groups);
 }
 
+/* Allocates the lists. 0: out of memory. */
 static int prepare(work *w) {
     const size_t nodes = (size_t)w->n_nodes + 1, values = (size_t)w->n_values + 1;
     w->of = int8_host->alloc(values * sizeof *w->of);
@@ -361,6 +368,7 @@ static int prepare(work *w) {
     return 1;
 }
 
+/* Applies the rewrite to layers that the user asked for; returns changes, or a negative status. */
 static int32_t apply(graph *g, cnr_error *err) {
     int asked = 0;
     for (int32_t i = 0; i < int8_host->graph_node_count(g) && !asked; i++)

@@ -31,6 +31,7 @@ static cnr_status find_switches(bounds_domain *d, const char *root, const gauge_
 
 /* ---- how busy they are ---- */
 
+/* Load of the policy's cores. */
 static void read_load(const bounds *list, bounds_domain *d, cnr_knob_state *state) {
     double load;
     if (gauge_cpus_load(list->root, &((cores *)d->own)->cpus, &load, NULL) == CNR_OK && load >= 0)
@@ -39,6 +40,7 @@ static void read_load(const bounds *list, bounds_domain *d, cnr_knob_state *stat
 
 /* ---- policies ---- */
 
+/* Adds a policy of cpufreq as a clock. */
 static cnr_status add_policy(void *of, const char *folder, cnr_error *err) {
     bounds *list = of;
     char text[4096], name[64];
@@ -88,6 +90,7 @@ static void name_feeds(bounds *list) {
     }
 }
 
+/* Finds all policies. */
 static cnr_status find(bounds *list, cnr_error *err) {
     CNR_TRY(
         gauge_each(list->root, "/sys/devices/system/cpu/cpufreq/policy*", add_policy, list, err));

@@ -31,6 +31,7 @@ static const char *feeds_of(const char *name) {
     return gauge_feeds(name);
 }
 
+/* Adds a device of devfreq as a clock. */
 static cnr_status add_device(void *list, const char *folder, cnr_error *err) {
     char text[4096];
     gauge_file now;
@@ -63,6 +64,7 @@ static cnr_status add_mali(void *list, const char *folder, cnr_error *err) {
     return CNR_OK;
 }
 
+/* Finds all devices, or an old Mali driver. */
 static cnr_status find(bounds *list, cnr_error *err) {
     CNR_TRY(gauge_each(list->root, "/sys/class/devfreq/*", add_device, list, err));
     return list->n ? CNR_OK

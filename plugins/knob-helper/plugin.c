@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 enum { ROOM = 512, MOST_WAIT_MS = 2000 };
+/* A connection to the helper. */
 typedef struct client {
     int fd, n, has_set; /* has_set: the helper restores its settings when the connection closes */
     struct sockaddr_un at;
@@ -18,10 +19,12 @@ typedef struct client {
 
 /* ---- requests ---- */
 
+/* Fills err: the connection failed. */
 static cnr_status gone(cnr_error *err, const char *what) {
     return gauge_host->fail(err, CNR_E_IO, "helper", "%s: %s", what, strerror(errno));
 }
 
+/* Connects. 0: nobody listens. */
 static int dial(client *c) {
     if (c->fd >= 0) close(c->fd);
     c->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -57,6 +60,7 @@ static cnr_status ask(client *c, char out[ROOM], cnr_error *err, const char *lin
     return gauge_host->fail(err, CNR_E_FORMAT, "helper", "answers what was not asked");
 }
 
+/* Fills err: the answer is not understood. */
 static cnr_status strange(cnr_error *err) {
     return gauge_host->fail(err, CNR_E_FORMAT, "helper",
                             "answers with other numbers than are wanted");
@@ -69,6 +73,7 @@ static void take_names(const char *text, char name[64], char feeds[64]) {
     snprintf(feeds, 64, "%.63s", text[n] ? text + n + 1 : "");
 }
 
+/* Connects to the helper of this machine, unless the process is root. */
 static cnr_status connect_to(client *c, const char *root, cnr_error *err) {
     const char *asked = secure_getenv("CNNRUN_HELPER");
     struct sockaddr_un at = {.sun_family = AF_UNIX};
@@ -86,12 +91,14 @@ static cnr_status connect_to(client *c, const char *root, cnr_error *err) {
     return CNR_OK;
 }
 
+/* Closes a connection. */
 static void close_client(void *state) {
     client *c = state;
     if (c->fd >= 0) close(c->fd); /* the helper then restores the settings */
     gauge_host->free(c);
 }
 
+/* Connects and asks how many domains there are. */
 static cnr_status open_client(const cnr_gauge_options *options, int knobs, void **state, int32_t *n,
                               cnr_error *err) {
     char line[ROOM];
@@ -112,11 +119,13 @@ static cnr_status open_client(const cnr_gauge_options *options, int knobs, void 
 
 /* ---- meters ---- */
 
+/* Opens the helper's meters. */
 static cnr_status open_meter(const cnr_gauge_options *options, void **state, int32_t *n,
                              cnr_error *err) {
     return open_client(options, 0, state, n, err);
 }
 
+/* Asks what a domain measures. */
 static cnr_status describe_meter(void *state, int32_t domain, cnr_meter_domain *out,
                                  cnr_error *err) {
     char line[ROOM], ask_for[64];
@@ -133,6 +142,7 @@ static cnr_status describe_meter(void *state, int32_t domain, cnr_meter_domain *
     return CNR_OK;
 }
 
+/* Asks for a reading. */
 static cnr_status read_meter(void *state, int32_t domain, cnr_reading *out, cnr_error *err) {
     char line[ROOM], ask_for[64];
     long long value;
@@ -147,11 +157,13 @@ static cnr_status read_meter(void *state, int32_t domain, cnr_reading *out, cnr_
 
 /* ---- knobs ---- */
 
+/* Opens the helper's knobs. */
 static cnr_status open_knob(const cnr_gauge_options *options, void **state, int32_t *n,
                             cnr_error *err) {
     return open_client(options, 1, state, n, err);
 }
 
+/* Asks what a clock is. */
 static cnr_status describe_knob(void *state, int32_t domain, cnr_knob_domain *out, cnr_error *err) {
     char line[ROOM], ask_for[64];
     unsigned long long low, high;
@@ -168,6 +180,7 @@ static cnr_status describe_knob(void *state, int32_t domain, cnr_knob_domain *ou
     return CNR_OK;
 }
 
+/* Asks for the frequency of a step. */
 static cnr_status step_at(void *state, int32_t domain, int32_t index, uint64_t *hz,
                           cnr_error *err) {
     char line[ROOM], ask_for[64];
@@ -179,6 +192,7 @@ static cnr_status step_at(void *state, int32_t domain, int32_t index, uint64_t *
     return CNR_OK;
 }
 
+/* Asks for a clock's state. */
 static cnr_status read_knob(void *state, int32_t domain, cnr_knob_state *out, cnr_error *err) {
     char line[ROOM], ask_for[64];
     unsigned long long hz, time;
@@ -192,6 +206,7 @@ static cnr_status read_knob(void *state, int32_t domain, cnr_knob_state *out, cn
     return CNR_OK;
 }
 
+/* Asks to set a clock. */
 static cnr_status set(void *state, int32_t domain, uint64_t hz, int32_t cores, cnr_error *err) {
     char line[ROOM], ask_for[96];
     snprintf(ask_for, sizeof ask_for, "set %d %llu %d\n", (int)domain, (unsigned long long)hz,
@@ -200,6 +215,7 @@ static cnr_status set(void *state, int32_t domain, uint64_t hz, int32_t cores, c
     return ask(state, line, err, ask_for);
 }
 
+/* Asks to restore what this connection has set. */
 static cnr_status restore(void *state, cnr_error *err) {
     char line[ROOM];
     return ask(state, line, err, "restore\n");
@@ -223,6 +239,7 @@ static const cnr_knob knob = {.size = sizeof(cnr_knob),
                               .restore = restore,
                               .close = close_client};
 
+/* Registers meter and knob. */
 static cnr_status start(const cnr_host *host, struct cnr_registrar *registrar, cnr_error *err) {
     (void)err;
     gauge_host = host;

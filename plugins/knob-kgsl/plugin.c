@@ -29,6 +29,7 @@ static int steps_are_levels(bounds_domain *d, const char *folder) {
            (int32_t)levels == d->domain.n_steps;
 }
 
+/* Finds the files of the clock, in hertz or megahertz. 0: there are none. */
 static int find_clock(bounds_domain *d, const char *folder) {
     char text[1024];
     gauge_name(&d->now, folder, "gpuclk");
@@ -48,11 +49,13 @@ static int find_clock(bounds_domain *d, const char *folder) {
     return 1;
 }
 
+/* Names a file, or none if it is not there. */
 static void optional(gauge_file *file, const char *folder, const char *name) {
     gauge_name(file, folder, name);
     if (!gauge_is_there(file)) file->path[0] = 0;
 }
 
+/* Adds the GPU as a clock. */
 static cnr_status add_gpu(void *of, const char *folder, cnr_error *err) {
     bounds *list = of;
     bounds_domain *d = bounds_add(list, "gpu", 1, err);
@@ -72,6 +75,7 @@ static cnr_status add_gpu(void *of, const char *folder, cnr_error *err) {
     return CNR_OK;
 }
 
+/* Finds the GPU. */
 static cnr_status find(bounds *list, cnr_error *err) {
     return gauge_each(list->root, "/sys/class/kgsl/kgsl-3d0", add_gpu, list, err);
 }

@@ -10,9 +10,11 @@
 
 /* Part of NVML's stable ABI: 0 is success; handles are pointers. */
 enum { GRAPHICS = 0, MEMORY = 2, SET_APPLICATION_CLOCKS = 0 };
+/* Load of a card in percent. */
 typedef struct utilization {
     unsigned gpu, memory;
 } utilization;
+/* Functions of NVIDIA's library. */
 typedef struct nvml {
     int (*start)(void);
     int (*stop)(void);
@@ -29,12 +31,14 @@ typedef struct nvml {
 } nvml;
 
 enum { MOST_CARDS = 64, MOST_STEPS = 512 };
+/* A card. */
 typedef struct card {
     void *device;
     unsigned memory, graphics;  /* megahertz, as found; 0: unknown */
     unsigned steps[MOST_STEPS]; /* rising */
     cnr_knob_domain domain;
 } card;
+/* All cards. */
 typedef struct cards {
     nvml lib;
     int started;
@@ -42,6 +46,7 @@ typedef struct cards {
     int32_t n;
 } cards;
 
+/* Opens NVIDIA's library; fails if it is not there. */
 static cnr_status open_library(nvml *lib, const char *root, cnr_error *err) {
     static const char name[] = "libnvidia-ml.so.1";
     const struct {
@@ -67,6 +72,7 @@ static cnr_status open_library(nvml *lib, const char *root, cnr_error *err) {
     return CNR_OK;
 }
 
+/* Fills err from the library's error code. */
 static cnr_status complain(const nvml *lib, int code, const char *where, const char *what,
                            cnr_error *err) {
     const char *text = lib->text(code);
@@ -75,11 +81,13 @@ static cnr_status complain(const nvml *lib, int code, const char *where, const c
 
 /* ---- its cards ---- */
 
+/* Compares two numbers, for qsort. */
 static int rising(const void *a, const void *b) {
     const unsigned x = *(const unsigned *)a, y = *(const unsigned *)b;
     return (x > y) - (x < y);
 }
 
+/* Reads the steps of a card's clock. */
 static void read_steps(const nvml *lib, card *c) {
     unsigned n = MOST_STEPS;
     if (!c->memory || lib->steps(c->device, c->memory, &n, c->steps) || n > MOST_STEPS) n = 0;
@@ -90,6 +98,7 @@ static void read_steps(const nvml *lib, card *c) {
     if (c->domain.max_hz < c->domain.min_hz) c->domain.max_hz = c->domain.min_hz;
 }
 
+/* Adds a card; one that can't be asked is left out. */
 static cnr_status add_card(cards *l, unsigned index, cnr_error *err) {
     void *device;
     int restricted = 1;
@@ -117,6 +126,7 @@ static cnr_status add_card(cards *l, unsigned index, cnr_error *err) {
     return CNR_OK;
 }
 
+/* Frees all and stops the library. */
 static void close_knob(void *state) {
     cards *l = state;
     if (l->started) l->lib.stop();
@@ -125,6 +135,7 @@ static void close_knob(void *state) {
     gauge_host->free(l);
 }
 
+/* Opens library and cards. */
 static cnr_status open_cards(cards *l, const char *root, cnr_error *err) {
     unsigned n = 0;
     CNR_TRY(open_library(&l->lib, root, err));
@@ -138,6 +149,7 @@ static cnr_status open_cards(cards *l, const char *root, cnr_error *err) {
                 : gauge_host->fail(err, CNR_E_NOT_FOUND, "nvml", "this machine has no card");
 }
 
+/* Opens the knob. */
 static cnr_status open_knob(const cnr_gauge_options *options, void **state, int32_t *n,
                             cnr_error *err) {
     cards *l = gauge_host->alloc(sizeof *l);
@@ -153,6 +165,7 @@ static cnr_status open_knob(const cnr_gauge_options *options, void **state, int3
     return CNR_OK;
 }
 
+/* Describes a card's clock. */
 static cnr_status describe(void *state, int32_t domain, cnr_knob_domain *out, cnr_error *err) {
     const uint32_t size = out->size;
     (void)err;
@@ -161,6 +174,7 @@ static cnr_status describe(void *state, int32_t domain, cnr_knob_domain *out, cn
     return CNR_OK;
 }
 
+/* Frequency of a step. */
 static cnr_status step_at(void *state, int32_t domain, int32_t index, uint64_t *hz,
                           cnr_error *err) {
     (void)err;
@@ -168,6 +182,7 @@ static cnr_status step_at(void *state, int32_t domain, int32_t index, uint64_t *
     return CNR_OK;
 }
 
+/* Reads clock and load. */
 static cnr_status read_knob(void *state, int32_t domain, cnr_knob_state *out, cnr_error *err) {
     const cards *l = state;
     const card *c = l->at[domain];
@@ -183,6 +198,7 @@ static cnr_status read_knob(void *state, int32_t domain, cnr_knob_state *out, cn
 
 /* ---- setting and restoring ---- */
 
+/* Sets a card's clock and checks that it has it. */
 static cnr_status give(const cards *l, const card *c, unsigned mhz, cnr_error *err) {
     unsigned is = 0;
     int code = l->lib.set(c->device, c->memory, mhz);
@@ -193,12 +209,14 @@ static cnr_status give(const cards *l, const card *c, unsigned mhz, cnr_error *e
                             mhz, is);
 }
 
+/* Sets a card's clock. */
 static cnr_status set(void *state, int32_t domain, uint64_t hz, int32_t cores, cnr_error *err) {
     const cards *l = state;
     (void)cores;
     return hz ? give(l, l->at[domain], (unsigned)(hz / 1000000u), err) : CNR_OK;
 }
 
+/* Gives all cards the clocks that were found. */
 static cnr_status restore(void *state, cnr_error *err) {
     const cards *l = state;
     cnr_status status = CNR_OK;
@@ -210,6 +228,7 @@ static cnr_status restore(void *state, cnr_error *err) {
     return status;
 }
 
+/* Writes what was found as text; returns its length. */
 static int32_t found(void *state, char *text, size_t room) {
     const cards *l = state;
     int32_t n = 0;
@@ -221,6 +240,7 @@ static int32_t found(void *state, char *text, size_t room) {
     return n;
 }
 
+/* Restores from that text. */
 static cnr_status load_state(void *state, const char *text, cnr_error *err) {
     cards *l = state;
     int index, n;

@@ -8,12 +8,14 @@
 /* The function `symbol` of NAME/MODULE.so beside the plugin that contains `of`; NULL with err.
  * Modules stay loaded. */
 typedef void (*late_fn)(void);
+/* A function of a module that lies beside the plugin `of`; NULL: failed, see err. */
 late_fn late_function(const cnr_host *host, const void *of, const char *module, const char *symbol,
                       cnr_error *err);
 
 /* An object whose name, summary, methods and reach (NULL: none) are known before its module is
  * loaded. `module` exports const cnr_object *late_object(const cnr_host *host); */
 typedef const cnr_object *(*late_object_fn)(const cnr_host *host);
+/* Defines an object whose module is loaded when the first one is created. */
 #define LATE_OBJECT(symbol, module, object_name, object_summary, object_methods, object_reach) \
     static const cnr_host *late_host; \
     static _Atomic(const cnr_object *) late_it; \

@@ -6,11 +6,13 @@
 
 enum { PERIOD_MS = 1000 }; /* batteries update their values about this often */
 
+/* Batteries and their states. */
 typedef struct batteries {
     gauge_sensors *sensors;
     gauge_file *status; /* of each */
 } batteries;
 
+/* Adds a battery. */
 static cnr_status add(void *of, const char *folder, cnr_error *err) {
     batteries *b = of;
     char text[GAUGE_TEXT];
@@ -39,6 +41,7 @@ static cnr_status add(void *of, const char *folder, cnr_error *err) {
     return CNR_OK;
 }
 
+/* Frees all. */
 static void close_meter(void *state) {
     batteries *b = state;
     GAUGE_EACH(i, b->sensors->n) gauge_close(&b->status[i]);
@@ -47,6 +50,7 @@ static void close_meter(void *state) {
     gauge_host->free(b);
 }
 
+/* Finds all batteries. */
 static cnr_status open_meter(const cnr_gauge_options *options, void **state, int32_t *n,
                              cnr_error *err) {
     batteries *b = gauge_host->alloc(sizeof *b);
@@ -68,6 +72,7 @@ static cnr_status open_meter(const cnr_gauge_options *options, void **state, int
     return CNR_OK;
 }
 
+/* Describes a battery. */
 static cnr_status describe(void *state, int32_t domain, cnr_meter_domain *out, cnr_error *err) {
     return gauge_describe(((batteries *)state)->sensors, domain, out, err);
 }

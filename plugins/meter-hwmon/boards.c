@@ -32,6 +32,7 @@ void hwmon_switch_off(hwmon_switches *switched) {
     memset(switched, 0, sizeof *switched);
 }
 
+/* Adds the sensors of an Odroid, which it switches on. */
 static cnr_status add_odroid(gauge_sensors *list, const char *folder, int32_t row,
                              hwmon_switches *switched, cnr_error *err) {
     gauge_file watts;
@@ -66,11 +67,13 @@ cnr_status hwmon_odroid(const char *root, gauge_sensors *list, hwmon_switches *s
 
 /* ---- Jetson: milliwatts of up to three named rails on a chip ---- */
 
+/* 1 if the text ends in `end`. */
 static int ends_with(const char *text, const char *end) {
     const size_t n = strlen(text), m = strlen(end);
     return n >= m && strcmp(text + n - m, end) == 0;
 }
 
+/* Adds a rail of a Jetson. */
 static cnr_status add_jetson(void *list, const char *path, cnr_error *err) {
     char folder[GAUGE_PATH], rail[32], name[GAUGE_TEXT];
     int channel = 0;

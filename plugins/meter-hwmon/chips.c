@@ -16,12 +16,14 @@ static void address_of(const char *folder, char *out, size_t room) {
     snprintf(out, room, "%.*s", (int)room - 1, n > 0 ? gauge_last(to) : gauge_last(folder));
 }
 
+/* A chip of hwmon. */
 typedef struct chip {
     const char *folder;
     char name[GAUGE_TEXT], address[32];
     int32_t period_ms;
 } chip;
 
+/* Adds a sensor, named by its label. */
 static gauge_sensor *add(gauge_sensors *list, const chip *c, const char *kind, int channel) {
     char file[32], name[2 * GAUGE_TEXT];
     snprintf(file, sizeof file, "%s%d_label", kind, channel);
@@ -36,6 +38,7 @@ static gauge_sensor *add(gauge_sensors *list, const chip *c, const char *kind, i
     return s;
 }
 
+/* 1 if the chip has that file of a channel. */
 static int has(const chip *c, const char *kind, int channel, const char *what, gauge_file *out) {
     char file[32];
     snprintf(file, sizeof file, "%s%d_%s", kind, channel, what);
@@ -50,6 +53,7 @@ static int is_core(const chip *c, int channel) {
     return gauge_look(c->folder, file, label, sizeof label) && strncmp(label, "Ecore", 5) == 0;
 }
 
+/* Adds a channel: energy, power, or voltage times current. */
 static cnr_status add_channel(gauge_sensors *list, const chip *c, int channel, cnr_error *err) {
     gauge_file value, factor;
     const char *kind = "power";
@@ -79,6 +83,7 @@ static cnr_status add_channel(gauge_sensors *list, const chip *c, int channel, c
     return CNR_OK;
 }
 
+/* Adds all channels of a chip. */
 static cnr_status add_chip(void *list, const char *folder, cnr_error *err) {
     chip c = {.folder = folder};
     double ms;

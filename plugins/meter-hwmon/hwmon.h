@@ -15,7 +15,9 @@ cnr_status hwmon_chips(const char *root, gauge_sensors *list, cnr_error *err);
 /* boards.c: drivers with other paths */
 cnr_status hwmon_odroid(const char *root, gauge_sensors *list, hwmon_switches *switched,
                         cnr_error *err);
+/* Adds the rails of a Jetson. */
 cnr_status hwmon_jetson(const char *root, gauge_sensors *list, cnr_error *err);
+/* Switches sensors off that were switched on. */
 void hwmon_switch_off(hwmon_switches *switched);
 
 #endif

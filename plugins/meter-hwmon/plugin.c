@@ -3,11 +3,13 @@
 #include "hwmon.h"
 #include <cnnrun/kit.h>
 
+/* Sensors of a machine. */
 typedef struct state {
     gauge_sensors *sensors;
     hwmon_switches switched;
 } state;
 
+/* Frees all. */
 static void close_meter(void *opened) {
     state *s = opened;
     hwmon_switch_off(&s->switched);
@@ -15,6 +17,7 @@ static void close_meter(void *opened) {
     gauge_host->free(s);
 }
 
+/* Finds all sensors. */
 static cnr_status open_meter(const cnr_gauge_options *options, void **opened, int32_t *n,
                              cnr_error *err) {
     state *s = gauge_host->alloc(sizeof *s);
@@ -38,10 +41,12 @@ static cnr_status open_meter(const cnr_gauge_options *options, void **opened, in
     return CNR_OK;
 }
 
+/* Describes a sensor. */
 static cnr_status describe(void *opened, int32_t domain, cnr_meter_domain *out, cnr_error *err) {
     return gauge_describe(((state *)opened)->sensors, domain, out, err);
 }
 
+/* Reads a sensor. */
 static cnr_status read_meter(void *opened, int32_t domain, cnr_reading *out, cnr_error *err) {
     return gauge_read(((state *)opened)->sensors, domain, out, err);
 }

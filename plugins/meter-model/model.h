@@ -8,10 +8,12 @@
 
 #include "gauge.h"
 
+/* A step of a clock and its voltage. */
 typedef struct model_step {
     double ghz, volts;
 } model_step;
 
+/* A unit whose power is estimated. */
 typedef struct model_unit {
     cnr_meter_domain domain;
     gauge_file frequency, load; /* load.path "": load of the processors below, or always 1 */

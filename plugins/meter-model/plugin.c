@@ -3,6 +3,7 @@
 #include <cnnrun/kit.h>
 #include <stdio.h>
 
+/* The units of a machine. */
 typedef struct machine {
     char root[GAUGE_PATH];
     model_unit *units;
@@ -26,6 +27,7 @@ static cnr_status load_of(const machine *m, model_unit *u, double *out, cnr_erro
 
 /* ---- a meter's hooks ---- */
 
+/* Frees all. */
 static void close_meter(void *state) {
     machine *m = state;
     for (int32_t i = 0; i < m->n; i++) model_unit_free(&m->units[i]);
@@ -47,6 +49,7 @@ static int is_the_machine(const char *root) {
     return strncmp(is, wanted, strlen(wanted)) == 0;
 }
 
+/* Reads the units from the board, if this is its machine. */
 static cnr_status take_units(machine *m, const char *root, cnr_error *err) {
     const int32_t n = gauge_host->board_count("model");
     if (n < 1)
@@ -70,6 +73,7 @@ static cnr_status take_units(machine *m, const char *root, cnr_error *err) {
                : gauge_host->fail(err, CNR_E_NOT_FOUND, "model", "this machine is not the board's");
 }
 
+/* Opens the meter. */
 static cnr_status open_meter(const cnr_gauge_options *options, void **state, int32_t *n,
                              cnr_error *err) {
     machine *m = gauge_host->alloc(sizeof *m);
@@ -85,6 +89,7 @@ static cnr_status open_meter(const cnr_gauge_options *options, void **state, int
     return CNR_OK;
 }
 
+/* Describes a unit. */
 static cnr_status describe(void *state, int32_t domain, cnr_meter_domain *out, cnr_error *err) {
     const uint32_t size = out->size;
     (void)err;
@@ -93,6 +98,7 @@ static cnr_status describe(void *state, int32_t domain, cnr_meter_domain *out, c
     return CNR_OK;
 }
 
+/* Estimates a unit's power from frequency and load. */
 static cnr_status read_meter(void *state, int32_t domain, cnr_reading *out, cnr_error *err) {
     machine *m = state;
     model_unit *u = &m->units[domain];

@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 static const char *key(char room[GAUGE_TEXT], const char *format, ...) CNR_PRINTF(2, 3);
+/* Formats a path of the board into `room` and returns it. */
 static const char *key(char room[GAUGE_TEXT], const char *format, ...) {
     va_list args;
     va_start(args, format);
@@ -13,11 +14,13 @@ static const char *key(char room[GAUGE_TEXT], const char *format, ...) {
     return room;
 }
 
+/* Text of unit `row`; NULL: there is none. */
 static const char *text_of(int32_t row, const char *name) {
     char k[GAUGE_TEXT];
     return gauge_host->board_text(key(k, "model.%d.%s", (int)row, name));
 }
 
+/* Number of unit `row`; 0: there is none. */
 static double number_of(int32_t row, const char *name) {
     char k[GAUGE_TEXT];
     double value = 0;
@@ -86,6 +89,7 @@ static cnr_status take_simulated(model_unit *u, const char *name, cnr_error *err
 
 /* ---- paths ---- */
 
+/* Finds the file of a pattern; it must fit exactly one. */
 static cnr_status find_file(const char *root, const char *pattern, gauge_file *out,
                             cnr_error *err) {
     gauge_found found;
@@ -97,6 +101,7 @@ static cnr_status find_file(const char *root, const char *pattern, gauge_file *o
     return n ? CNR_OK : gauge_host->fail(err, CNR_E_NOT_FOUND, pattern, "is not here");
 }
 
+/* Finds the files of a unit's frequency and load. */
 static cnr_status find_files(const char *root, int32_t row, model_unit *u, cnr_error *err) {
     const char *frequency = text_of(row, "frequency"), *load = text_of(row, "load");
     const char *cpus = text_of(row, "cpus");

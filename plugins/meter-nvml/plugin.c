@@ -35,12 +35,14 @@ enum { POWER_INSTANT = 186 };
 
 enum { PERIOD_MS = 100, MOST_CARDS = 64 }; /* cards update both about this often */
 
+/* A card that is measured. */
 typedef struct card_domain {
     void *device;
     int counter;
     cnr_meter_domain domain;
 } card_domain;
 
+/* All cards. */
 typedef struct cards {
     nvml lib;
     card_domain *at;
@@ -49,6 +51,7 @@ typedef struct cards {
 
 /* ---- the library ---- */
 
+/* Opens NVIDIA's library; fails if it is not there. */
 static cnr_status open_library(nvml *lib, const char *root, cnr_error *err) {
     static const char name[] = "libnvidia-ml.so.1";
     void *library = gauge_library(root, name, err);
@@ -68,11 +71,13 @@ static cnr_status open_library(nvml *lib, const char *root, cnr_error *err) {
                                     "is too old: it lacks functions wanted");
 }
 
+/* Fills err from the library's error code. */
 static cnr_status complain(const nvml *lib, int code, const char *what, cnr_error *err) {
     const char *text = lib->text(code);
     return gauge_host->fail(err, CNR_E_DEVICE, "nvml", "%s: %s", what, text ? text : "?");
 }
 
+/* Power of a card now, in milliwatts; returns the library's code, 0 if good. */
 static int power_of(const nvml *lib, void *device, unsigned *milliwatts) {
     struct nvml_field now = {.id = POWER_INSTANT};
     if (lib->fields && lib->fields(device, 1, &now) == 0 && now.status == 0 &&
@@ -85,6 +90,7 @@ static int power_of(const nvml *lib, void *device, unsigned *milliwatts) {
 
 /* ---- its cards ---- */
 
+/* Adds a domain: counter 1: an energy counter, 0: power; NULL: out of memory. */
 static card_domain *add(cards *c, void *device, unsigned card, int counter) {
     card_domain *at = gauge_host->resize(c->at, (size_t)(c->n + 1) * sizeof *at);
     if (!at) return NULL;
@@ -130,6 +136,7 @@ static void close_meter(void *state) {
     gauge_host->free(c);
 }
 
+/* Opens library and cards. */
 static cnr_status open_cards(cards *c, const char *root, cnr_error *err) {
     unsigned n = 0;
     CNR_TRY(open_library(&c->lib, root, err));
@@ -145,6 +152,7 @@ static cnr_status open_cards(cards *c, const char *root, cnr_error *err) {
                 : gauge_host->fail(err, CNR_E_NOT_FOUND, "nvml", "this machine has no card");
 }
 
+/* Opens the meter. */
 static cnr_status open_meter(const cnr_gauge_options *options, void **state, int32_t *n,
                              cnr_error *err) {
     cards *c = gauge_host->alloc(sizeof *c);
@@ -160,6 +168,7 @@ static cnr_status open_meter(const cnr_gauge_options *options, void **state, int
     return CNR_OK;
 }
 
+/* Describes a card. */
 static cnr_status describe(void *state, int32_t domain, cnr_meter_domain *out, cnr_error *err) {
     const uint32_t size = out->size;
     (void)err;
@@ -168,6 +177,7 @@ static cnr_status describe(void *state, int32_t domain, cnr_meter_domain *out, c
     return CNR_OK;
 }
 
+/* Reads the energy counter or power of a card. */
 static cnr_status read_meter(void *state, int32_t domain, cnr_reading *out, cnr_error *err) {
     const cards *c = state;
     const card_domain *d = &c->at[domain];

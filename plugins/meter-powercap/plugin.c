@@ -10,6 +10,7 @@ static size_t parent_length(const char *zone) {
     return first && last != first ? (size_t)(last - zone) : 0;
 }
 
+/* Name of a sensor's zone in its path, *length bytes long. */
 static const char *zone_of(const gauge_sensor *s, size_t *length) {
     static const char file[] = "/energy_uj";
     const char *end = s->value.path + strlen(s->value.path) - (sizeof file - 1), *zone = end;
@@ -38,6 +39,7 @@ static int same_by_memory(const gauge_sensors *list, const char *zone, const cha
     return 0;
 }
 
+/* Adds a zone of powercap (RAPL) */
 static cnr_status add(void *of, const char *folder, cnr_error *err) {
     gauge_sensors *list = of;
     const char *zone = gauge_last(folder);
@@ -70,6 +72,7 @@ static cnr_status add(void *of, const char *folder, cnr_error *err) {
     return CNR_OK;
 }
 
+/* Finds all zones. */
 static cnr_status open_meter(const cnr_gauge_options *options, void **state, int32_t *n,
                              cnr_error *err) {
     gauge_sensors *list = gauge_sensors_new(err);

@@ -3,6 +3,7 @@
 #include "page.h"
 #include <stdlib.h>
 
+/* A connection that gets all pictures or texts as they come. */
 struct page_client {
     page *of;
     struct MHD_Connection *connection;
@@ -41,7 +42,7 @@ void page_feed_resume(page_client *c) {
 
 void page_feed_orphan(page_client *c) { c->peer = NULL; }
 
-/* Call with the lock held. */
+/* Resumes all feeds, or those of pictures (or of events) alone; call it with the lock held. */
 static void wake(page *p, int all, int pictures) {
     for (page_peer *peer = p->peers; peer; peer = peer->next)
         if (peer->feed && (all || peer->feed->pictures == pictures)) page_feed_resume(peer->feed);
@@ -94,6 +95,7 @@ static int take(page_client *c) {
     return fresh;
 }
 
+/* Called by the server: fills `to` with the next bytes; waits if there are none. */
 static ssize_t read_more(void *arg, uint64_t at, char *to, size_t room) {
     page_client *c = arg;
     static const char *const tails[] = {"\n\n", "\r\n"};
@@ -128,6 +130,7 @@ static ssize_t read_more(void *arg, uint64_t at, char *to, size_t room) {
     return (ssize_t)n;
 }
 
+/* Drops a feed; the server calls it at the end of a connection. */
 static void leave(void *arg) {
     page_client *c = arg;
     page *p = c->of;

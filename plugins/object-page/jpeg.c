@@ -5,6 +5,7 @@
 
 #include <jpeglib.h>
 
+/* A picture that is being compressed. */
 typedef struct writer {
     struct jpeg_compress_struct jpeg;
     struct jpeg_error_mgr manager;
@@ -13,6 +14,7 @@ typedef struct writer {
     unsigned long n;
 } writer;
 
+/* libjpeg's error function: leaves by longjmp. */
 static void fail(j_common_ptr jpeg) {
     writer *w = jpeg->client_data;
     longjmp(w->out, 1);
@@ -20,6 +22,7 @@ static void fail(j_common_ptr jpeg) {
 
 static void say_nothing(j_common_ptr jpeg) { (void)jpeg; }
 
+/* Compresses a picture. 0: failed. */
 static int encode(writer *w, const cnr_tensor *p) {
     if (setjmp(w->out)) return 0;
     jpeg_create_compress(&w->jpeg);

@@ -8,6 +8,7 @@ const cnr_host *page_host;
 
 enum { WANTED_S = 5 };
 
+/* Takes the given token, or makes a random one. */
 static cnr_status make_token(page *p, const char *given, cnr_error *err) {
     unsigned char noise[(PAGE_TOKEN - 1) / 2];
     if (given) {
@@ -25,6 +26,7 @@ static cnr_status make_token(page *p, const char *given, cnr_error *err) {
     return CNR_OK;
 }
 
+/* Stops the server and frees all. */
 static void destroy(void *state) {
     page *p = state;
     atomic_store(&p->ending, 1);
@@ -38,6 +40,7 @@ static void destroy(void *state) {
     page_host->free(p);
 }
 
+/* Creates the page and starts the server. */
 static cnr_status create(const cnr_attr *const *list, int32_t n, void **state, cnr_error *err) {
     const char *address = "127.0.0.1", *token = NULL;
     int64_t port = 0;
@@ -75,6 +78,7 @@ static cnr_status create(const cnr_attr *const *list, int32_t n, void **state, c
 
 /* ---- methods ---- */
 
+/* Gives a text as bytes. */
 static cnr_status give_text(const char *text, size_t n, cnr_tensor *out, cnr_error *err) {
     out->dtype = CNR_u8;
     out->rank = 1;
@@ -85,12 +89,14 @@ static cnr_status give_text(const char *text, size_t n, cnr_tensor *out, cnr_err
     return CNR_OK;
 }
 
+/* 1 if somebody watches, or asked for a picture lately. */
 static int is_wanted(const page *p) {
     const uint64_t asked = atomic_load(&p->wanted_ns);
     return atomic_load(&p->watching) > 0 || !p->picture ||
            (asked && page_host->now_ns() - asked < WANTED_S * UINT64_C(1000000000));
 }
 
+/* Method show: the picture that watchers see. */
 static cnr_status show(page *p, const cnr_tensor *t, cnr_error *err) {
     if (t->dtype != CNR_u8 || t->rank != 3 || (t->dim[2] != 1 && t->dim[2] != 3) || t->dim[0] < 1 ||
         t->dim[1] < 1 || t->dim[0] > 65500 || t->dim[1] > 65500)
@@ -103,6 +109,7 @@ static cnr_status show(page *p, const cnr_tensor *t, cnr_error *err) {
     return CNR_OK;
 }
 
+/* Method tell: a text for watchers. */
 static cnr_status tell(page *p, const cnr_tensor *t, cnr_error *err) {
     if (t->dtype != CNR_u8 || t->rank != 1 || memchr(t->data, '\n', (size_t)t->dim[0]))
         return page_host->fail(err, CNR_E_ARG, "tell", "want a line of JSON");
@@ -112,6 +119,7 @@ static cnr_status tell(page *p, const cnr_tensor *t, cnr_error *err) {
     return CNR_OK;
 }
 
+/* Method asked: what watchers have asked, once. */
 static cnr_status asked(page *p, cnr_tensor *out, cnr_error *err) {
     pthread_mutex_lock(&p->lock);
     const cnr_status status = give_text(p->asked, p->n_asked, out, err);
@@ -120,6 +128,7 @@ static cnr_status asked(page *p, cnr_tensor *out, cnr_error *err) {
     return status;
 }
 
+/* Method address: the page's address with its token. */
 static cnr_status address(const page *p, cnr_tensor *out, cnr_error *err) {
     char text[160];
     const int six = strchr(p->host, ':') != NULL;
@@ -128,6 +137,7 @@ static cnr_status address(const page *p, cnr_tensor *out, cnr_error *err) {
     return give_text(text, strlen(text), out, err);
 }
 
+/* Method wanted: 1 if a picture would be seen. */
 static cnr_status wanted(const page *p, cnr_tensor *out, cnr_error *err) {
     double *to = page_host->alloc(sizeof *to);
     if (!to) return page_host->fail(err, CNR_E_MEMORY, "page", "out of memory");
@@ -138,6 +148,7 @@ static cnr_status wanted(const page *p, cnr_tensor *out, cnr_error *err) {
     return CNR_OK;
 }
 
+/* Calls a method. */
 static cnr_status call_method(void *state, int32_t method, const cnr_tensor *const *in,
                               int32_t n_in, cnr_tensor *const *out, int32_t n_out, cnr_error *err) {
     page *p = state;
@@ -164,6 +175,7 @@ const cnr_object page_object = {.size = sizeof page_object,
                                 .destroy = destroy};
 
 CNR_EXPORT const cnr_object *late_object(const cnr_host *host);
+/* What the plugin calls to get the object. */
 const cnr_object *late_object(const cnr_host *host) {
     page_host = host;
     return &page_object;

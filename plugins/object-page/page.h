@@ -46,6 +46,7 @@ typedef struct page_peer {
     struct page_peer *next, *previous;
 } page_peer;
 
+/* A page and its server. */
 typedef struct page {
     struct MHD_Daemon *daemon;
     char host[64], token[PAGE_TOKEN];
@@ -68,38 +69,48 @@ typedef struct page {
 } page;
 
 /* ---- feeds.c: blocks sent to clients ---- */
+/* A copy of n bytes with one holder; NULL: out of memory. */
 page_block *page_block_new(const void *data, size_t n);
+/* Gives a block up; the last holder frees it. */
 void page_block_drop(page_block *b);
 /* Replaces *at by b and wakes waiting feeds. Takes ownership of b. */
 void page_renew(page *p, page_block **at, uint64_t *counter, page_block *b);
 /* Answers with all blocks of a kind from now on: pictures != 0: JPEG, as multipart; else events. */
 enum MHD_Result page_feed(page *p, struct MHD_Connection *c, int pictures);
+/* Wakes all feeds, since the page ends. */
 void page_wake_all(page *p);
 /* Call with the lock held: resumes a feed that waits for a block; ends it if its peer was
  * evicted. */
 void page_feed_resume(page_client *c);
+/* 1 if a feed waits for something new. */
 int page_feed_waits(const page_client *c);
 void page_feed_orphan(page_client *c); /* its peer has left */
 
 /* ---- peers.c: connections, and how long the server has waited for each ---- */
 /* The number of connections that the limit of file descriptors allows. */
 int page_peers_limit(void);
+/* Starts the thread that closes late connections. */
 cnr_status page_peers_open(page *p, cnr_error *err);
 void page_peers_close(page *p);
+/* Called by the server when a connection begins and ends. */
 void page_peer_notify(void *p, struct MHD_Connection *c, void **peer,
                       enum MHD_ConnectionNotificationCode what);
+/* What is known of a connection; NULL: nothing. */
 page_peer *page_peer_of(struct MHD_Connection *c);
 /* The server now waits for something else on this connection. */
 void page_peer_waits(page *p, struct MHD_Connection *c, page_wait wait, const page_block *holds);
 /* Call with the lock held: */
-int page_peers_take_feed(page *p, page_peer *peer, page_client *feed); /* 0: too many feeds */
+/* Gives the peer a feed; 0: too many feeds. */
+int page_peers_take_feed(page *p, page_peer *peer, page_client *feed);
 void page_peers_free_blocks(page *p); /* evicts the slowest if blocks use too much memory */
 
 /* ---- server.c ---- */
 enum MHD_Result page_full(struct MHD_Connection *c); /* answers that there are too many viewers */
+/* Starts the server. */
 cnr_status page_listen(page *p, const char *address, int port, cnr_error *err);
 
 /* ---- jpeg.c: NULL: out of memory ---- */
+/* The picture as a JPEG; NULL: out of memory. */
 page_block *page_jpeg(const cnr_tensor *picture);
 
 #endif

@@ -20,7 +20,8 @@ enum {
 static const uint64_t deadline_s[PAGE_WAITS] = {
     [PAGE_REQUEST] = 10, [PAGE_HEADERS] = 5, [PAGE_BODY] = 5, [PAGE_ANSWER] = 10, [PAGE_FEED] = 10};
 
-/* A quarter of the file descriptors; the others are for files, devices and sources. */
+/* The number of connections that the limit of file descriptors allows. A quarter of the file
+ * descriptors; the others are for files, devices and sources. */
 int page_peers_limit(void) {
     struct rlimit limit;
     if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur / 4 >= MOST_PEERS)
@@ -41,6 +42,7 @@ static void evict(page *p, page_peer *peer) {
     if (peer->feed) page_feed_resume(peer->feed);
 }
 
+/* Nanoseconds that a connection has been waited for. */
 static uint64_t waited(const page_peer *peer, uint64_t now) {
     return peer->since_ns && now > peer->since_ns ? now - peer->since_ns : 0;
 }
@@ -93,6 +95,7 @@ static int has_left(const page_peer *peer) {
            recv(peer->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0;
 }
 
+/* Thread: closes connections that are waited for too long. */
 static void *watch_deadlines(void *arg) {
     page *p = arg;
     pthread_mutex_lock(&p->lock);
@@ -130,6 +133,7 @@ void page_peers_close(page *p) {
     if (p->has_deadlines) pthread_join(p->deadlines, NULL);
 }
 
+/* Notes a new connection. */
 static void arrive(page *p, page_peer *peer, int fd) {
     *peer = (page_peer){.since_ns = page_host->now_ns(), .fd = fd};
     pthread_mutex_lock(&p->lock);
@@ -140,6 +144,7 @@ static void arrive(page *p, page_peer *peer, int fd) {
     pthread_mutex_unlock(&p->lock);
 }
 
+/* Forgets a connection. */
 static void leave(page *p, page_peer *peer) {
     pthread_mutex_lock(&p->lock);
     if (peer->previous) peer->previous->next = peer->next;

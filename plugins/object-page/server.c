@@ -46,16 +46,19 @@ static enum MHD_Result answer(struct MHD_Connection *c, unsigned code, const cha
     return r ? send_off(c, code, type, r) : MHD_NO;
 }
 
+/* Answers with a line of text. */
 static enum MHD_Result say(struct MHD_Connection *c, unsigned code, const char *text) {
     return answer(c, code, "text/plain; charset=utf-8", text, strlen(text));
 }
 
+/* Answers that too many are connected. */
 enum MHD_Result page_full(struct MHD_Connection *c) {
     return say(c, MHD_HTTP_SERVICE_UNAVAILABLE, "too many look already\n");
 }
 
 /* ---- checks of the request's origin ---- */
 
+/* 1 if n letters are an IP address. */
 static int is_number(const char *host, size_t n) {
     char text[64];
     unsigned char address[16];
@@ -65,7 +68,7 @@ static int is_number(const char *host, size_t n) {
     return inet_pton(AF_INET, text, address) == 1 || inet_pton(AF_INET6, text, address) == 1;
 }
 
-/* Checks that the Host header names this server, against DNS rebinding. */
+/* 1: the Host header names this server, against DNS rebinding. */
 static int host_is_ours(const page *p, const char *host) {
     if (!host) return 0;
     char port[16];
@@ -85,17 +88,19 @@ static int host_is_ours(const page *p, const char *host) {
     return n == strlen(p->host) && strncmp(name, p->host, n) == 0;
 }
 
+/* Header of a request; NULL: there is none. */
 static const char *header(struct MHD_Connection *c, const char *name) {
     return MHD_lookup_connection_value(c, MHD_HEADER_KIND, name);
 }
 
+/* 1 unless another site's page made the request. */
 static int origin_is_ours(struct MHD_Connection *c) {
     const char *origin = header(c, "Origin"), *host = header(c, "Host");
     if (!origin) return 1; /* not from a page */
     return host && strncmp(origin, "http://", 7) == 0 && strcmp(origin + 7, host) == 0;
 }
 
-/* Compares in constant time. */
+/* 1: the request has the page's token; compared in constant time. */
 static int token_is_ours(const page *p, struct MHD_Connection *c) {
     const char *given = header(c, "Authorization");
     unsigned differs = 0;
@@ -117,6 +122,7 @@ static ssize_t read_block(void *block, uint64_t at, char *to, size_t room) {
 
 static void drop_block(void *block) { page_block_drop(block); }
 
+/* Answers with the newest picture or text. */
 static enum MHD_Result newest(page *p, struct MHD_Connection *c, page_block **at,
                               const char *type) {
     pthread_mutex_lock(&p->lock);
@@ -134,12 +140,14 @@ static enum MHD_Result newest(page *p, struct MHD_Connection *c, page_block **at
     return send_off(c, MHD_HTTP_OK, type, r);
 }
 
+/* Answers with a page that is part of the plugin. */
 static enum MHD_Result embedded(struct MHD_Connection *c, const char *type, const char *text,
                                 size_t n) {
     const char *begin = memchr(text, '\n', n); /* after the #line */
     return answer(c, MHD_HTTP_OK, type, begin + 1, n - (size_t)(begin + 1 - text));
 }
 
+/* Answers a GET. */
 static enum MHD_Result get(page *p, struct MHD_Connection *c, const char *url) {
     if (strcmp(url, "/") == 0)
         return embedded(c, "text/html; charset=utf-8", page_html, page_html_bytes);
@@ -178,6 +186,7 @@ static enum MHD_Result set(page *p, struct MHD_Connection *c, const request *r) 
                 : say(c, MHD_HTTP_SERVICE_UNAVAILABLE, "too many\n");
 }
 
+/* Answers a request; the server calls it for each piece of one. */
 static enum MHD_Result handle(void *arg, struct MHD_Connection *c, const char *url,
                               const char *method, const char *version, const char *data, size_t *n,
                               void **state) {
@@ -214,6 +223,7 @@ static enum MHD_Result handle(void *arg, struct MHD_Connection *c, const char *u
     return set(p, c, r);
 }
 
+/* Frees what a request kept; the server calls it when one is done. */
 static void done(void *arg, struct MHD_Connection *c, void **state,
                  enum MHD_RequestTerminationCode why) {
     (void)why;
@@ -222,12 +232,14 @@ static void done(void *arg, struct MHD_Connection *c, void **state,
     *state = NULL;
 }
 
+/* Makes what a request keeps; the server calls it when one begins. */
 static void *begin(void *arg, const char *uri, struct MHD_Connection *c) {
     (void)uri;
     page_peer_waits(arg, c, PAGE_HEADERS, NULL);
     return NULL; /* the request's state */
 }
 
+/* Log function of the server. */
 static void tell(void *arg, const char *format, va_list list) {
     char text[300];
     (void)arg;

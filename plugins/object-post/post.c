@@ -9,6 +9,7 @@ enum { SECONDS = 5 };
 static const cnr_host *host;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
+/* A connection to an address. */
 typedef struct post {
     CURL *curl;
     struct curl_slist *headers;
@@ -22,6 +23,7 @@ static size_t ignore(char *data, size_t size, size_t n, void *arg) {
     return size * n;
 }
 
+/* Frees all. */
 static void destroy(void *state) {
     post *p = state;
     if (p->curl) curl_easy_cleanup(p->curl);
@@ -29,6 +31,7 @@ static void destroy(void *state) {
     host->free(p);
 }
 
+/* Creates the object for an address. */
 static cnr_status create(const cnr_attr *const *list, int32_t n, void **state, cnr_error *err) {
     if (n != 1 || strcmp(list[0]->name, "url") != 0 || list[0]->type != CNR_ATTR_STRING)
         return host->fail(err, CNR_E_ARG, "post", "want the option url, an http or https address");
@@ -54,7 +57,7 @@ static cnr_status create(const cnr_attr *const *list, int32_t n, void **state, c
     return CNR_OK;
 }
 
-/* If the address does not answer, warns and continues. */
+/* Sends the text to the address; if it does not answer, warns and goes on. */
 static cnr_status send_text(void *state, int32_t method, const cnr_tensor *const *in, int32_t n_in,
                             cnr_tensor *const *out, int32_t n_out, cnr_error *err) {
     post *p = state;
@@ -82,6 +85,7 @@ static const cnr_object object = {.size = sizeof object,
                                   .destroy = destroy};
 
 CNR_EXPORT const cnr_object *late_object(const cnr_host *given);
+/* What the plugin calls to get the object. */
 const cnr_object *late_object(const cnr_host *given) {
     host = given;
     return &object;

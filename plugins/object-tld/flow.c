@@ -26,6 +26,7 @@ static float select_at(float *v, int32_t n, int32_t k) {
     return v[k];
 }
 
+/* Median of n numbers, which it reorders. */
 static float median(float *v, int32_t n) {
     const float high = select_at(v, n, n / 2);
     return n % 2 ? high : 0.5f * (high + select_at(v, n, n / 2 - 1));
@@ -48,6 +49,7 @@ static bool follow(const tld_view *from, const tld_view *to, int32_t levels, con
     return true;
 }
 
+/* A point that is followed from frame to frame and back. */
 typedef struct path {
     float from[2], to[2], back, alike;
 } path;
@@ -102,6 +104,7 @@ static float growth(const path *p, int32_t n, float *room, int32_t most, const t
     return by > o->growth || by * o->growth < 1 ? 1 : by;
 }
 
+/* Mean distance between points and where they are followed back to. */
 static float mean_back(const path *paths, int32_t n) {
     float sum = 0;
     for (int32_t i = 0; i < n; i++) sum += paths[i].back;
@@ -140,12 +143,14 @@ static float better_of(path *paths, int32_t n, tld_box box, const tld_options *o
     return error;
 }
 
+/* True if enough of the box is in the picture. */
 static bool is_in_picture(const tld_view *v, tld_box b) {
     /* outside the picture nothing is left to compare */
     return b.w >= 4 && b.h >= 4 && b.x + b.w > 2 && b.y + b.h > 2 && b.x < v->w - 2 &&
            b.y < v->h - 2 && b.w < 4 * v->w && b.h < 4 * v->h;
 }
 
+/* Follows a box from one frame to the next. False: it is lost. */
 static bool flow_from(const tld_view *from, const tld_view *to, tld_box box, const tld_options *o,
                       tld_dice *dice, guess start, tld_box *out, tld_quality *quality) {
     path paths[MOST];
@@ -156,6 +161,7 @@ static bool flow_from(const tld_view *from, const tld_view *to, tld_box box, con
 
 /* ---- matching the whole box ---- */
 
+/* How alike a box of the frame is to a patch, -1 to 1. */
 static float likeness_at(const tld_view *v, tld_box box, const float *patch) {
     float now[TLD_PATCH_PITCH], out;
     tld_patch(v, box, now);
@@ -187,9 +193,9 @@ static guess search(const tld_view *to, tld_box box, const float *patch, float *
     return (guess){(float)(at_x * cell), (float)(at_y * cell), levels};
 }
 
-/* Small or fast objects vanish in the pyramid: coarse levels show only their surroundings, and
- * their points follow these. Matching the whole box gives another start for the points; the result
- * that looks more as before counts. */
+/* Motion of the box between two views. Small or fast objects vanish in the pyramid: coarse levels
+ * show only their surroundings, and their points follow these. Matching the whole box gives another
+ * start for the points; the result that looks more as before counts. */
 bool tld_flow(const tld_view *from, const tld_view *to, tld_box box, const tld_options *o,
               tld_dice *dice, tld_box *out, tld_quality *quality) {
     if (from->w != to->w || from->h != to->h) return false;

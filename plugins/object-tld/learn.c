@@ -4,6 +4,7 @@
 
 enum { FIRST_NEGATIVES = 100, MOST_EXAMPLES = 50 * 200 };
 
+/* Draws a small rotation, shift and scaling. */
 static tld_warp draw_warp(tld_dice *d, double degrees, double shift, double scale) {
     const double turn = (tld_draw(d) - 0.5) * degrees * 3.14159265358979 / 180;
     const double by = 1 + (tld_draw(d) - 0.5) * scale;
@@ -46,6 +47,7 @@ static void learn_elsewhere(tld_tracker *t, tld_box box) {
 
 /* ---- nearest neighbour ---- */
 
+/* Learns a patch as an example for or against the object, if it is new. */
 static void teach(tld_tracker *t, const float *patch, bool positive) {
     tld_similar s;
     tld_compare(&t->nearest, patch, 1, &s);
@@ -106,6 +108,7 @@ static void learn_first_rest(tld_tracker *t) {
     t->valid_threshold = fmax(t->valid_threshold, like);
 }
 
+/* Cuts the box to the picture; fails if too little is left. */
 static cnr_status check_box(const tld_view *v, tld_box *box, cnr_error *err) {
     const double x1 = fmin(v->w, box->x + box->w), y1 = fmin(v->h, box->y + box->h);
     const double x0 = fmax(0, box->x), y0 = fmax(0, box->y);

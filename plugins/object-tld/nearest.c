@@ -5,6 +5,7 @@
 /* Number of learning steps after which a use of a patch counts half. */
 static const double half_life = 200;
 
+/* Frees the patches of a shelf. */
 static void free_shelf(tld_shelf *s) {
     tld_host->free(s->at);
     tld_host->free(s->used);
@@ -17,6 +18,7 @@ void tld_nearest_free(tld_nearest *n) {
     free_shelf(&n->negative);
 }
 
+/* Makes an empty shelf for `most` patches. False: out of memory. */
 static bool make_shelf(tld_shelf *s, int32_t most) {
     free_shelf(s);
     s->most = most;
@@ -93,6 +95,7 @@ void tld_compared(tld_nearest *n, const float *products, int32_t count, tld_simi
         out[i] = judge(n, products + i * all, products + i * all + positives);
 }
 
+/* Removes patch i. */
 static void drop(tld_shelf *s, int32_t i) {
     s->n--;
     memmove(s->at + (int64_t)i * TLD_PATCH_PITCH, s->at + (int64_t)(i + 1) * TLD_PATCH_PITCH,
@@ -101,6 +104,7 @@ static void drop(tld_shelf *s, int32_t i) {
     memmove(s->born + i, s->born + i + 1, (size_t)(s->n - i) * sizeof *s->born);
 }
 
+/* Patch that was nearest least often; the first stays. */
 static int32_t least_useful(const tld_shelf *s) {
     int32_t worst = 1; /* the first is the user's and stays */
     for (int32_t i = 2; i < s->n; i++)

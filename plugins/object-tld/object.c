@@ -2,6 +2,7 @@
 #include "tld.h"
 #include <math.h>
 
+/* Arguments of a method. */
 typedef struct call {
     tld_tracker *t;
     const cnr_tensor *const *in;
@@ -9,11 +10,13 @@ typedef struct call {
     cnr_error *err;
 } call;
 
+/* Frees a tracker. */
 static void destroy(void *state) {
     tld_tracker_free(state);
     tld_host->free(state);
 }
 
+/* Creates a tracker with options. */
 static cnr_status create(const cnr_attr *const *options, int32_t n, void **state, cnr_error *err) {
     tld_tracker *t = tld_host->alloc(sizeof *t);
     if (!t) return tld_host->fail(err, CNR_E_MEMORY, "tld", "out of memory");
@@ -35,10 +38,12 @@ static void *give_sized(const call *c, int32_t i, int32_t dtype, int32_t rank, c
     return t->data;
 }
 
+/* Memory of result i, of d0 or d0 x d1 elements; NULL: out of memory. */
 static void *give(const call *c, int32_t i, int32_t dtype, int32_t rank, int64_t d0, int64_t d1) {
     return give_sized(c, i, dtype, rank, (int64_t[]){d0, d1});
 }
 
+/* Calls `how` with picture and box of the call. */
 static cnr_status begin_in(const call *c, cnr_status (*how)(tld_tracker *, const cnr_tensor *,
                                                             tld_box, cnr_error *)) {
     const cnr_tensor *box = c->in[1];
@@ -51,6 +56,7 @@ static cnr_status begin_in(const call *c, cnr_status (*how)(tld_tracker *, const
 static cnr_status init(const call *c) { return begin_in(c, tld_init); }
 static cnr_status place(const call *c) { return begin_in(c, tld_place); }
 
+/* Gives box and confidence. */
 static cnr_status give_box(const call *c) {
     double *box = give(c, 0, CNR_f64, 1, 4, 1),
            *confidence = box ? give(c, 1, CNR_f64, 0, 1, 1) : NULL;
@@ -60,6 +66,7 @@ static cnr_status give_box(const call *c) {
     return CNR_OK;
 }
 
+/* Method track: the box in the next frame. */
 static cnr_status track(const call *c) {
     CNR_TRY(tld_track(c->t, c->in[0], c->err));
     return give_box(c);
@@ -67,6 +74,7 @@ static cnr_status track(const call *c) {
 
 /* ---- methods for detector stages that run elsewhere ---- */
 
+/* Method prepare: begins a frame whose votes a net computes. */
 static cnr_status prepare(const call *c) {
     CNR_TRY(tld_prepare(c->t, c->in[0], c->err));
     const tld_view *v = &c->t->views[c->t->now];
@@ -88,6 +96,7 @@ static const float *votes_of(const call *c) {
     return NULL;
 }
 
+/* Method finish: ends a frame with the net's votes. */
 static cnr_status finish(const call *c) {
     const float *votes = votes_of(c);
     if (!votes) return CNR_E_ARG;
@@ -95,6 +104,7 @@ static cnr_status finish(const call *c) {
     return give_box(c);
 }
 
+/* Copies n patches without padding; the rest of `room` is 0. */
 static void copy_patches(float *to, const float *from, int32_t n, int32_t room) {
     memset(to, 0, (size_t)room * TLD_PATCH * sizeof *to);
     for (int32_t i = 0; i < n; i++)
@@ -118,6 +128,7 @@ static cnr_status candidates(const call *c) {
     return CNR_OK;
 }
 
+/* Method compared: ends a frame with the net's correlations. */
 static cnr_status compared(const call *c) {
     const cnr_tensor *products = c->in[0];
     const tld_tracker *t = c->t;
@@ -130,6 +141,7 @@ static cnr_status compared(const call *c) {
     return give_box(c);
 }
 
+/* Method windows: position and size of all windows. */
 static cnr_status windows(const call *c) {
     const tld_grid *g = &c->t->grid;
     int32_t *v = give(c, 0, CNR_i32, 2, g->windows, 4);
@@ -160,6 +172,7 @@ static cnr_status ferns(const call *c) {
     return CNR_OK;
 }
 
+/* Method detections: boxes and similarities of this frame. */
 static cnr_status detections(const call *c) {
     const tld_tracker *t = c->t;
     double *v = give(c, 0, CNR_f64, 2, t->n_found, 5);
@@ -186,6 +199,7 @@ static cnr_status patches(const call *c) {
     return CNR_OK;
 }
 
+/* Method times: what parts of the last frame took, in ms. */
 static cnr_status times(const call *c) {
     const tld_times *t = &c->t->times;
     const double list[] = {t->view,
@@ -204,6 +218,7 @@ static cnr_status times(const call *c) {
     return CNR_OK;
 }
 
+/* Method save: what was learned, as bytes. */
 static cnr_status save(const call *c) {
     uint8_t *data;
     size_t bytes;
@@ -216,6 +231,7 @@ static cnr_status save(const call *c) {
     return CNR_OK;
 }
 
+/* Method load: goes on from saved bytes. */
 static cnr_status load(const call *c) {
     const cnr_tensor *model = c->in[0];
     if (model->dtype != CNR_u8 || model->rank != 1)
@@ -234,6 +250,7 @@ static cnr_status change(const call *c, double *option) {
 static cnr_status tracking(const call *c) { return change(c, &c->t->o.tracking); }
 static cnr_status learning(const call *c) { return change(c, &c->t->o.learning); }
 
+/* Method options: all options with their defaults. */
 static cnr_status options(const call *c) {
     char *text = tld_options_text();
     if (!text) return tld_host->fail(c->err, CNR_E_MEMORY, "tld", "out of memory");
@@ -247,6 +264,7 @@ static cnr_status options(const call *c) {
 
 /* ---- the table ---- */
 
+/* All methods: name, inputs, results, help. */
 /* clang-format off */
 #define METHODS(X) \
     X(init, 2, 0, "init(picture, { x, y, width, height })") \
@@ -283,6 +301,7 @@ static const char *const methods[] = {
 #undef X
 };
 
+/* Calls a method. */
 static cnr_status call_method(void *state, int32_t method, const cnr_tensor *const *in,
                               int32_t n_in, cnr_tensor *const *out, int32_t n_out, cnr_error *err) {
     const call c = {state, in, out, err};

@@ -6,6 +6,7 @@ static const cnr_port in[] = {{.name = "a", .help = "f32, m x k: patches"},
                               {.name = "b", .help = "f32, n x k: others"}};
 static const cnr_port out[] = {{.name = "y", .help = "f32, m x n; 0 where a patch is constant"}};
 
+/* Shape: rows of a x rows of b. */
 static cnr_status infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_error *err) {
     CNR_TRY(tld_want(node, 0, CNR_f32, 2, err));
     CNR_TRY(tld_want(node, 1, CNR_f32, 2, err));
@@ -17,10 +18,12 @@ static cnr_status infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_er
     return CNR_OK;
 }
 
+/* Multiply-accumulates. */
 static void cost(const cnr_node *node, cnr_cost *c) {
     c->macs = (uint64_t)(cnr_count(node->outputs[0]) * node->inputs[0]->dim[1]);
 }
 
+/* Rows of a that output rows need; all of b. */
 static void region(const cnr_node *node, int32_t axis, int64_t begin, int64_t end, int32_t port,
                    cnr_input_range *r) {
     (void)node;
@@ -28,7 +31,8 @@ static void region(const cnr_node *node, int32_t axis, int64_t begin, int64_t en
     *r = port == 0 ? (cnr_input_range){0, begin, end} : (cnr_input_range){-1, 0, 0};
 }
 
-/* 0 for a constant row: one whose deviation is within f32's rounding. */
+/* 1 / norm of a row less its mean, which *mean receives; 0 for a constant row: one whose deviation
+ * is within f32's rounding. */
 static double scale_of(const float *v, int64_t n, double *mean) {
     double sum = 0, squares = 0, most = 0;
     for (int64_t i = 0; i < n; i++) sum += (double)v[i];
@@ -41,6 +45,7 @@ static double scale_of(const float *v, int64_t n, double *mean) {
     return squares > 1e-10 * most * most * (double)n ? 1 / sqrt(squares) : 0;
 }
 
+/* Correlation of each row of a with each row of b. */
 static cnr_status reference(const cnr_run *run, cnr_error *err) {
     const cnr_tensor *a = run->node->inputs[0], *b = run->node->inputs[1];
     const int64_t k = a->dim[1], n = b->dim[0];
@@ -72,6 +77,7 @@ const cnr_op tld_op_correlation =
 
 /* ---- CPU kernel: normalises both sides, then multiplies ---- */
 
+/* Takes patches of at most 240 numbers. */
 static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_accept *a) {
     (void)device;
     if (node->inputs[0]->dim[1] > TLD_PATCH_PITCH)
@@ -83,6 +89,7 @@ static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_ac
     return CNR_OK;
 }
 
+/* Workspace for the normalised rows. */
 static cnr_status plan(const cnr_device *device, const cnr_node *node, cnr_space *workspace,
                        void **state, cnr_error *err) {
     (void)device;
@@ -95,6 +102,7 @@ static cnr_status plan(const cnr_device *device, const cnr_node *node, cnr_space
 
 enum { ROWS = 16 };
 
+/* Task: normalises a row. */
 static void normalise(void *arg, int64_t i, int32_t thread) {
     const cnr_run *run = arg;
     const cnr_tensor *a = run->node->inputs[0], *b = run->node->inputs[1];
@@ -111,6 +119,7 @@ static void normalise(void *arg, int64_t i, int32_t thread) {
     }
 }
 
+/* Task: products of some rows. */
 static void multiply(void *arg, int64_t i, int32_t thread) {
     const cnr_run *run = arg;
     const int64_t n = run->outputs[0]->dim[1];
@@ -125,6 +134,7 @@ static void multiply(void *arg, int64_t i, int32_t thread) {
                     (float *)run->outputs[0]->data + lo * n);
 }
 
+/* Normalises, then multiplies. */
 static cnr_status run_cpu(const cnr_run *run, cnr_error *err) {
     const int64_t all = run->node->inputs[0]->dim[0] + run->node->inputs[1]->dim[0];
     int64_t lo, hi;

@@ -18,6 +18,7 @@ static const cnr_port in[] =
       .help = "f32, n: the result of an earlier stage"}};
 static const cnr_port out[] = {{.name = "y", .help = "f32, n: mean posteriors"}};
 
+/* Shape: one number a window. */
 static cnr_status infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_error *err) {
     static const int32_t dtypes[] = {CNR_u8, CNR_i32, CNR_f32, CNR_f32, CNR_f32},
                          ranks[] = {2, 2, 3, 2, 1};
@@ -36,6 +37,7 @@ static cnr_status infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_er
     return CNR_OK;
 }
 
+/* Operations. */
 static void cost(const cnr_node *node, cnr_cost *c) {
     c->flops = (uint64_t)(node->outputs[0]->dim[0] * cnr_count(node->inputs[2]));
 }
@@ -48,6 +50,7 @@ static inline int seen(const cnr_tensor *x, tld_window4 w, float px, float py) {
     return ((const uint8_t *)x->data)[iy * x->dim[1] + ix];
 }
 
+/* Mean posterior of window i. */
 static float score(const cnr_node *node, int64_t i) {
     const cnr_tensor *const *in_ = node->inputs, *x = in_[0];
     const float *p = in_[2]->data, *posterior = in_[3]->data;
@@ -67,6 +70,7 @@ static float score(const cnr_node *node, int64_t i) {
     return sum / (float)ferns;
 }
 
+/* Scores of all windows. */
 static cnr_status reference(const cnr_run *run, cnr_error *err) {
     int64_t lo, hi;
     (void)err;
@@ -92,6 +96,7 @@ const cnr_op tld_op_random_ferns = {CNR_OP_SIZES,
 
 enum { MOST_POINTS = 2 * 32 * 16 };
 
+/* Takes pictures and ferns of a possible size. */
 static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_accept *a) {
     (void)device;
     if (cnr_count(node->inputs[2]) > 2 * MOST_POINTS || cnr_count(node->inputs[0]) > INT32_MAX)
@@ -101,6 +106,7 @@ static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_ac
     return CNR_OK;
 }
 
+/* Offsets of all points in a window of w x h. */
 static void find_places(const cnr_node *node, int64_t w, int64_t h, int32_t *out) {
     const float *p = node->inputs[2]->data;
     const int64_t n = cnr_count(node->inputs[2]) / 2, pitch = node->inputs[0]->dim[1];
@@ -144,6 +150,7 @@ static void part(void *arg, int64_t i, int32_t thread) {
     }
 }
 
+/* Scores of all windows on the stream's threads. */
 static cnr_status run_cpu(const cnr_run *run, cnr_error *err) {
     int64_t lo, hi;
     (void)err;

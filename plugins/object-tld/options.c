@@ -2,6 +2,7 @@
 #include "tld.h"
 #include <stdio.h>
 
+/* A row of the table of options. */
 typedef struct row {
     const char *name;
     size_t at;
@@ -16,6 +17,7 @@ static const row rows[] = {
 #undef X
 };
 
+/* The row of that name; NULL: none. */
 static const row *find(const char *name) {
     for (int32_t i = 0; i < CNR_ROWS(rows); i++)
         if (strcmp(rows[i].name, name) == 0) return &rows[i];

@@ -22,40 +22,48 @@ typedef enum slot {
     N_SLOTS
 } slot;
 
+/* Bytes of saved ferns and patches, from the head. */
 static size_t bytes_of(const double *head) {
     const double entries = head[FERNS] * ldexp(1, (int)head[BITS]);
     return sizeof MAGIC - 1 + HEAD * 8 + (size_t)(head[FERNS] * head[BITS]) * 16 +
            (size_t)entries * 4 + (size_t)(head[POSITIVES] + head[NEGATIVES]) * (TLD_PATCH * 4);
 }
 
+/* Position in the bytes. */
 typedef struct cursor {
     uint8_t *at;
 } cursor;
 
+/* Writes a little-endian number. */
 static void put(cursor *c, uint64_t v, int32_t bytes) {
     for (int32_t i = 0; i < bytes; i++) *c->at++ = (uint8_t)(v >> 8 * i);
 }
+/* Reads a little-endian number. */
 static uint64_t take(cursor *c, int32_t bytes) {
     uint64_t v = 0;
     for (int32_t i = 0; i < bytes; i++) v |= (uint64_t)*c->at++ << 8 * i;
     return v;
 }
+/* Writes a double. */
 static void put_double(cursor *c, double v) {
     uint64_t u;
     memcpy(&u, &v, sizeof u);
     put(c, u, 8);
 }
+/* Reads a double. */
 static double take_double(cursor *c) {
     const uint64_t u = take(c, 8);
     double v;
     memcpy(&v, &u, sizeof v);
     return v;
 }
+/* Writes a float. */
 static void put_float(cursor *c, float v) {
     uint32_t u;
     memcpy(&u, &v, sizeof u);
     put(c, u, 4);
 }
+/* Reads a float. */
 static float take_float(cursor *c) {
     const uint32_t u = (uint32_t)take(c, 4);
     float v;
@@ -63,6 +71,7 @@ static float take_float(cursor *c) {
     return v;
 }
 
+/* Writes the patches of a shelf. */
 static void put_shelf(cursor *c, const tld_shelf *s) {
     for (int32_t i = 0; i < s->n; i++)
         for (int32_t p = 0; p < TLD_PATCH; p++)
@@ -103,10 +112,12 @@ cnr_status tld_save(const tld_tracker *t, uint8_t **data, size_t *bytes, cnr_err
 }
 
 static bool within(double v, double least, double most) { return v >= least && v <= most; }
+/* True for a whole number from least to most. */
 static bool whole(double v, double least, double most) {
     return within(v, least, most) && v == floor(v);
 }
 
+/* True if all numbers of the head are possible. */
 static bool sound(const double *h) {
     return whole(h[FERNS], 1, TLD_MOST_FERNS) && whole(h[BITS], 1, TLD_MOST_BITS) &&
            whole(h[POSITIVES], 1, 5000) && whole(h[NEGATIVES], 0, 5000) &&
@@ -131,6 +142,7 @@ static bool take_shelf(cursor *c, tld_nearest *n, bool positive, int32_t count) 
     return true;
 }
 
+/* Reads the ferns. False: a number is impossible. */
 static bool take_ferns(cursor *c, tld_ferns *f) {
     for (int32_t k = 0; k < f->n; k++)
         for (int32_t b = 0; b < f->bits; b++)
@@ -147,6 +159,7 @@ static bool take_ferns(cursor *c, tld_ferns *f) {
     return true;
 }
 
+/* Fills err: why the bytes are refused. */
 static cnr_status refuse(cnr_error *err, const char *why) {
     return tld_host->fail(err, CNR_E_FORMAT, "model", "%s", why);
 }

@@ -11,6 +11,7 @@ typedef struct plane {
     int64_t pitch;
 } plane;
 
+/* A task of a scan: some rows of windows of one scale. */
 typedef struct work {
     tld_scan *scan;
     const tld_scale *scale;
@@ -30,6 +31,7 @@ void tld_scan_free(tld_scan *s) {
     *s = (tld_scan){0};
 }
 
+/* Scratch memory number `which`, grown if need be; NULL: out of memory. */
 static void *scratch_of(tld_scan *s, int32_t which, size_t bytes) {
     if (s->scratch_bytes[which] < bytes) {
         tld_host->free(s->scratch[which]);
@@ -39,6 +41,7 @@ static void *scratch_of(tld_scan *s, int32_t which, size_t bytes) {
     return s->scratch[which];
 }
 
+/* Offsets of all comparisons at a scale. */
 static void offsets_of(const tld_scan *s, const tld_scale *k, int64_t pitch, int32_t *out) {
     const tld_ferns *f = s->ferns;
     for (int32_t i = 0; i < f->n; i++)

@@ -22,6 +22,7 @@ enum {
     TLD_MOST_SIDE = 16384
 };
 
+/* A rectangle, in pixels. */
 typedef struct tld_box {
     double x, y, w, h;
 } tld_box; /* in pixels; x, y: top left corner */
@@ -32,6 +33,7 @@ typedef struct tld_dice {
 } tld_dice;
 
 /* ---- options.c ---- */
+/* Calls X for each option: name, default, least, most, help. */
 #define TLD_OPTIONS(X) \
     X(seed, 1, 0, 4294967295., "of all that is drawn: the same seed gives the same boxes") \
     X(ferns, 10, 1, TLD_MOST_FERNS, "ferns of the ensemble (document and authors: 10)") \
@@ -106,6 +108,7 @@ typedef struct tld_dice {
     X(learning, 1, 0, 1, "0: what is known stays as it is") \
     X(threads, 1, 1, 64, "of the detector; the boxes are the same with any number")
 
+/* Options of a tracker. */
 typedef struct tld_options {
 #define X(name, standard, least, most, help) double name;
     TLD_OPTIONS(X)
@@ -123,6 +126,7 @@ typedef struct tld_level { /* with a border of TLD_PAD repeated pixels */
     int64_t pitch;
     uint8_t *at; /* pixel (0, 0) */
 } tld_level;
+/* A frame in grey, blurred and in smaller sizes. */
 typedef struct tld_view {
     int32_t w, h, n_levels;
     /* 0: the grey picture; each level is half as large as the one before */
@@ -136,24 +140,30 @@ typedef struct tld_view {
 /* Reuses the view's memory. The picture is u8 H W C, C 1 or 3. */
 cnr_status tld_view_make(tld_view *v, const cnr_tensor *picture, double blur, cnr_error *err);
 void tld_view_free(tld_view *v);
+/* Variance of the grey pixels of a rectangle. */
 double tld_variance(const tld_view *v, int32_t x, int32_t y, int32_t w, int32_t h);
 /* The TLD_PATCH values of the box's patch, mean 0 and norm 1. Returns the variance of its
  * pixels. */
 double tld_patch(const tld_view *v, tld_box box, float *out);
 
 /* ---- grid.c: the windows of the detector ---- */
+/* Windows of one size. */
 typedef struct tld_scale {
     int32_t w, h, step, nx, ny;
     int64_t first; /* index of its first window */
 } tld_scale;
+/* All windows in which the object is looked for. */
 typedef struct tld_grid {
     int32_t n, width, height;
     int64_t windows;
     tld_scale scales[TLD_MOST_SCALES];
 } tld_grid;
+/* Makes the grid for a box and a picture. */
 void tld_grid_make(tld_grid *g, const tld_options *o, double box_w, double box_h, int32_t width,
                    int32_t height);
+/* Window of an index. */
 tld_box tld_window(const tld_grid *g, int64_t index);
+/* Scale that a window belongs to. */
 int32_t tld_scale_of(const tld_grid *g, int64_t index);
 double tld_overlap(tld_box a, tld_box b); /* intersection over union */
 /* The windows with the highest overlap with the box, at least `least`, best first. Returns how
@@ -161,23 +171,28 @@ double tld_overlap(tld_box a, tld_box b); /* intersection over union */
 int32_t tld_closest(const tld_grid *g, tld_box box, double least, int32_t most, int64_t *out);
 
 /* ---- ferns.c ---- */
+/* The ferns of the detector and what they have learned. */
 typedef struct tld_ferns {
     int32_t n, bits;
     float place[TLD_MOST_FERNS][TLD_MOST_BITS][4]; /* x1 y1 x2 y2, as fractions of the window */
     float *posterior;                              /* n << bits */
     uint16_t *hits; /* 2 * (n << bits): counts of positives and of negatives */
 } tld_ferns;
+/* Draws the comparisons of all ferns and forgets what was learned. */
 cnr_status tld_ferns_make(tld_ferns *f, const tld_options *o, tld_dice *dice, cnr_error *err);
 void tld_ferns_free(tld_ferns *f);
 /* A window's codes, rotated, shifted and scaled by `warp` (NULL: not at all). */
 typedef struct tld_warp {
     double a, b, c, d, dx, dy, noise;
 } tld_warp;
+/* Code of each fern for a box of a view, warped if warp is not NULL. */
 void tld_codes(const tld_ferns *f, const tld_view *v, tld_box box, const tld_warp *warp,
                tld_dice *dice, uint16_t *codes);
 double tld_vote(const tld_ferns *f, const uint16_t *codes); /* mean posterior */
+/* Counts the codes as those of the object, or not. */
 void tld_ferns_learn(tld_ferns *f, const uint16_t *codes, bool positive);
 
+/* A window that may hold the object. */
 typedef struct tld_candidate {
     int64_t window;
     float vote;
@@ -197,31 +212,37 @@ typedef struct tld_scan {
 } tld_scan;
 /* call first: allocates an entry for every window */
 cnr_status tld_scan_room(tld_scan *s, cnr_error *err);
+/* Scans all windows on up to `threads` threads. */
 cnr_status tld_scan_run(tld_scan *s, int32_t threads, cnr_error *err);
 void tld_scan_free(tld_scan *s);
 
 /* ---- nearest.c ---- */
 typedef struct tld_shelf { /* patches of one class; the first is never removed */
-    float *at;             /* n * TLD_PATCH_PITCH */
+    float *at;             /* pixels: n * TLD_PATCH_PITCH */
     double *used;          /* how often each was the nearest; decays */
     uint64_t *born;
     int32_t n, most;
 } tld_shelf;
+/* Patches that are the object, and that are not. */
 typedef struct tld_nearest {
     tld_shelf positive, negative;
     uint64_t clock;
 } tld_nearest;
+/* How similar a patch is. */
 typedef struct tld_similar {
     float relative, conservative;   /* 0 to 1; the second uses the first half of the positives */
     float to_positive, to_negative; /* highest correlations, -1 to 1 */
     int32_t nearest_positive;
 } tld_similar;
+/* Makes room for the patches and forgets all. */
 cnr_status tld_nearest_make(tld_nearest *n, const tld_options *o, cnr_error *err);
 void tld_nearest_free(tld_nearest *n);
+/* Compares `count` patches with all that are remembered. */
 void tld_compare(tld_nearest *n, const float *patches, int32_t count, tld_similar *out);
 /* The same if the correlations were computed elsewhere: for each patch a row of positive.most and
  * then negative.most correlations; only those of existing patches count. */
 void tld_compared(tld_nearest *n, const float *products, int32_t count, tld_similar *out);
+/* Remembers a patch, behind patch `behind` (-1: at the end) */
 void tld_remember(tld_nearest *n, bool positive, const float *patch, int32_t behind);
 
 /* ---- flow.c ---- */
@@ -235,6 +256,7 @@ bool tld_flow(const tld_view *from, const tld_view *to, tld_box box, const tld_o
 
 /* ---- usual.c: compares the quality of tracking with its recent average ---- */
 enum { TLD_SIGNS = 4 };
+/* How the object usually moves and looks. */
 typedef struct tld_usual {
     double mean[TLD_SIGNS], variance[TLD_SIGNS];
     double sum;     /* of the excess over the average */
@@ -245,13 +267,16 @@ typedef struct tld_usual {
 double tld_unusual(tld_usual *u, const tld_quality *q, double confidence, bool hidden, double most);
 
 /* ---- track.c ---- */
+/* A place where the object may be. */
 typedef struct tld_found {
     tld_box box;
     float similarity, conservative;
 } tld_found;
+/* Milliseconds of the parts of a frame. */
 typedef struct tld_times {
     double view, flow, variance, ferns, nearest, learning, all;
 } tld_times;
+/* A tracker. */
 typedef struct tld_tracker {
     tld_options o;
     tld_dice dice;
@@ -295,12 +320,15 @@ cnr_status tld_track(tld_tracker *t, const cnr_tensor *picture, cnr_error *err);
  * the windows of t->grid: `votes` has a number for each window, 0 if it is too flat. NULL:
  * tld_finish runs them. */
 cnr_status tld_prepare(tld_tracker *t, const cnr_tensor *picture, cnr_error *err);
+/* Ends a frame that tld_prepare began, with the votes of all windows. */
 cnr_status tld_finish(tld_tracker *t, const float *votes, cnr_error *err);
 /* Instead of tld_finish, if the third stage runs elsewhere as well: afterwards the candidates'
  * patches are in t->patches, and `products` are tld_compared's. */
 cnr_status tld_pick(tld_tracker *t, const float *votes, cnr_error *err);
+/* Ends a frame with the correlations of the patches that were picked. */
 cnr_status tld_finish_compared(tld_tracker *t, const float *products, cnr_error *err);
 void tld_tracker_free(tld_tracker *t);
+/* Makes room for as many candidates as options allow. */
 cnr_status tld_make_room(tld_tracker *t, cnr_error *err);
 
 /* ---- align.c ---- */
@@ -308,6 +336,7 @@ cnr_status tld_make_room(tld_tracker *t, cnr_error *err);
 tld_box tld_align(const tld_tracker *t, tld_box box, tld_box before);
 
 /* ---- save.c ---- */
+/* *data receives the tracker's state, which the caller frees. */
 cnr_status tld_save(const tld_tracker *t, uint8_t **data, size_t *bytes, cnr_error *err);
 /* Replaces what was learned: the next frame is searched as after a loss. */
 cnr_status tld_load(tld_tracker *t, const uint8_t *data, size_t bytes, cnr_error *err);

@@ -30,6 +30,7 @@ cnr_status tld_make_room(tld_tracker *t, cnr_error *err) {
     return tld_nearest_make(&t->nearest, &t->o, err);
 }
 
+/* Milliseconds since *from, which is set to now. */
 static double ms_since(uint64_t *from) {
     const uint64_t now = tld_host->now_ns(), was = *from;
     *from = now;
@@ -38,6 +39,7 @@ static double ms_since(uint64_t *from) {
 
 /* ---- the detector ---- */
 
+/* Compares votes, the highest first, for qsort. */
 static int by_vote(const void *a, const void *b) {
     const tld_candidate *x = a, *y = b;
     if (x->vote != y->vote) return x->vote < y->vote ? 1 : -1;
@@ -123,6 +125,7 @@ static tld_found merge(const tld_tracker *t, int32_t first, bool *taken) {
                        sum.conservative / (float)n};
 }
 
+/* Merges detections that overlap; returns how many are left. */
 static int32_t clusters_of(const tld_tracker *t, tld_found *out) {
     bool taken[2048] = {false};
     int32_t n = 0;
@@ -148,6 +151,7 @@ static bool pull(tld_tracker *t) {
     return n > weight;
 }
 
+/* Goes on from a detection. */
 static void begin_at(tld_tracker *t, const tld_found *f) {
     t->usual.sum = 0;
     t->rivalled = 0;
@@ -170,6 +174,7 @@ static bool is_outdone(tld_tracker *t, const tld_found *by) {
     return t->doubted || t->rivalled >= t->o.rivalry;
 }
 
+/* Decides between the followed box and the detections. */
 static cnr_status integrate(tld_tracker *t, cnr_error *err) {
     tld_found *c = tld_host->alloc(((size_t)t->n_found + 1) * sizeof *c);
     if (!c) return tld_host->fail(err, CNR_E_MEMORY, "tld", "out of memory");
@@ -243,6 +248,7 @@ static void judge_path(tld_tracker *t, const tld_quality *q) {
     if (t->doubts > t->o.patience || t->unlike > 3 * t->o.patience) t->tracked = false;
 }
 
+/* Follows the box from the last frame. */
 static void follow_path(tld_tracker *t) {
     const tld_view *now = &t->views[t->now], *before = &t->views[!t->now];
     tld_box moved;

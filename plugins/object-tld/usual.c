@@ -14,8 +14,9 @@ static void signs_of(const tld_quality *q, double confidence, double *out) {
     out[3] = 0.5 * log((1 - c) / c);
 }
 
-/* Cumulative sum of the excess over the average (CUSUM): tolerates a single bad frame, but not
- * several in succession. While the object is hidden, the average does not change. */
+/* How much worse than average recent frames were, in deviations: 0 to `most`. Cumulative sum of the
+ * excess over the average (CUSUM): tolerates a single bad frame, but not several in succession.
+ * While the object is hidden, the average does not change. */
 double tld_unusual(tld_usual *u, const tld_quality *q, double confidence, bool hidden,
                    double most) {
     static const double least[TLD_SIGNS] = {0.35, 0.35, 0.35,

@@ -20,6 +20,7 @@ typedef struct tld_pair {
     int32_t w, h;
 } tld_pair;
 
+/* All functions that exist once for each instruction set. */
 typedef struct tld_vectors {
     const char *name;
     void (*grey)(const uint8_t *rgb, int64_t n, uint8_t *out);
@@ -53,6 +54,7 @@ typedef struct tld_vectors {
 
 extern const tld_vectors tld_vectors_generic, tld_vectors_avx2, tld_vectors_avx512;
 extern const tld_vectors *tld_v; /* the widest for this processor; CNNRUN_ISA as in cpu-neon */
+/* Chooses the functions for this CPU, or as CNNRUN_CPU_ISA wishes. */
 void tld_vectors_choose(void);
 
 #endif

@@ -32,6 +32,7 @@ static size_t lay(tld_view *v, uint8_t *base) {
     return at + rounded(corners * sizeof *v->squares);
 }
 
+/* Makes room for a picture of that size. */
 static cnr_status size_to(tld_view *v, int32_t w, int32_t h, cnr_error *err) {
     if (v->block && v->w == w && v->h == h) return CNR_OK;
     v->w = w;
@@ -82,6 +83,7 @@ static int32_t taps_of(double deviation, uint16_t *taps) {
     return radius;
 }
 
+/* Fails if a tensor is no picture. */
 static cnr_status check(const cnr_tensor *p, cnr_error *err) {
     if (!p || p->dtype != CNR_u8 || p->rank != 3 || !p->data || (p->dim[2] != 1 && p->dim[2] != 3))
         return tld_host->fail(err, CNR_E_ARG, "picture", "want u8, height x width x 1 or 3");

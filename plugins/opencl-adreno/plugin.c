@@ -1,11 +1,13 @@
 /* Adreno GPUs by OpenCL. */
 #include "tune.h"
 
+/* Score of the best device, before OpenCL is asked. */
 static int32_t most(void) {
     static const char *const files[] = {"/dev/kgsl-3d0", "/sys/module/msm", NULL};
     return ocl_most(files, OCL_SCORE_OWN, OCL_SCORE_DRIVES);
 }
 
+/* Describes a device. */
 static cnr_status describe(int32_t index, cnr_device_info *out, cnr_error *err) {
     const ocl_found *f = ocl_describe(index, out);
     if (!f)
@@ -14,6 +16,7 @@ static cnr_status describe(int32_t index, cnr_device_info *out, cnr_error *err) 
     return CNR_OK;
 }
 
+/* Opens a device with this plugin's tunes. */
 static cnr_status device_open(cnr_device *device, const cnr_device_options *options,
                               cnr_error *err) {
     (void)options;

@@ -35,6 +35,7 @@ static const char *const libraries[] = {"libOpenCL.so.1",
 #endif
 };
 
+/* Finds all functions of a library. 0: one lacks. */
 static int look_up(void *library) {
     ocl_api api = {.library = library};
 #define X(name) \
@@ -52,6 +53,7 @@ static int look_up(void *library) {
     return 1;
 }
 
+/* Opens a library. 0: it is none of OpenCL. */
 static int open_library(const char *name) {
     void *library = dlopen(name, RTLD_NOW | RTLD_LOCAL);
     if (library && look_up(library)) return 1;
@@ -72,6 +74,7 @@ static void open_listed(const char *list) {
     }
 }
 
+/* Opens the library that the user chose, or the first that is there. */
 static void open_once(void) {
     const char *chosen = secure_getenv("CNNRUN_OPENCL");
     if (chosen && strcmp(chosen, "none") == 0) {

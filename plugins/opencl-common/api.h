@@ -6,6 +6,7 @@
 #define CL_USE_DEPRECATED_OPENCL_1_1_APIS
 #include <CL/cl.h>
 
+/* Functions that a library must have. */
 /* clang-format off */
 #define OCL_FUNCTION_LIST(X) \
     X(clGetPlatformIDs) X(clGetPlatformInfo) X(clGetDeviceIDs) X(clGetDeviceInfo) \
@@ -30,6 +31,7 @@
     X(clGetExtensionFunctionAddressForPlatform)
 /* clang-format on */
 
+/* Functions of the OpenCL library. */
 typedef struct ocl_api {
 #define X(name) __typeof__(&name) name;
     OCL_FUNCTION_LIST(X)

@@ -14,6 +14,7 @@
 
 enum { LEAST = 4, MOST = 4096, MOST_MISSES = 8 };
 
+/* A launch of a kernel. */
 typedef struct ocl_command {
     ocl_slot *slot;
     size_t from[3], global[3], local[3];
@@ -46,6 +47,7 @@ void ocl_batch_open(ocl_device *d) {
 
 /* ---- commands ---- */
 
+/* Fills a launch. */
 static void fill(ocl_command *c, ocl_slot *slot, const size_t from[3], const size_t global[3],
                  const size_t local[3]) {
     c->slot = slot;
@@ -55,6 +57,7 @@ static void fill(ocl_command *c, ocl_slot *slot, const size_t from[3], const siz
     memcpy(c->args, slot->args, sizeof c->args);
 }
 
+/* 1 if a launch is the same but for arguments. */
 static int same(const ocl_command *c, const ocl_slot *slot, const size_t from[3],
                 const size_t global[3], const size_t local[3]) {
     return c->slot == slot && memcmp(c->global, global, sizeof c->global) == 0 &&
@@ -63,6 +66,7 @@ static int same(const ocl_command *c, const ocl_slot *slot, const size_t from[3]
            memcmp(c->args, slot->args, sizeof c->args) == 0;
 }
 
+/* Sets the arguments that have changed. */
 static cl_int apply(ocl_slot *slot, const ocl_arg *args) {
     cl_int code = CL_SUCCESS;
     for (cl_uint i = 0; i < OCL_MOST_ARGS && code == CL_SUCCESS; i++)
@@ -72,6 +76,7 @@ static cl_int apply(ocl_slot *slot, const ocl_arg *args) {
     return code;
 }
 
+/* Queues a launch. */
 static cl_int queue_one(ocl_stream *s, const ocl_command *c) {
     const cl_int code = apply(c->slot, c->args);
     return code != CL_SUCCESS ? code
@@ -79,6 +84,7 @@ static cl_int queue_one(ocl_stream *s, const ocl_command *c) {
                                                               c->global, c->local, 0, NULL, NULL);
 }
 
+/* Queues the first n launches of the batch. */
 static void queue_first(ocl_stream *s, int32_t n) {
     for (int32_t i = 0; i < n; i++) {
         const cl_int code = queue_one(s, &s->batch.commands[i]);
@@ -88,12 +94,14 @@ static void queue_first(ocl_stream *s, int32_t n) {
 
 /* ---- recording ---- */
 
+/* Forgets the recorded launches. */
 static void forget(const ocl_device *d, ocl_batch *b) {
     if (b->buffer) d->buffers.release(b->buffer);
     b->buffer = NULL;
     b->n = b->at = b->alike = b->differs = 0;
 }
 
+/* Records the launches in a command buffer; NULL: it can't. */
 static void *make(const ocl_device *d, ocl_stream *s) {
     cl_int code;
     ocl_sync_point last = 0;
@@ -112,6 +120,8 @@ static void *make(const ocl_device *d, ocl_stream *s) {
     return NULL;
 }
 
+/* Compares a launch with the one recorded at its place; the first that differs ends the comparison,
+ * and from there on launches are recorded anew. */
 static void learn(ocl_stream *s, ocl_slot *slot, const size_t from[3], const size_t global[3],
                   const size_t local[3]) {
     ocl_batch *b = &s->batch;
@@ -162,6 +172,7 @@ int ocl_batch_launch(cnr_stream *stream, ocl_slot *slot, const size_t from[3],
     return 0;
 }
 
+/* Ends a run: plays the command buffer, or queues the launches. */
 static void end_recorded(const ocl_device *d, ocl_stream *s) {
     ocl_batch *b = &s->batch;
     if (b->at == b->n && b->n > 0 && !b->differs) {

@@ -8,10 +8,12 @@
 
 enum { MOST_BUILDERS = 16 };
 
+/* A thread that builds programs. */
 typedef struct ocl_builder {
     pthread_t thread;
     ocl_device *device;
-    int begun, ended; /* ended: the thread is done but for being joined */
+    int begun,
+        ended; /* begun: a thread was made for it; ended: the thread is done but for being joined */
 } ocl_builder;
 
 /* The longest takes longest, mostly, so it is begun first. The lock is held. */
@@ -38,6 +40,7 @@ static void build(ocl_device *d, ocl_program *p) {
     pthread_cond_broadcast(&d->built);
 }
 
+/* The thread: builds programs until none waits. */
 static void *work(void *arg) {
     ocl_builder *b = arg;
     ocl_device *d = b->device;
@@ -48,11 +51,13 @@ static void *work(void *arg) {
     return NULL;
 }
 
+/* Waits for the thread's end. */
 static void leave(ocl_builder *b) {
     if (b->begun) pthread_join(b->thread, NULL);
     b->begun = b->ended = 0;
 }
 
+/* Number of threads: one for each processor, at most MOST_BUILDERS. */
 static int32_t builders_wanted(void) {
     const long n = sysconf(_SC_NPROCESSORS_ONLN);
     return n < 1 ? 1 : n > MOST_BUILDERS ? MOST_BUILDERS : (int32_t)n;
@@ -90,6 +95,7 @@ void ocl_builds_end(ocl_device *d) {
 
 /* ---- whoever waits ---- */
 
+/* Creates a kernel once, to see that it works. */
 static cnr_status look_at(const ocl_device *d, ocl_request *r, cnr_error *err) {
     cl_int code;
     cl_kernel kernel = ocl_cl.clCreateKernel(r->program->program, r->name, &code);

@@ -3,6 +3,7 @@
 
 #define MOST_FORMULA 768
 
+/* 1 for letters, digits and _. */
 static int letter(char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
 }
@@ -14,13 +15,15 @@ int ocl_mentions(const char *text, char word) {
     return 0;
 }
 
+/* The operator's expression in C. 0: it has none. */
 static int formula_of(const cnr_node *node, char formula[MOST_FORMULA]) {
     if (!(node->desc->flags & CNR_OP_ELEMENTWISE) || !CNR_HAS(node->desc, expression)) return 0;
     const int32_t n = node->desc->expression(node, formula, MOST_FORMULA);
     return n > 0 && n < MOST_FORMULA;
 }
 
-/* Without an operand, the formula is of x alone, or it may be of y where x is the only input. */
+/* 1: the link has a formula that a kernel can compute. Without an operand it is of x alone, or it
+ * may be of y where x is the only input. */
 static int has_formula(const cnr_epilogue *e) {
     char formula[MOST_FORMULA];
     if (!formula_of(e->node, formula)) return 0;

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+/* Name of an OpenCL error; "unknown". */
 static const char *code_name(cl_int code) {
     static const struct {
         cl_int code;
@@ -48,6 +49,7 @@ static const ocl_tune *choose_tune(const ocl_tune *tunes, int32_t n, const ocl_f
     return &tunes[n - 1];
 }
 
+/* A number that a device tells; 0: it does not. */
 static cl_ulong number(const ocl_device *d, cl_device_info what, size_t bytes) {
     union {
         cl_ulong wide;
@@ -61,6 +63,7 @@ static cl_ulong number(const ocl_device *d, cl_device_info what, size_t bytes) {
 /* Kernels count elements of 4 bytes in an int. */
 #define MOST_BYTES ((cl_ulong)INT32_MAX * 4 - 63)
 
+/* Describes the memory classes of a device. */
 static void describe_memory(ocl_device *d) {
     const cl_device_id id = d->found->device;
     cl_ulong most = number(d, CL_DEVICE_MAX_MEM_ALLOC_SIZE, sizeof(cl_ulong));

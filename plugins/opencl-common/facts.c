@@ -9,6 +9,7 @@
 enum { ROUNDS = 5, LAUNCHES = 500, ITEMS = 1 << 16, CHAINS = 8, GROUP = 64, LOADS = 4 };
 #define MOST_BYTES ((uint64_t)128 << 20)
 
+/* A measurement. */
 typedef struct measure {
     cnr_stream *stream;
     const cnr_device *device;
@@ -21,6 +22,7 @@ typedef struct measure {
 
 /* ---- what is known ---- */
 
+/* A number that a device tells; 0: it does not. */
 static double number(const ocl_found *f, cl_device_info what, size_t bytes) {
     union {
         cl_ulong wide;
@@ -37,6 +39,7 @@ int ocl_has_extension(const ocl_found *f, const char *name) {
            strstr(text, name) != NULL;
 }
 
+/* Tells what is known without measuring. */
 static void tell_known(const ocl_found *f, cnr_property_fn tell, void *arg) {
     const int half = ocl_has_extension(f, "cl_khr_fp16");
     tell(arg, "version", f->version, 0);
@@ -56,6 +59,7 @@ static void tell_known(const ocl_found *f, cnr_property_fn tell, void *arg) {
 
 static const ocl_source source = OCL_SOURCE("common/measure.cl", measure_cl);
 
+/* 1 if the device is a processor, not a GPU. */
 static int processor(const measure *m) {
     return ((const ocl_device *)m->device->state)->tune->rows;
 }
@@ -75,11 +79,13 @@ static double least(measure *m, cnr_status (*work)(measure *m, const void *what,
     return best;
 }
 
+/* A kernel of arithmetic, and how often it repeats. */
 typedef struct arithmetic {
     const ocl_code *code;
     int32_t rounds;
 } arithmetic;
 
+/* Launches multiply-adds. */
 static cnr_status do_fma(measure *m, const void *what, cnr_error *err) {
     const arithmetic *a = what;
     const union {
@@ -98,6 +104,7 @@ static cnr_status do_fma(measure *m, const void *what, cnr_error *err) {
 /* A GPU is through with one in the time that the host takes to hear of it. */
 static int32_t passes(const measure *m) { return processor(m) ? 1 : 8; }
 
+/* Launches reads of memory. */
 static cnr_status do_memory(measure *m, const void *what, cnr_error *err) {
     /* a GPU hides what memory takes behind many work-items of a few loads */
     const int64_t items = processor(m) ? ITEMS : cnr_max(ITEMS, (int64_t)(m->bytes / 16 / LOADS));
@@ -113,6 +120,7 @@ static cnr_status do_memory(measure *m, const void *what, cnr_error *err) {
     return CNR_OK;
 }
 
+/* Launches empty kernels. */
 static cnr_status do_launches(measure *m, const void *what, cnr_error *err) {
     for (int32_t i = 0; i < LAUNCHES; i++) {
         ocl_call call;
@@ -123,16 +131,19 @@ static cnr_status do_launches(measure *m, const void *what, cnr_error *err) {
     return CNR_OK;
 }
 
+/* Writes to the device. */
 static cnr_status do_write(measure *m, const void *what, cnr_error *err) {
     (void)what;
     return ocl_write(m->stream, &m->x, 0, m->host, m->bytes, err);
 }
 
+/* Reads from the device. */
 static cnr_status do_read(measure *m, const void *what, cnr_error *err) {
     (void)what;
     return ocl_read(m->stream, &m->x, 0, m->host, m->bytes, err);
 }
 
+/* Measures GFLOPS of multiply-adds. */
 static cnr_status tell_fma(measure *m, cnr_error *err) {
     arithmetic a = {.rounds = 64};
     cnr_status status =
@@ -158,6 +169,7 @@ static cnr_status tell_rate(measure *m, const char *name, const char *kernel,
     return CNR_OK;
 }
 
+/* Measures the time of a launch. */
 static cnr_status tell_launch(measure *m, cnr_error *err) {
     const ocl_code *code;
     CNR_TRY(ocl_code_get(m->device, &source, NULL, options_of(m), "measure_launch", &code, err));
@@ -167,6 +179,7 @@ static cnr_status tell_launch(measure *m, cnr_error *err) {
     return CNR_OK;
 }
 
+/* Tells the width of a wave. */
 static cnr_status tell_wave(measure *m, cnr_error *err) {
     const ocl_device *d = m->device->state;
     const ocl_code *code;
@@ -184,6 +197,7 @@ static cnr_status tell_wave(measure *m, cnr_error *err) {
     return CNR_OK;
 }
 
+/* Measures everything. */
 static cnr_status measure_all(measure *m, cnr_error *err) {
     CNR_TRY(tell_wave(m, err));
     CNR_TRY(tell_fma(m, err));

@@ -35,6 +35,7 @@ int ocl_contains(const char *text, const char *part) {
     return n == 0;
 }
 
+/* A text that a device tells, without spaces around. */
 static void device_text(cl_device_id device, cl_device_info what, char *out, size_t room) {
     char text[1024] = "";
     size_t n = 0;
@@ -45,6 +46,7 @@ static void device_text(cl_device_id device, cl_device_info what, char *out, siz
     snprintf(out, room, "%.*s", (int)(room - 1), from);
 }
 
+/* Notes why a device can't be used, if it can't. */
 static void judge(ocl_found *f) {
     cl_bool compiler = CL_FALSE, available = CL_FALSE, little = CL_FALSE;
     const cl_device_id id = f->device;
@@ -76,6 +78,7 @@ static int32_t level_of(const char *version) {
     return sscanf(version, "OpenCL %d.%d", &major, &minor) == 2 ? major * 10 + minor : 0;
 }
 
+/* Asks a device what it is. */
 static void fill(ocl_found *f, cl_platform_id platform, cl_device_id device, int32_t number) {
     cl_device_local_mem_type local = CL_NONE;
     memset(f, 0, sizeof *f);
@@ -99,7 +102,7 @@ static void fill(ocl_found *f, cl_platform_id platform, cl_device_id device, int
     judge(f);
 }
 
-/* Appends a platform's devices; a platform that fails has none. */
+/* Appends a platform's devices, none of one that fails; 0: no memory. */
 static int take_platform(cl_platform_id platform) {
     cl_uint n = 0;
     if (ocl_cl.clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, 0, NULL, &n) != CL_SUCCESS || n == 0)
@@ -119,6 +122,7 @@ static int take_platform(cl_platform_id platform) {
     return 1;
 }
 
+/* Looks for all devices; returns how many. */
 static int32_t look(cnr_error *err) {
     cl_platform_id platforms[32];
     const char *why;

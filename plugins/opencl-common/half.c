@@ -80,6 +80,7 @@ int ocl_half_emulated(void) {
     return forced && strcmp(forced, "emulated") == 0;
 }
 
+/* Asks whether the device computes in 16 bits. */
 static int32_t ask(const ocl_device *d) {
     const char *name = d->device ? d->device->name : d->found->name;
     if (ocl_half_emulated()) return EMULATED;
@@ -90,6 +91,7 @@ static int32_t ask(const ocl_device *d) {
     return NONE;
 }
 
+/* Whether the device computes in 16 bits, asked once. */
 static int32_t half_of(const cnr_device *device) {
     ocl_device *d = device->state;
     pthread_mutex_lock(&d->lock);

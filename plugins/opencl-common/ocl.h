@@ -96,6 +96,7 @@ struct ocl_builder;
 
 /* cl_khr_command_buffer, which is provisional, so that headers differ. */
 typedef cl_uint ocl_sync_point;
+/* Functions of the extension for command buffers. */
 typedef struct ocl_buffers {
     void *(CL_API_CALL *create)(cl_uint, const cl_command_queue *, const void *, cl_int *);
     cl_int(CL_API_CALL *launch)(void *, cl_command_queue, const void *, cl_kernel, cl_uint,
@@ -106,6 +107,7 @@ typedef struct ocl_buffers {
                                  cl_event *);
     cl_int(CL_API_CALL *release)(void *);
 } ocl_buffers;
+/* Their names. */
 /* clang-format off */
 #define OCL_BUFFER_FUNCTIONS(X) \
     X(create, "clCreateCommandBufferKHR") X(launch, "clCommandNDRangeKernelKHR") \
@@ -114,6 +116,7 @@ typedef struct ocl_buffers {
 /* clang-format on */
 enum { OCL_COMMAND_BUFFER_QUEUE = 0x12AA }; /* property that queues for command buffers need */
 
+/* An open device. */
 typedef struct ocl_device {
     uint64_t layout; /* OCL_LAYOUT, for plugins whose kernels run on others' devices */
     const ocl_found *found;
@@ -148,6 +151,7 @@ enum { OCL_BUFFER = 0, OCL_IMAGE = 1 };
 extern const cnr_host *ocl_host;
 
 /* ---- found.c ---- */
+/* Number of devices; negative: an error. */
 int32_t ocl_count(cnr_error *err);
 /* Fills everything but the score, which is 0 with `why` for what can't be driven. */
 const ocl_found *ocl_describe(int32_t index, cnr_device_info *out);
@@ -160,42 +164,62 @@ typedef enum ocl_local {
     OCL_LOCAL_OWN,
     OCL_NO_OTHERS /* the class is for its family alone */
 } ocl_local;
+/* Scores a device for a class; refuses it for another plugin's. */
 void ocl_score(const ocl_found *f, const char *cls, const char *family, ocl_local local,
                cnr_device_info *out);
 enum { OCL_SCORE_OWN = 300, OCL_SCORE_SUITS = 40, OCL_SCORE_DRIVES = 20 };
 /* `here` where one of the files is, which a kernel driver makes; else `elsewhere`. */
 int32_t ocl_most(const char *const *files, int32_t here, int32_t elsewhere);
-void ocl_forget(void);                                /* called at exit */
-int ocl_contains(const char *text, const char *part); /* case counts for nothing */
+void ocl_forget(void); /* called at exit */
+/* 1: text contains part, upper and lower case alike. */
+int ocl_contains(const char *text, const char *part);
 
 /* ---- device.c ---- */
+/* Opens the device with the sizes of the tune that suits it. */
 cnr_status ocl_device_open(cnr_device *device, const ocl_tune *tunes, int32_t n_tunes,
                            cnr_error *err);
 void ocl_device_close(cnr_device *device);
+/* Allocates a buffer or an image. */
 cnr_status ocl_alloc(const cnr_device *device, cnr_mem *out, cnr_error *err);
+/* Host memory from which the device copies fast; NULL: there is none. */
 void *ocl_host_alloc(const cnr_device *device, uint64_t bytes);
+/* Frees such memory. */
 void ocl_host_free(const cnr_device *device, void *memory);
+/* Frees a buffer or an image. */
 void ocl_free(const cnr_device *device, cnr_mem *mem);
 /* "clBuildProgram: CL_OUT_OF_RESOURCES"; a status that fits. */
 cnr_status ocl_fail(cnr_error *err, const char *where, const char *call, cl_int code);
 
 /* ---- stream.c: the device class's functions ---- */
+/* Opens a stream: a command queue. */
 cnr_status ocl_stream_open(const cnr_device *device, cnr_stream *stream, cnr_error *err);
 void ocl_stream_close(cnr_stream *stream);
+/* Queues a copy from the host; `from` must last until the stream has done it. */
 cnr_status ocl_write(cnr_stream *stream, const cnr_mem *to, uint64_t offset, const void *from,
                      uint64_t bytes, cnr_error *err);
+/* Queues a copy to the host; `to` is written once the stream has done it. */
 cnr_status ocl_read(cnr_stream *stream, const cnr_mem *from, uint64_t offset, void *to,
                     uint64_t bytes, cnr_error *err);
+/* Queues a copy between buffers. */
 cnr_status ocl_copy(cnr_stream *stream, const cnr_mem *from, const cnr_mem *to, uint64_t bytes,
                     cnr_error *err);
+/* Maps a buffer; NULL: failed, see err. */
 void *ocl_map(cnr_stream *stream, const cnr_mem *mem, int32_t write, cnr_error *err);
+/* Ends a mapping. */
 void ocl_unmap(cnr_stream *stream, const cnr_mem *mem, void *address);
+/* Waits for all queued work. */
 cnr_status ocl_sync(cnr_stream *stream, cnr_error *err);
+/* Records an event. */
 cnr_status ocl_record(cnr_stream *stream, void **event, cnr_error *err);
+/* Lets later work of the stream wait for an event. */
 cnr_status ocl_wait(cnr_stream *stream, void *event, cnr_error *err);
+/* Waits for an event. */
 cnr_status ocl_await(const cnr_device *device, void *event, cnr_error *err);
+/* Frees an event. */
 void ocl_event_free(const cnr_device *device, void *event);
+/* Nanoseconds between two events. */
 int64_t ocl_elapsed(const cnr_device *device, void *from, void *to);
+/* Starts queued work. */
 void ocl_flush(cnr_stream *stream);
 
 /* ---- half.c ---- */
@@ -206,6 +230,7 @@ int ocl_half_emulated(void);
 void *ocl_native(const cnr_device *device, const char *name);
 
 /* ---- facts.c ---- */
+/* 1: the device has the extension. */
 int ocl_has_extension(const ocl_found *f, const char *name);
 /* Implements cnr_device_class.properties: tells known properties; with a stream it also times the
  * device (arithmetic, bandwidth, launch), which allocates buffers. */
@@ -253,6 +278,7 @@ typedef struct ocl_source {
     const char *path; /* "common/max_pool.cl" */
     const char *text;
 } ocl_source;
+/* A source of kernels that is part of the plugin. */
 #define OCL_SOURCE(path, symbol) \
     { path, (const char *)symbol##_data }
 
@@ -268,9 +294,11 @@ cnr_status ocl_planned(const cnr_device *device, cnr_error *err);
 cnr_status ocl_code_wait(const cnr_device *device, const ocl_code *code, cnr_error *err);
 void ocl_programs_free(ocl_device *d);
 
+/* Name of a file in the cache of compiled programs. */
 typedef struct ocl_key {
     char hex[65];
 } ocl_key;
+/* Name for a program: device, driver, text and options. */
 ocl_key ocl_cache_key(const ocl_device *d, const char *head, const char *text, const char *options);
 /* The binary, by host->alloc; NULL is a miss, and *why says which kind. */
 unsigned char *ocl_cache_load(const ocl_device *d, const ocl_key *key, size_t *bytes,
@@ -290,10 +318,13 @@ typedef struct ocl_call {
     cl_int error;
 } ocl_call;
 
+/* Begins a launch of a kernel. */
 void ocl_begin(ocl_call *call, cnr_stream *stream, const ocl_code *code);
 /* Two parameters: the buffer, and where in it, in elements of 4 bytes. */
 void ocl_arg_buffer(ocl_call *call, const cnr_mem *mem);
+/* Sets the next argument to an image. */
 void ocl_arg_image(ocl_call *call, const cnr_mem *mem);
+/* Sets the next argument to a whole number. */
 void ocl_arg_int(ocl_call *call, int64_t value);
 void ocl_arg_ints(ocl_call *call, const cl_int *values, int32_t n);   /* intN */
 void ocl_arg_longs(ocl_call *call, const int64_t *values, int32_t n); /* the same, at most 16 */

@@ -13,6 +13,7 @@ enum { ITEMS = 128, BLOCK = 32, MOST_WIDE = 4, WHOLE = 64, MOST_CUTS = 16 };
  * blocks. */
 enum { RESIDENT = 2, JOIN = 3 };
 
+/* Plan of attention. */
 typedef struct attention_state {
     const ocl_code *code, *join; /* join: NULL if each work-group reads all rows of k */
     attention a;
@@ -80,12 +81,14 @@ static const char *shape_of(const cnr_device *device, const cnr_node *node, atte
     return local_bytes(s) > d->found->local_bytes ? "the device has too little local memory" : NULL;
 }
 
+/* Takes f32 attention that fits local memory. */
 static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
     attention_state s;
     const char *why = shape_of(device, node, &s);
     return why ? cnr_refuse(out, why) : cnr_take(node, out, 500);
 }
 
+/* Compiles the kernel for the sizes. */
 static cnr_status plan(const cnr_device *device, const cnr_node *node, cnr_space *workspace,
                        void **state, cnr_error *err) {
     static const ocl_source source = OCL_SOURCE("common/attention.cl", attention_cl);
@@ -114,6 +117,7 @@ static void view(ocl_call *call, int64_t at, const int64_t step[ATTENTION_RANK])
     ocl_arg_longs(call, list, 8);
 }
 
+/* Launches the kernel, and the one that joins parts. */
 static cnr_status run(const cnr_run *run, cnr_error *err) {
     const attention_state *s = run->state;
     const attention *a = &s->a;

@@ -4,6 +4,7 @@
 
 #include "channel_affine.cl.h"
 
+/* Plan of scale and shift by channel. */
 typedef struct affine_state {
     const ocl_code *code;
     ocl_chain chain;
@@ -22,6 +23,7 @@ static int is_affine(const cnr_node *node) {
     return good;
 }
 
+/* Takes operators that are scale and shift by channel. */
 static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
     const cnr_tensor *x = cnr_own_input(node, 0);
     const int32_t own = cnr_own_inputs(node);
@@ -38,6 +40,7 @@ static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_ac
     return CNR_OK;
 }
 
+/* Bytes of scale and shift. */
 static cnr_status prepare_size(const cnr_device *device, const cnr_node *node, cnr_space *out,
                                cnr_error *err) {
     (void)device, (void)err;
@@ -45,6 +48,7 @@ static cnr_status prepare_size(const cnr_device *device, const cnr_node *node, c
     return CNR_OK;
 }
 
+/* Asks the operator for scale and shift. */
 static cnr_status prepare(const cnr_device *device, const cnr_node *node, void *blob,
                           cnr_error *err) {
     const int64_t channels = channels_of(node->inputs[0]);
@@ -53,6 +57,7 @@ static cnr_status prepare(const cnr_device *device, const cnr_node *node, void *
     return ocl_host->fail(err, CNR_E_STATE, node->name, "is no longer a factor and a shift");
 }
 
+/* Compiles the kernel. */
 static cnr_status plan(const cnr_device *device, const cnr_node *node, cnr_space *workspace,
                        void **state, cnr_error *err) {
     static const ocl_source source = OCL_SOURCE("common/channel_affine.cl", channel_affine_cl);
@@ -71,6 +76,7 @@ static cnr_status plan(const cnr_device *device, const cnr_node *node, cnr_space
     return ocl_plan_end(&p, state);
 }
 
+/* Launches it for the run's channels. */
 static cnr_status run(const cnr_run *run, cnr_error *err) {
     const affine_state *s = run->state;
     const int64_t each = run->range_axis == 0 ? s->each : s->inner;

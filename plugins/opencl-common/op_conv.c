@@ -6,6 +6,7 @@
 #include "conv_plain.cl.h"
 #include "depthwise.cl.h"
 
+/* Plan of a convolution. */
 typedef struct conv_state {
     const ocl_code *code;
     ocl_chain chain;
@@ -39,14 +40,17 @@ static cnr_status take_packed(const cnr_node *node, cnr_accept *out, int32_t sco
 
 /* ---- packed weights: [group][block of 4][channel in][tap][4] ---- */
 
+/* Blocks of 4 output channels in a group. */
 static int64_t blocks_of(const cnr_node *node) {
     return cnr_div_up(node->inputs[1]->dim[0] / ocl_conv_group(node), 4);
 }
 
+/* Takes convolutions with packed weights in a buffer. */
 static cnr_status accepts_buffer(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
     return take_packed(node, out, ocl_of(device)->tune->conv_buffer);
 }
 
+/* Takes convolutions with packed weights in an image. */
 static cnr_status accepts_image(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
     const ocl_device *d = ocl_of(device);
     if (d->n_memory <= OCL_IMAGE) return cnr_refuse(out, "the device has no images");
@@ -58,6 +62,7 @@ static cnr_status accepts_image(const cnr_device *device, const cnr_node *node, 
     return CNR_OK;
 }
 
+/* Size of the packed weights. */
 static cnr_status size_of_weights(const cnr_node *node, int32_t memory_class, cnr_space *out) {
     out->width = ocl_conv_terms(node);
     out->height = blocks_of(node) * ocl_conv_group(node);
@@ -67,18 +72,21 @@ static cnr_status size_of_weights(const cnr_node *node, int32_t memory_class, cn
     return CNR_OK;
 }
 
+/* Size of the packed weights in a buffer. */
 static cnr_status buffer_size(const cnr_device *device, const cnr_node *node, cnr_space *out,
                               cnr_error *err) {
     (void)device, (void)err;
     return size_of_weights(node, OCL_BUFFER, out);
 }
 
+/* Size of the packed weights in an image. */
 static cnr_status image_size(const cnr_device *device, const cnr_node *node, cnr_space *out,
                              cnr_error *err) {
     (void)device, (void)err;
     return size_of_weights(node, OCL_IMAGE, out);
 }
 
+/* Packs the weights by 4 output channels. */
 static cnr_status pack(const cnr_device *device, const cnr_node *node, void *blob, cnr_error *err) {
     const cnr_tensor *weight = node->inputs[1];
     const int64_t group = ocl_conv_group(node), each = weight->dim[0] / group,
@@ -118,6 +126,7 @@ static cnr_status plan_with(const cnr_device *device, const cnr_node *node,
     return ocl_plan_end(&p, out);
 }
 
+/* Sets the arguments that all kernels have. */
 static void common_args(ocl_call *call, const cnr_run *run, const conv_state *s) {
     const cnr_node *node = run->node;
     ocl_arg_buffer(call, s->has_bias ? &node->inputs[2]->mem : &node->inputs[0]->mem);
@@ -131,6 +140,7 @@ static void blocks_in(const conv_state *s, const ocl_box *box, int64_t *first, i
     *end = last / each * s->blocks + last % each / 4 + 1;
 }
 
+/* Launches a kernel with packed weights, `wide` columns a work-item. */
 static cnr_status run_packed(const cnr_run *run, int image, int64_t wide, cnr_error *err) {
     const conv_state *s = run->state;
     ocl_call call;
@@ -151,6 +161,7 @@ static cnr_status run_packed(const cnr_run *run, int image, int64_t wide, cnr_er
                       box.end[0] - box.begin[0], s->line, err);
 }
 
+/* Launches a kernel with weights as they are. */
 static cnr_status run_stored(const cnr_run *run, int windowed, int64_t wide, cnr_error *err) {
     const conv_state *s = run->state;
     ocl_call call;
@@ -168,6 +179,7 @@ static cnr_status run_stored(const cnr_run *run, int windowed, int64_t wide, cnr
                       box.end[1] - box.begin[1], box.end[0] - box.begin[0], s->line, err);
 }
 
+/* Defines the plan function of a kernel. */
 #define PLAN(name, kernel, options, flat, how) \
     static cnr_status name(const cnr_device *device, const cnr_node *node, cnr_space *workspace, \
                            void **state, cnr_error *err) { \
@@ -183,19 +195,24 @@ PLAN(plan_image_math, conv_packed, "-DIMAGE ", 1, OCL_F16_MATH)
 PLAN(plan_depthwise, depthwise, "", 0, OCL_F32)
 PLAN(plan_plain, conv_plain, NULL, 1, OCL_F32)
 
+/* Launches the kernel with weights in a buffer. */
 static cnr_status run_buffer(const cnr_run *run, cnr_error *err) {
     return run_packed(run, 0, 4, err);
 }
+/* Launches the kernel with weights in an image. */
 static cnr_status run_image(const cnr_run *run, cnr_error *err) {
     return run_packed(run, 1, 2, err);
 }
+/* Launches the depthwise kernel. */
 static cnr_status run_depthwise(const cnr_run *run, cnr_error *err) {
     return run_stored(run, 1, 4, err);
 }
+/* Launches the plain kernel. */
 static cnr_status run_plain(const cnr_run *run, cnr_error *err) {
     return run_stored(run, 0, 1, err);
 }
 
+/* Takes depthwise convolutions. */
 static cnr_status accepts_depthwise(const cnr_device *device, const cnr_node *node,
                                     cnr_accept *out) {
     const cnr_tensor *weight = cnr_own_input(node, 1);
@@ -205,6 +222,7 @@ static cnr_status accepts_depthwise(const cnr_device *device, const cnr_node *no
     return ocl_conv_take(node, out, 700);
 }
 
+/* Takes any f32 convolution. */
 static cnr_status accepts_plain(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
     (void)device;
     return ocl_conv_take(node, out, 100);

@@ -6,6 +6,7 @@
 
 /* The window, if this library's kernels compute the node at all: NULL, or why not. */
 const char *ocl_conv_window(const cnr_node *node, cnr_window *w);
+/* Groups of a convolution. */
 static inline int64_t ocl_conv_group(const cnr_node *node) {
     return cnr_max(1, cnr_attr_int(node, "group"));
 }

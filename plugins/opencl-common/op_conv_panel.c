@@ -7,6 +7,7 @@
 #include "conv_panel.cl.h"
 
 #include <math.h>
+/* How the input is laid out. */
 typedef enum layout { AS_IS, PADDED, COLUMNS } layout;
 
 typedef struct panelling { /* how a row cuts a node */
@@ -19,6 +20,7 @@ typedef struct panelling { /* how a row cuts a node */
         bytes; /* elements a term; to compute, to read at least; the layout's */
 } panelling;
 
+/* Plan of a convolution by panels. */
 typedef struct panel_state {
     const ocl_code *code, *lay;
     ocl_chain chain;
@@ -28,12 +30,14 @@ typedef struct panel_state {
 
 /* ---- the layout ---- */
 
+/* 1 for windows of one pixel without stride or padding. */
 static int pointwise(const ocl_shape *s) {
     for (int32_t i = 1; i < 3; i++)
         if (s->k[i] != 1 || s->stride[i] != 1 || s->begin[i] || s->end[i]) return 0;
     return 1;
 }
 
+/* Lays the input out with padding, by phases of the stride. */
 static void as_padded(panelling *p) {
     const ocl_shape *s = &p->shape;
     int64_t reach[2];
@@ -53,6 +57,7 @@ static void as_padded(panelling *p) {
     p->least = INT32_MAX;
 }
 
+/* Lays the input out in columns. */
 static void as_columns(panelling *p) {
     const ocl_shape *s = &p->shape;
     const int64_t item = p->panel->nv * p->panel->vw, pixels = s->out[1] * s->out[2];
@@ -65,6 +70,7 @@ static void as_columns(panelling *p) {
     p->bytes = s->group * p->terms * p->plane * 4;
 }
 
+/* Reads the input in place. */
 static void as_is(panelling *p) {
     const ocl_shape *s = &p->shape;
     p->how = AS_IS;
@@ -108,6 +114,7 @@ static double efficiency(const cnr_device *device, const panelling *p) {
     return narrow / (done / useful / ocl_panel_use(tune, k) + weights);
 }
 
+/* Chooses layout and sizes for a row of the tune; NULL, or why not. */
 static const char *panelling_of(const cnr_device *device, const cnr_node *node, int32_t row,
                                 panelling *p) {
     const ocl_device *d = ocl_of(device);
@@ -126,6 +133,7 @@ static const char *panelling_of(const cnr_device *device, const cnr_node *node, 
     return p->bytes / 4 < INT32_MAX ? NULL : "its layout is larger than kernels count";
 }
 
+/* Takes convolutions by that row. */
 static cnr_status accepts_row(const cnr_device *device, const cnr_node *node, cnr_accept *out,
                               int32_t row) {
     panelling p;
@@ -139,6 +147,7 @@ static cnr_status accepts_row(const cnr_device *device, const cnr_node *node, cn
 
 /* ---- weights: [block][term][MT] ---- */
 
+/* Size of the packed weights. */
 static cnr_status size_row(const cnr_device *device, const cnr_node *node, cnr_space *out,
                            cnr_error *err, int32_t row) {
     panelling p;
@@ -148,6 +157,7 @@ static cnr_status size_row(const cnr_device *device, const cnr_node *node, cnr_s
     return CNR_OK;
 }
 
+/* Packs the weights in panels. */
 static cnr_status pack_row(const cnr_device *device, const cnr_node *node, void *blob,
                            cnr_error *err, int32_t row) {
     panelling p;
@@ -172,6 +182,7 @@ void ocl_plan_panel(ocl_plan *p, const ocl_panel *k, const ocl_shape *s, int64_t
                          s ? (int)s->stride[i] : 1, "DHW"[i], s ? (int)s->dilation[i] : 1);
 }
 
+/* Compiles the kernels. */
 static cnr_status plan_row(const cnr_device *device, const cnr_node *node, cnr_space *workspace,
                            void **out, cnr_error *err, int32_t row, int how) {
     static const ocl_source source = OCL_SOURCE("common/conv_panel.cl", conv_panel_cl);
@@ -192,6 +203,7 @@ static cnr_status plan_row(const cnr_device *device, const cnr_node *node, cnr_s
     return ocl_plan_end(&p, out);
 }
 
+/* Launches the kernel that lays the input out. */
 static cnr_status lay(const cnr_run *run, const panel_state *s, cnr_error *err) {
     const panelling *p = &s->p;
     const ocl_shape *g = &p->shape;
@@ -214,6 +226,7 @@ static cnr_status lay(const cnr_run *run, const panel_state *s, cnr_error *err) 
     return ocl_launch(&call, count, 1, 1, s->line, err);
 }
 
+/* Lays out, then launches the product. */
 static cnr_status run_panel(const cnr_run *run, cnr_error *err) {
     const panel_state *s = run->state;
     const panelling *p = &s->p;
@@ -258,6 +271,7 @@ static cnr_status run_panel(const cnr_run *run, cnr_error *err) {
                       p->how == AS_IS ? g->n : 1, s->line, err);
 }
 
+/* Defines the kernels of a row. */
 #define ROW(i) \
     OCL_ROW(i) \
     OCL_PLAN(plan_##i, plan_row(device, node, workspace, state, err, i, OCL_F32)) \

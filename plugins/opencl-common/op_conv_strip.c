@@ -9,6 +9,7 @@ enum {
     VECTOR = 16
 }; /* floats of a strip's copy: it and the sums stay in a first-level cache */
 
+/* Plan of a depthwise convolution by strips. */
 typedef struct strip_state {
     const ocl_code *code;
     ocl_chain chain;
@@ -45,12 +46,14 @@ static const char *cut(const cnr_device *device, const cnr_node *node, strip_sta
     return NULL;
 }
 
+/* Takes depthwise convolutions that can be cut into strips. */
 static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
     strip_state s;
     const char *why = cut(device, node, &s);
     return why ? cnr_refuse(out, why) : ocl_conv_take(node, out, 800);
 }
 
+/* Compiles the kernel. */
 static cnr_status plan(const cnr_device *device, const cnr_node *node, cnr_space *workspace,
                        void **out, cnr_error *err) {
     static const ocl_source source = OCL_SOURCE("common/depthwise_strip.cl", depthwise_strip_cl);
@@ -67,6 +70,7 @@ static cnr_status plan(const cnr_device *device, const cnr_node *node, cnr_space
     return ocl_plan_end(&p, out);
 }
 
+/* Launches it. */
 static cnr_status run(const cnr_run *run, cnr_error *err) {
     const strip_state *s = run->state;
     const cnr_node *node = run->node;

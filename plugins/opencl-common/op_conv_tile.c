@@ -13,6 +13,7 @@ typedef struct tiling { /* how a row cuts a node */
     double ns;
 } tiling;
 
+/* Plan of a convolution by tiles. */
 typedef struct tile_state {
     const ocl_code *code, *sum;
     ocl_chain chain;
@@ -82,6 +83,7 @@ static int64_t pixels_of(const ocl_shape *s) { return s->n * s->out[0] * s->out[
 
 /* ---- accepting ---- */
 
+/* Chooses the sizes for a row of the tune; NULL, or why not. */
 static const char *tiling_of(const cnr_device *device, const cnr_node *node, int32_t row,
                              tiling *t) {
     const ocl_device *d = ocl_of(device);
@@ -109,6 +111,7 @@ static const char *tiling_of(const cnr_device *device, const cnr_node *node, int
     return NULL;
 }
 
+/* Takes convolutions by that row. */
 static cnr_status accepts_row(const cnr_device *device, const cnr_node *node, cnr_accept *out,
                               int32_t row) {
     tiling t;
@@ -120,6 +123,7 @@ static cnr_status accepts_row(const cnr_device *device, const cnr_node *node, cn
 
 /* ---- weights: [group][term][channel out] ---- */
 
+/* Size of the packed weights. */
 static cnr_status size_row(const cnr_device *device, const cnr_node *node, cnr_space *out,
                            cnr_error *err, int32_t row) {
     tiling t;
@@ -130,6 +134,7 @@ static cnr_status size_row(const cnr_device *device, const cnr_node *node, cnr_s
     return CNR_OK;
 }
 
+/* Packs the weights. */
 static cnr_status pack_row(const cnr_device *device, const cnr_node *node, void *blob,
                            cnr_error *err, int32_t row) {
     tiling t;
@@ -153,6 +158,7 @@ static cnr_status pack_row(const cnr_device *device, const cnr_node *node, void 
 
 /* ---- planning and running ---- */
 
+/* Compiles the kernels. */
 static cnr_status plan_row(const cnr_device *device, const cnr_node *node, cnr_space *workspace,
                            void **out, cnr_error *err, int32_t row, int half) {
     ocl_plan p;
@@ -176,12 +182,14 @@ static cnr_status plan_row(const cnr_device *device, const cnr_node *node, cnr_s
     return ocl_plan_end(&p, out);
 }
 
+/* Pixels of a box. */
 static int64_t pixels_in(const ocl_box *box) {
     int64_t n = box->end[0] - box->begin[0];
     for (int32_t i = 2; i < 5; i++) n *= box->end[i] - box->begin[i];
     return n;
 }
 
+/* Sets the numbers that describe the box. */
 static void numbers(ocl_call *call, const tile_state *s, const ocl_box *box, int64_t first) {
     const ocl_shape *g = &s->t.shape;
     const int64_t rows = box->end[3] - box->begin[3], wide = box->end[4] - box->begin[4];
@@ -218,6 +226,7 @@ static void numbers(ocl_call *call, const tile_state *s, const ocl_box *box, int
     ocl_arg_longs(call, range, 16);
 }
 
+/* Launches the product, and the kernel that sums its parts. */
 static cnr_status run_tile(const cnr_run *run, cnr_error *err) {
     const tile_state *s = run->state;
     const tiling *t = &s->t;
@@ -252,6 +261,7 @@ static cnr_status run_tile(const cnr_run *run, cnr_error *err) {
     return ocl_launch(&call, pixels * (box.end[1] - box.begin[1]), 1, 1, s->line, err);
 }
 
+/* Defines the kernels of a row. */
 #define ROW(i) \
     OCL_ROW(i) \
     OCL_PLAN(plan_##i, plan_row(device, node, workspace, state, err, i, 0)) \

@@ -36,6 +36,7 @@ static const char *shape_of(const cnr_node *node, ocl_shape *s) {
     return NULL;
 }
 
+/* Takes f32 conv_transpose. */
 static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
     const cnr_tensor *y = node->outputs[0];
     ocl_shape s;
@@ -51,6 +52,7 @@ static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_ac
 
 static int64_t blocks_of(const cnr_node *node) { return cnr_div_up(node->inputs[1]->dim[1], 4); }
 
+/* Size of the packed weights. */
 static cnr_status prepare_size(const cnr_device *device, const cnr_node *node, cnr_space *out,
                                cnr_error *err) {
     const cnr_tensor *weight = node->inputs[1];
@@ -61,6 +63,7 @@ static cnr_status prepare_size(const cnr_device *device, const cnr_node *node, c
     return CNR_OK;
 }
 
+/* Packs the weights. */
 static cnr_status prepare(const cnr_device *device, const cnr_node *node, void *blob,
                           cnr_error *err) {
     const cnr_tensor *weight = node->inputs[1];
@@ -78,6 +81,7 @@ static cnr_status prepare(const cnr_device *device, const cnr_node *node, void *
     return CNR_OK;
 }
 
+/* Compiles the kernel. */
 static cnr_status plan(const cnr_device *device, const cnr_node *node, cnr_space *workspace,
                        void **state, cnr_error *err) {
     static const ocl_source source = OCL_SOURCE("common/conv_transpose.cl", conv_transpose_cl);
@@ -95,6 +99,7 @@ static cnr_status plan(const cnr_device *device, const cnr_node *node, cnr_space
     return ocl_plan_end(&p, state);
 }
 
+/* Launches it. */
 static cnr_status run(const cnr_run *run, cnr_error *err) {
     const transpose_state *s = run->state;
     const cnr_node *node = run->node;

@@ -17,6 +17,7 @@ typedef struct wino { /* how a node is cut */
     double share; /* the multiply-adds of a direct convolution that can be done in this time */
 } wino;
 
+/* Plan of a convolution by Winograd's method. */
 typedef struct wino_state {
     const ocl_code *in, *product, *out;
     ocl_chain chain;
@@ -36,6 +37,7 @@ static double work_of(const ocl_tune *tune, const wino *w, const ocl_panel *k, i
     return ceil((double)tiles / item) * item * channels / ocl_panel_use(tune, k);
 }
 
+/* Chooses the panel with the least work. */
 static void choose_panel(const ocl_tune *tune, wino *w) {
     double least = INFINITY;
     for (int32_t i = 0; i < tune->n_panels; i++) {
@@ -76,6 +78,7 @@ static double gain_of(const ocl_tune *tune, const wino *w) {
     return direct / (product + transforms + weights);
 }
 
+/* Cuts the output into tiles of an edge; NULL, or why not. */
 static const char *cut(const cnr_device *device, const cnr_node *node, int64_t edge, wino *w) {
     const ocl_tune *tune = ocl_of(device)->tune;
     cnr_window window;
@@ -104,6 +107,7 @@ static const char *cut(const cnr_device *device, const cnr_node *node, int64_t e
                : "what is between is more than kernels count";
 }
 
+/* Takes convolutions of 3 x 3 by tiles of that edge. */
 static cnr_status accepts_row(const cnr_device *device, const cnr_node *node, cnr_accept *out,
                               int32_t edge) {
     wino w;
@@ -128,6 +132,7 @@ static double flops_edge(const cnr_device *device, const cnr_node *node, int32_t
 
 /* ---- weights: [component][block][channel in][MT] ---- */
 
+/* Size of the transformed weights. */
 static cnr_status size_row(const cnr_device *device, const cnr_node *node, cnr_space *out,
                            cnr_error *err, int32_t edge) {
     wino w;
@@ -153,7 +158,7 @@ static void weight_row(const double *x, int32_t step, int64_t edge, double *out)
     }
 }
 
-/* G g G^T of one window. */
+/* out receives G g G^T of the window `from`, for tiles of edge x edge outputs. */
 static void weight_of(const float *from, int64_t edge, double *out) {
     const int32_t a = (int32_t)edge + 2;
     double window[9], half_way[3 * 6], row[6];
@@ -165,6 +170,7 @@ static void weight_of(const float *from, int64_t edge, double *out) {
     for (int32_t i = 0; i < a; i++) weight_row(half_way + i * 3, 1, edge, out + i * a);
 }
 
+/* Transforms the weights. */
 static cnr_status pack_row(const cnr_device *device, const cnr_node *node, void *blob,
                            cnr_error *err, int32_t edge) {
     wino w;
@@ -206,6 +212,7 @@ static void codes_of(ocl_plan *p, wino_state *s) {
     p->node = node;
 }
 
+/* Compiles the kernels. */
 static cnr_status plan_row(const cnr_device *device, const cnr_node *node, cnr_space *workspace,
                            void **out, cnr_error *err, int32_t edge) {
     ocl_plan p;
@@ -226,6 +233,7 @@ static cnr_mem sums_of(const cnr_run *run, const wino *w) {
     return m;
 }
 
+/* Launches the products. */
 static cnr_status product(const cnr_run *run, const wino_state *s, cnr_error *err) {
     const wino *w = &s->w;
     const int64_t m = w->shape.m, p = w->pitch;
@@ -245,6 +253,7 @@ static cnr_status product(const cnr_run *run, const wino_state *s, cnr_error *er
                       1, w->panel->line, err);
 }
 
+/* Computes some tiles: transform, products, transform back. */
 static cnr_status pass(const cnr_run *run, const wino_state *s, int64_t first, cnr_error *err) {
     const wino *w = &s->w;
     const ocl_shape *g = &w->shape;
@@ -271,6 +280,7 @@ static cnr_status pass(const cnr_run *run, const wino_state *s, int64_t first, c
     return ocl_launch(&call, cnr_div_up(range[1], block), g->m, 1, (int32_t)line, err);
 }
 
+/* Computes all tiles. */
 static cnr_status run_wino(const cnr_run *run, cnr_error *err) {
     const wino_state *s = run->state;
     for (int64_t first = 0; first < s->w.tiles; first += s->w.pass)
@@ -278,6 +288,7 @@ static cnr_status run_wino(const cnr_run *run, cnr_error *err) {
     return CNR_OK;
 }
 
+/* Defines the kernels of an edge. */
 #define ROW(edge) \
     OCL_ROW(edge) \
     OCL_PLAN(plan_##edge, plan_row(device, node, workspace, state, err, edge)) \

@@ -5,12 +5,13 @@
 
 enum { AT_ONCE = 8, MOST_INPUTS = 1024 }; /* sources of a launch, and of a node */
 
+/* Plan of concat. */
 typedef struct copy_state {
     int32_t axis, line;
     const ocl_code *code[]; /* one for each launch, which keeps its arguments */
 } copy_state;
 
-/* 4-byte elements that a kernel can count. */
+/* 1: t has 4-byte elements, whose number fits an int. */
 static int countable(const cnr_tensor *t) {
     const int64_t n = cnr_count(t);
     return cnr_dtype_bits(t->dtype) == 32 && cnr_is_plain(t, ~0u) && n >= 0 && n < INT32_MAX;
@@ -18,10 +19,12 @@ static int countable(const cnr_tensor *t) {
 
 /* ---- concat ---- */
 
+/* Axis along which inputs are joined. */
 static int32_t axis_of(const cnr_node *node) {
     return cnr_axis(cnr_attr_int(node, "axis"), node->outputs[0]->rank);
 }
 
+/* Takes concat of elements of 4 bytes. */
 static cnr_status accepts_concat(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
     static const char wanted[] = "dense elements of 4 bytes are wanted, of sizes that fit an int";
     const int32_t own = cnr_own_inputs(node);
@@ -32,6 +35,7 @@ static cnr_status accepts_concat(const cnr_device *device, const cnr_node *node,
     return countable(node->outputs[0]) ? cnr_take(node, out, 500) : cnr_refuse(out, wanted);
 }
 
+/* One kernel for each input. */
 static cnr_status plan_concat(const cnr_device *device, const cnr_node *node, cnr_space *workspace,
                               void **state, cnr_error *err) {
     static const ocl_source source = OCL_SOURCE("common/copy.cl", copy_cl);
@@ -47,6 +51,7 @@ static cnr_status plan_concat(const cnr_device *device, const cnr_node *node, cn
     return ocl_plan_end(&p, state);
 }
 
+/* Launches a copy for each input. */
 static cnr_status run_concat(const cnr_run *run, cnr_error *err) {
     const copy_state *s = run->state;
     const cnr_node *node = run->node;
@@ -78,6 +83,7 @@ OCL_KERNEL(ocl_concat, "concat_copy", "concat", .accepts = accepts_concat, .plan
 
 /* ---- views, where the planner could not make them one memory ---- */
 
+/* Takes operators whose output is a part of the input. */
 static cnr_status accepts_view(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
     cnr_alias alias[4];
     const int32_t own = cnr_own_inputs(node);
@@ -100,6 +106,7 @@ static cnr_status accepts_view(const cnr_device *device, const cnr_node *node, c
     return CNR_OK;
 }
 
+/* Copies that part. */
 static cnr_status run_view(const cnr_run *run, cnr_error *err) {
     const cnr_tensor *x = run->node->inputs[0], *y = run->outputs[0];
     return ocl_copy(run->stream, &x->mem, &y->mem, cnr_dense_bytes(y), err);

@@ -4,6 +4,7 @@
 #include "dense_packed.cl.h"
 #include "matrix.cl.h"
 
+/* Reads the product of a dense layer. 0: it is none that is taken. */
 static int dense_product(const cnr_node *node, ocl_product *p) {
     const cnr_tensor *x = cnr_own_input(node, 0), *weight = cnr_own_input(node, 1);
     if (weight->rank != 2 || x->rank < 1 || cnr_span(x, 1, x->rank) != weight->dim[1]) return 0;
@@ -15,6 +16,7 @@ static int dense_product(const cnr_node *node, ocl_product *p) {
     return !p->c || cnr_count(p->c) == p->n;
 }
 
+/* Reads the product of gemm. 0: it is none that is taken. */
 static int gemm_product(const cnr_node *node, ocl_product *p) {
     const cnr_tensor *a = cnr_own_input(node, 0), *b = cnr_own_input(node, 1);
     const cnr_tensor *c = cnr_own_input(node, 2);
@@ -43,6 +45,7 @@ static int batch_of(const cnr_tensor *t, const cnr_tensor *y, int64_t batch, int
     return own == batch && t->rank == y->rank;
 }
 
+/* Reads the product of matmul. 0: it is none that is taken. */
 static int matmul_product(const cnr_node *node, ocl_product *p) {
     const cnr_tensor *a = cnr_own_input(node, 0), *b = cnr_own_input(node, 1);
     const cnr_tensor *y = node->outputs[0];
@@ -80,6 +83,7 @@ int ocl_product_packs(const cnr_node *node, ocl_product *p) {
     return !p->c || (p->beta == 1 && p->c_row == 0 && p->c_column == 1);
 }
 
+/* Plan of a product. */
 typedef struct dense_state {
     const ocl_code *code;
     ocl_chain chain;
@@ -99,6 +103,7 @@ cnr_status ocl_product_take(const cnr_node *node, cnr_accept *out, int32_t score
 
 static const char unfit[] = OCL_NO_PRODUCT;
 
+/* Takes products with packed weights in a buffer. */
 static cnr_status accepts_buffer(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
     ocl_product p;
     const int32_t score = ocl_of(device)->tune->dense_buffer;
@@ -107,6 +112,7 @@ static cnr_status accepts_buffer(const cnr_device *device, const cnr_node *node,
     return ocl_product_take(node, out, score);
 }
 
+/* Takes products with packed weights in an image. */
 static cnr_status accepts_image(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
     const ocl_device *d = ocl_of(device);
     ocl_product p;
@@ -119,6 +125,7 @@ static cnr_status accepts_image(const cnr_device *device, const cnr_node *node, 
     return ocl_product_take(node, out, d->tune->dense_image);
 }
 
+/* Size of the packed weights. */
 static cnr_status size_of_weights(const cnr_node *node, int32_t memory_class, cnr_space *out,
                                   cnr_error *err) {
     ocl_product p;
@@ -133,18 +140,21 @@ static cnr_status size_of_weights(const cnr_node *node, int32_t memory_class, cn
     return CNR_OK;
 }
 
+/* Size of the packed weights in a buffer. */
 static cnr_status buffer_size(const cnr_device *device, const cnr_node *node, cnr_space *out,
                               cnr_error *err) {
     (void)device;
     return size_of_weights(node, OCL_BUFFER, out, err);
 }
 
+/* Size of the packed weights in an image. */
 static cnr_status image_size(const cnr_device *device, const cnr_node *node, cnr_space *out,
                              cnr_error *err) {
     (void)device;
     return size_of_weights(node, OCL_IMAGE, out, err);
 }
 
+/* Packs the weights. */
 static cnr_status pack(const cnr_device *device, const cnr_node *node, void *blob, cnr_error *err) {
     ocl_product p;
     float *to = blob;
@@ -159,6 +169,7 @@ static cnr_status pack(const cnr_device *device, const cnr_node *node, void *blo
     return CNR_OK;
 }
 
+/* Compiles the kernel for packed weights. */
 static cnr_status plan_packed(const cnr_device *device, const cnr_node *node, int image, int how,
                               void **out, cnr_error *err) {
     static const ocl_source source = OCL_SOURCE("common/dense_packed.cl", dense_packed_cl);
@@ -175,6 +186,7 @@ static cnr_status plan_packed(const cnr_device *device, const cnr_node *node, in
     return ocl_plan_end(&p, out);
 }
 
+/* Defines the plan function of a kernel. */
 #define PLAN(name, image, how) \
     OCL_PLAN(name, ((void)workspace, plan_packed(device, node, image, how, state, err)))
 PLAN(plan_buffer, 0, OCL_F32)
@@ -193,6 +205,7 @@ void ocl_product_range(const cnr_run *run, const ocl_product *p, int64_t *row, i
     part[1] = run->range_end;
 }
 
+/* Launches the kernel with packed weights. */
 static cnr_status run_packed(const cnr_run *run, int image, cnr_error *err) {
     const dense_state *s = run->state;
     const cnr_node *node = run->node;
@@ -220,12 +233,14 @@ static cnr_status run_image(const cnr_run *run, cnr_error *err) { return run_pac
 
 /* ---- as stored ---- */
 
+/* Takes any f32 product. */
 static cnr_status accepts_plain(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
     ocl_product p;
     (void)device;
     return ocl_product_of(node, &p) ? ocl_product_take(node, out, 100) : cnr_refuse(out, unfit);
 }
 
+/* Compiles the plain kernel. */
 static cnr_status plan_plain(const cnr_device *device, const cnr_node *node, cnr_space *workspace,
                              void **state, cnr_error *err) {
     static const ocl_source source = OCL_SOURCE("common/matrix.cl", matrix_cl);
@@ -269,6 +284,7 @@ int ocl_product_begin(ocl_call *call, const cnr_run *run, const ocl_code *code,
     return 1;
 }
 
+/* Launches the plain kernel. */
 static cnr_status run_plain(const cnr_run *run, cnr_error *err) {
     const dense_state *s = run->state;
     const int64_t whole[2] = {1, s->p.k};
@@ -279,6 +295,7 @@ static cnr_status run_plain(const cnr_run *run, cnr_error *err) {
     return ocl_launch(&call, column[1] - column[0], row[1] - row[0], s->p.batch, s->line, err);
 }
 
+/* Defines the kernels of an operator. */
 #define ROWS(op_name) \
     OCL_KERNEL(ocl_##op_name##_buffer, #op_name "_f32_buffer", #op_name, \
                .accepts = accepts_buffer, .prepare_size = buffer_size, .prepare = pack, \
@@ -290,6 +307,7 @@ static cnr_status run_plain(const cnr_run *run, cnr_error *err) {
 ROWS(dense)
 ROWS(gemm)
 ROWS(matmul)
+/* Defines the kernels of an operator with 16-bit weights. */
 #define HALVES(op_name) \
     OCL_HALF_KERNEL(ocl_##op_name##_buffer_half, ocl_##op_name##_buffer, #op_name "_f16_buffer", \
                     #op_name, plan_buffer_half, run_buffer) \

@@ -19,6 +19,7 @@ typedef struct ocl_product {
 int ocl_product_of(const cnr_node *node, ocl_product *p);
 /* The same for packed kernels: rows of a as they lie, one matrix b that is a weight, a bias. */
 int ocl_product_packs(const cnr_node *node, ocl_product *p);
+/* Takes a product with that score. */
 cnr_status ocl_product_take(const cnr_node *node, cnr_accept *out, int32_t score);
 /* Begins a kernel of operands as they are stored; 0: nothing is to be computed. split: parts of the
  * sum and terms of each, which go to `part` (NULL: the sum is whole). */

@@ -4,6 +4,7 @@
 
 #include "elementwise.cl.h"
 
+/* Plan of an elementwise operator. */
 typedef struct elementwise_state {
     const ocl_code *code;
     ocl_chain chain;
@@ -30,6 +31,7 @@ static int operands_of(const cnr_node *node, char *formula, size_t room) {
 
 #define FORMULA 768
 
+/* Takes elementwise operators with an expression. */
 static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
     char formula[FORMULA];
     (void)device;
@@ -65,6 +67,7 @@ static void merge_axes(elementwise_state *s, const cnr_tensor *y, const int64_t 
     if (s->rank == 0) s->dim[0] = s->rank = 1; /* one element */
 }
 
+/* Compiles the expression. */
 static cnr_status plan(const cnr_device *device, const cnr_node *node, cnr_space *workspace,
                        void **state, cnr_error *err) {
     static const ocl_source source = OCL_SOURCE("common/elementwise.cl", elementwise_cl);
@@ -88,6 +91,7 @@ static cnr_status plan(const cnr_device *device, const cnr_node *node, cnr_space
     return ocl_plan_end(&p, state);
 }
 
+/* Launches it. */
 static cnr_status run(const cnr_run *run, cnr_error *err) {
     const elementwise_state *s = run->state;
     const cnr_tensor *out = run->outputs[0];

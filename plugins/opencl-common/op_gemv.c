@@ -5,6 +5,7 @@
 
 enum { MOST_ROWS = 16 };
 
+/* Plan of a matrix times few vectors. */
 typedef struct gemv_state {
     const ocl_code *code;
     ocl_chain chain;
@@ -13,10 +14,12 @@ typedef struct gemv_state {
     int32_t line, out;
 } gemv_state;
 
+/* 1 if the device's tune has this kernel and the product fits. */
 static int takes(const cnr_device *device, const cnr_node *node, ocl_product *p) {
     return ocl_of(device)->tune->gemv_line > 0 && ocl_product_packs(node, p) && p->m <= MOST_ROWS;
 }
 
+/* Takes products of few rows. */
 static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
     ocl_product p;
     if (!takes(device, node, &p))
@@ -27,6 +30,7 @@ static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_ac
 
 static int64_t pitch_of(const ocl_product *p) { return cnr_round_up(p->k, 16); }
 
+/* Size of the packed matrix. */
 static cnr_status prepare_size(const cnr_device *device, const cnr_node *node, cnr_space *out,
                                cnr_error *err) {
     ocl_product p;
@@ -36,6 +40,7 @@ static cnr_status prepare_size(const cnr_device *device, const cnr_node *node, c
     return CNR_OK;
 }
 
+/* Packs the matrix. */
 static cnr_status prepare(const cnr_device *device, const cnr_node *node, void *blob,
                           cnr_error *err) {
     ocl_product p;
@@ -50,6 +55,7 @@ static cnr_status prepare(const cnr_device *device, const cnr_node *node, void *
     return CNR_OK;
 }
 
+/* Compiles the kernel. */
 static cnr_status plan_as(const cnr_device *device, const cnr_node *node, void **out, int half,
                           cnr_error *err) {
     static const ocl_source source = OCL_SOURCE("common/gemv.cl", gemv_cl);
@@ -74,6 +80,7 @@ OCL_PLAN(plan, ((void)workspace, plan_as(device, node, state, 0, err)))
 
 OCL_PLAN(plan_half, ((void)workspace, plan_as(device, node, state, 1, err)))
 
+/* Launches it. */
 static cnr_status run(const cnr_run *run, cnr_error *err) {
     const gemv_state *s = run->state;
     const cnr_node *node = run->node;
@@ -94,6 +101,7 @@ static cnr_status run(const cnr_run *run, cnr_error *err) {
                       cnr_div_up(row[1] - row[0], s->samples), 1, s->line, err);
 }
 
+/* Defines the kernel of an operator. */
 #define ROW(op_name) \
     OCL_KERNEL(ocl_##op_name##_gemv, #op_name "_f32_gemv", #op_name, .accepts = accepts, \
                .prepare_size = prepare_size, .prepare = prepare, .plan = plan, .run = run);

@@ -5,6 +5,7 @@
 
 enum { POOL_LINE = 32 };
 
+/* Plan of global average pooling. */
 typedef struct mean_state {
     const ocl_code *code;
     ocl_chain chain;
@@ -12,6 +13,7 @@ typedef struct mean_state {
     int32_t line, group; /* group: work-items a channel; 0: channels are work-items */
 } mean_state;
 
+/* Takes f32 global average pooling. */
 static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
     (void)device;
     if (!cnr_own_input(node, 0) || !ocl_plain(node)) return cnr_refuse(out, OCL_WANTS_F32);
@@ -22,6 +24,7 @@ static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_ac
     return CNR_OK;
 }
 
+/* Compiles the kernel. */
 static cnr_status plan(const cnr_device *device, const cnr_node *node, cnr_space *workspace,
                        void **state, cnr_error *err) {
     static const ocl_source source =
@@ -43,6 +46,7 @@ static cnr_status plan(const cnr_device *device, const cnr_node *node, cnr_space
     return ocl_plan_end(&p, state);
 }
 
+/* Launches it. */
 static cnr_status run(const cnr_run *run, cnr_error *err) {
     const mean_state *s = run->state;
     const int64_t each = run->range_axis == 0 ? s->channels : 1;

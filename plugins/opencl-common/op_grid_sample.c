@@ -3,11 +3,13 @@
 
 #include "grid_sample.cl.h"
 
+/* Plan of grid_sample. */
 typedef struct grid_state {
     const ocl_code *code;
     int32_t line;
 } grid_state;
 
+/* Why a node is not taken; NULL: it is. */
 static const char *unfit(const cnr_node *node) {
     const cnr_tensor *x = cnr_own_input(node, 0), *grid = cnr_own_input(node, 1);
     if (!x || !grid || x->rank != 4 || !ocl_plain(node)) return "dense f32 planes are wanted";
@@ -16,12 +18,14 @@ static const char *unfit(const cnr_node *node) {
     return cnr_attr_is(node, "padding_mode", "reflection") ? "no reflections" : NULL;
 }
 
+/* Takes f32 grid_sample. */
 static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
     const char *why = unfit(node);
     (void)device;
     return why ? cnr_refuse(out, why) : cnr_take(node, out, 500);
 }
 
+/* Compiles the kernel for the modes. */
 static cnr_status plan(const cnr_device *device, const cnr_node *node, cnr_space *workspace,
                        void **state, cnr_error *err) {
     static const ocl_source source = OCL_SOURCE("common/grid_sample.cl", grid_sample_cl);
@@ -37,6 +41,7 @@ static cnr_status plan(const cnr_device *device, const cnr_node *node, cnr_space
     return ocl_plan_end(&p, state);
 }
 
+/* Launches it. */
 static cnr_status run(const cnr_run *run, cnr_error *err) {
     const grid_state *s = run->state;
     const cnr_tensor *x = run->node->inputs[0], *grid = run->node->inputs[1];

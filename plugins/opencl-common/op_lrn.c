@@ -4,6 +4,7 @@
 
 #include "lrn.cl.h"
 
+/* What plan keeps for run. */
 typedef struct lrn_state {
     const ocl_code *code;
     ocl_chain chain;
@@ -11,6 +12,7 @@ typedef struct lrn_state {
     int32_t line;
 } lrn_state;
 
+/* Takes f32 nodes whose input 0 is given, cut along `ranges`; else out tells why not. */
 static cnr_status accepts(const cnr_node *node, cnr_accept *out, uint32_t ranges) {
     const cnr_tensor *x = cnr_own_input(node, 0);
     if (!x || !ocl_plain(node)) return cnr_refuse(out, OCL_WANTS_F32);
@@ -20,18 +22,22 @@ static cnr_status accepts(const cnr_node *node, cnr_accept *out, uint32_t ranges
     return CNR_OK;
 }
 
+/* Takes lrn across channels: the input has at least two axes. */
 static cnr_status across_accepts(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
     (void)device;
     if (node->inputs[0]->rank < 2) return cnr_refuse(out, "channels are wanted");
     return accepts(node, out, 1 << 0 | 1 << 1);
 }
 
+/* Takes lrn within a channel: the input has four axes. */
 static cnr_status within_accepts(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
     (void)device;
     if (node->inputs[0]->rank != 4) return cnr_refuse(out, "two spatial axes are wanted");
     return accepts(node, out, 1 << 0);
 }
 
+/* Finds the device code `kernel` with the node's epilogue, for `count` squares a sum; *state
+ * keeps both and the factors. */
 static cnr_status plan(const cnr_device *device, const cnr_node *node, const char *kernel,
                        int64_t count, void **state, cnr_error *err) {
     static const ocl_source source = OCL_SOURCE("common/lrn.cl", lrn_cl);
@@ -51,6 +57,7 @@ static cnr_status plan(const cnr_device *device, const cnr_node *node, const cha
 OCL_PLAN(across_plan,
          ((void)workspace, plan(device, node, "lrn", cnr_attr_int(node, "size"), state, err)))
 
+/* Method plan of within: finds the device code and keeps what run needs in *state. */
 static cnr_status within_plan(const cnr_device *device, const cnr_node *node, cnr_space *workspace,
                               void **state, cnr_error *err) {
     const int64_t size = cnr_attr_int(node, "size");
@@ -58,6 +65,7 @@ static cnr_status within_plan(const cnr_device *device, const cnr_node *node, cn
     return plan(device, node, "lrn_within", size * size, state, err);
 }
 
+/* Begins a call of the planned code: its tensors, shape and factors. */
 static void begin(ocl_call *call, const cnr_run *run, const int64_t shape[8]) {
     const lrn_state *s = run->state;
     const union {
@@ -72,6 +80,7 @@ static void begin(ocl_call *call, const cnr_run *run, const int64_t shape[8]) {
     ocl_chain_args(call, &s->chain, run->node);
 }
 
+/* Method run of across: queues the code over the run's range on its stream. */
 static cnr_status across_run(const cnr_run *run, cnr_error *err) {
     const lrn_state *s = run->state;
     const cnr_tensor *x = run->node->inputs[0];
@@ -87,6 +96,7 @@ static cnr_status across_run(const cnr_run *run, cnr_error *err) {
     return ocl_launch(&call, inner, to[1] - from[1], to[0] - from[0], s->line, err);
 }
 
+/* Method run of within: queues the code over the run's range on its stream. */
 static cnr_status within_run(const cnr_run *run, cnr_error *err) {
     const lrn_state *s = run->state;
     const cnr_tensor *x = run->node->inputs[0];
@@ -99,6 +109,7 @@ static cnr_status within_run(const cnr_run *run, cnr_error *err) {
     return ocl_launch(&call, to - from, 1, 1, s->line, err);
 }
 
+/* Registers one kernel of `operator`, with the hooks of `way`: across or within. */
 #define LRN(id, kernel, operator, way) \
     OCL_KERNEL(id, kernel, operator, .accepts = way##_accepts, .plan = way##_plan, .run = way##_run)
 LRN(ocl_lrn, "lrn_f32", "lrn", across);

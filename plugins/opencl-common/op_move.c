@@ -10,6 +10,8 @@
 
 enum { MOST = 1 << 24, MOST_OUTPUTS = 16 }; /* largest index that a float holds exactly */
 
+/* What plan keeps for run: the device code of each output, or one code that moves between whole
+ * lines. */
 typedef struct move_state {
     const ocl_code *code[MOST_OUTPUTS];
     int32_t line, between;
@@ -33,6 +35,7 @@ static const char *const movers[] = {"transpose",
                                      "pad",
                                      "trilu"};
 
+/* 1: the word attribute `name` of the node is `word`. */
 static int word_is(const cnr_node *node, const char *name, const char *word) {
     const cnr_attr *a = cnr_attr_find(node, name);
     const char *const *choices = NULL;
@@ -41,6 +44,7 @@ static int word_is(const cnr_node *node, const char *name, const char *word) {
     return a && choices && strcmp(choices[a->i], word) == 0;
 }
 
+/* 1: the node is a resize or upsample. */
 static int is_resize(const cnr_node *node) {
     return strcmp(node->desc->name, "resize") == 0 || strcmp(node->desc->name, "upsample") == 0;
 }
@@ -68,6 +72,7 @@ static int kind_of(const cnr_node *node) {
     return 2;
 }
 
+/* Takes nodes that only move f32 elements, by constants. */
 static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
     (void)device;
     if (!kind_of(node)) return cnr_refuse(out, "it does not only move f32 elements, by constants");
@@ -77,12 +82,14 @@ static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_ac
     return CNR_OK;
 }
 
+/* Elements of all outputs together. */
 static int64_t outputs_of(const cnr_node *node) {
     int64_t n = 0;
     for (int32_t i = 0; i < node->n_outputs; i++) n += cnr_count(node->outputs[i]);
     return n;
 }
 
+/* Method prepare_size: bytes of the packed weights; 0: none. */
 static cnr_status prepare_size(const cnr_device *device, const cnr_node *node, cnr_space *out,
                                cnr_error *err) {
     const cnr_tensor *y = node->outputs[0];
@@ -104,6 +111,8 @@ typedef struct question { /* a copy of the node with data of our own */
     void *work;
 } question;
 
+/* Asks for the room that the reference needs in q, with input elements that are their own
+ * numbers. */
 static cnr_status begin(question *q, const cnr_node *node, cnr_error *err) {
     const int64_t in = cnr_count(node->inputs[0]);
     const uint64_t work =
@@ -131,6 +140,8 @@ static cnr_status begin(question *q, const cnr_node *node, cnr_error *err) {
     return CNR_OK;
 }
 
+/* Runs the operator's reference on q's numbered input, so that q's outputs tell where each
+ * element comes from. */
 static cnr_status ask(question *q, cnr_error *err) {
     const cnr_run run = {.size = sizeof run,
                          .range_axis = -1,
@@ -140,6 +151,7 @@ static cnr_status ask(question *q, cnr_error *err) {
     return q->node.desc->reference(&run, err);
 }
 
+/* Frees what begin asked for. */
 static void end(question *q) {
     ocl_host->free(q->room);
     ocl_host->free(q->work);
@@ -189,6 +201,7 @@ static cnr_status places(question *q, int64_t n, int32_t *table, cnr_error *err)
     return CNR_OK;
 }
 
+/* Method prepare: packs the node's weights into blob. */
 static cnr_status prepare(const cnr_device *device, const cnr_node *node, void *blob,
                           cnr_error *err) {
     question *q = ocl_host->alloc(sizeof *q);
@@ -209,6 +222,7 @@ static cnr_status prepare(const cnr_device *device, const cnr_node *node, void *
     return status;
 }
 
+/* Method plan: finds the device code and keeps what run needs in *state. */
 static cnr_status plan(const cnr_device *device, const cnr_node *node, cnr_space *workspace,
                        void **state, cnr_error *err) {
     static const ocl_source source = OCL_SOURCE("common/move.cl", move_cl);
@@ -223,6 +237,7 @@ static cnr_status plan(const cnr_device *device, const cnr_node *node, cnr_space
     return ocl_plan_end(&p, state);
 }
 
+/* Queues the move between whole lines of x and y, without a table. */
 static cnr_status run_between(const cnr_run *run, const move_state *s, cnr_error *err) {
     const cnr_tensor *x = run->node->inputs[0], *y = run->outputs[0];
     const int32_t r = x->rank;
@@ -237,6 +252,7 @@ static cnr_status run_between(const cnr_run *run, const move_state *s, cnr_error
     return ocl_launch(&call, out[0] * out[1], cnr_span(y, 0, r - 2), 1, s->line, err);
 }
 
+/* Method run: queues the code over the run's range on its stream. */
 static cnr_status run(const cnr_run *run, cnr_error *err) {
     const move_state *s = run->state;
     cnr_mem table = *run->blob;

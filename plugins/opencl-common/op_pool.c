@@ -6,6 +6,7 @@
 
 enum { MOST_WIDE = 1024 }; /* most elements of a row in registers and on the stack */
 
+/* What plan keeps for run. */
 typedef struct pool_state {
     const ocl_code *code;
     ocl_chain chain;
@@ -13,6 +14,8 @@ typedef struct pool_state {
     int32_t line, max, include, rows;
 } pool_state;
 
+/* Takes f32 poolings of at most three spatial axes whose windows resolve; else out tells why
+ * not. */
 static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
     cnr_window w;
     (void)device;
@@ -25,6 +28,7 @@ static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_ac
     return CNR_OK;
 }
 
+/* Method plan: finds the device code and keeps what run needs in *state. */
 static cnr_status plan(const cnr_device *device, const cnr_node *node, cnr_space *workspace,
                        void **state, cnr_error *err) {
     static const ocl_source single = OCL_SOURCE("common/pool.cl", pool_cl);
@@ -50,6 +54,7 @@ static cnr_status plan(const cnr_device *device, const cnr_node *node, cnr_space
     return ocl_plan_end(&p, state);
 }
 
+/* Method run: queues the code over the run's range on its stream. */
 static cnr_status run(const cnr_run *run, cnr_error *err) {
     const pool_state *s = run->state;
     const cl_int ends[4] = {(cl_int)s->shape.end[0], (cl_int)s->shape.end[1],

@@ -15,6 +15,7 @@ typedef struct paneled { /* how a product is cut */
     int packed;
 } paneled;
 
+/* What plan keeps for run: the code that lays A out, the code that multiplies, and the cut. */
 typedef struct product_state {
     const ocl_code *lay, *code;
     ocl_chain chain;
@@ -22,12 +23,15 @@ typedef struct product_state {
     int32_t line;
 } product_state;
 
+/* Estimated work of the product cut into panels of k, with the columns rounded up to whole work-
+ * items. */
 static double work_of(const ocl_tune *tune, const ocl_panel *k, const ocl_product *p) {
     const double item = k->nv * k->vw;
     return ceil((double)p->n / item) * item * (double)cnr_round_up(p->m, k->mt) /
            ocl_panel_use(tune, k);
 }
 
+/* Chooses into *q how the product is cut into panels; returns why it cannot be, or NULL. */
 static const char *cut(const cnr_device *device, const cnr_node *node, paneled *q) {
     const ocl_tune *tune = ocl_of(device)->tune;
     *q = (paneled){0};
@@ -51,6 +55,7 @@ static const char *cut(const cnr_device *device, const cnr_node *node, paneled *
                : "it is larger than kernels count";
 }
 
+/* Takes products that can be cut into panels, with a score from the estimated work. */
 static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
     const ocl_tune *tune = ocl_of(device)->tune;
     paneled q;
@@ -66,6 +71,7 @@ static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_ac
     return CNR_OK;
 }
 
+/* Method prepare_size: bytes of the packed weights; 0: none. */
 static cnr_status prepare_size(const cnr_device *device, const cnr_node *node, cnr_space *out,
                                cnr_error *err) {
     paneled q;
@@ -74,6 +80,7 @@ static cnr_status prepare_size(const cnr_device *device, const cnr_node *node, c
     return CNR_OK;
 }
 
+/* Method prepare: packs the node's weights into blob. */
 static cnr_status prepare(const cnr_device *device, const cnr_node *node, void *blob,
                           cnr_error *err) {
     paneled q;
@@ -86,6 +93,7 @@ static cnr_status prepare(const cnr_device *device, const cnr_node *node, void *
     return CNR_OK;
 }
 
+/* Method plan: finds the device code and keeps what run needs in *state. */
 static cnr_status plan(const cnr_device *device, const cnr_node *node, cnr_space *workspace,
                        void **out, cnr_error *err) {
     static const ocl_source source = OCL_SOURCE("common/conv_panel.cl", conv_panel_cl);
@@ -105,6 +113,7 @@ static cnr_status plan(const cnr_device *device, const cnr_node *node, cnr_space
     return ocl_plan_end(&p, out);
 }
 
+/* Queues the code that lays A out in blocks of rows in the workspace. */
 static cnr_status lay(const cnr_run *run, const product_state *s, cnr_error *err) {
     const ocl_product *p = &s->q.p;
     const int64_t steps[8] = {p->m, p->k, p->a_row, p->a_step, p->a_batch, s->q.blocks};
@@ -148,6 +157,7 @@ static cnr_status run_product(const cnr_run *run, cnr_error *err) {
                       q->panel->line, err);
 }
 
+/* Registers the panel kernel of operator op_name. */
 #define ROW(op_name) \
     OCL_KERNEL(ocl_##op_name##_panel, #op_name "_f32_panel", #op_name, .accepts = accepts, \
                .prepare_size = prepare_size, .prepare = prepare, .plan = plan, \

@@ -3,6 +3,8 @@
 #include "op_dense.h"
 
 #include <math.h>
+/* What plan keeps for run: the codes of product and sum, the tile, and the number of slices of
+ * k. */
 typedef struct tile_state {
     const ocl_code *code, *sum;
     ocl_chain chain;
@@ -38,6 +40,7 @@ static const char *cut(const cnr_device *device, const cnr_node *node, tile_stat
     return s->tile ? NULL : "no tile is small enough for the device";
 }
 
+/* Takes products that a tile of the device suits, with a score from the estimated nanoseconds. */
 static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
     tile_state s;
     double ns = 0;
@@ -46,6 +49,7 @@ static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_ac
     return ocl_product_take(node, out, s.p.m == LEAST ? SCORE : ocl_tile_score(ns, SCORE));
 }
 
+/* Method plan: finds the device code and keeps what run needs in *state. */
 static cnr_status plan(const cnr_device *device, const cnr_node *node, cnr_space *workspace,
                        void **out, cnr_error *err) {
     ocl_plan p;
@@ -85,6 +89,7 @@ static cnr_status run_tile(const cnr_run *run, cnr_error *err) {
     return ocl_launch(&call, column[1] - column[0], row[1] - row[0], s->p.batch, s->line, err);
 }
 
+/* Registers the tile kernel of operator op_name. */
 #define ROW(op_name) \
     OCL_KERNEL(ocl_##op_name##_tile, #op_name "_f32_tile", #op_name, .accepts = accepts, \
                .plan = plan, .run = run_tile);

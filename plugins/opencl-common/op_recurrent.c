@@ -7,10 +7,12 @@
 enum { X, W, R, BIAS, LENGTHS, FIRST_H, FIRST_C, PEEPHOLES };         /* ports */
 enum { GIVEN_H = 1, GIVEN_C = 2, LAST_H = 4, LAST_C = 8, BACK = 16 }; /* flags of recur */
 
+/* Sizes of a recurrent node: steps, samples, directions, features in, hidden features, gates. */
 typedef struct recurrent {
     int64_t steps, n, directions, inputs, hidden, gates;
 } recurrent;
 
+/* What plan keeps for run: the code of the inputs' product and of the steps. */
 typedef struct recurrent_state {
     const ocl_code *project, *recur;
     recurrent shape;
@@ -19,6 +21,7 @@ typedef struct recurrent_state {
 
 static int is_plain(const cnr_tensor *t) { return !t || cnr_is_plain(t, 1u << CNR_f32); }
 
+/* Gates of the node's cell: 4 of lstm, 3 of gru, 1 of rnn. */
 static int64_t gates_of(const cnr_node *node) {
     return strcmp(node->desc->name, "lstm") == 0 ? 4 : strcmp(node->desc->name, "gru") == 0 ? 3 : 1;
 }
@@ -45,6 +48,7 @@ static const char *shape_of(const cnr_device *device, const cnr_node *node, recu
                                                       : NULL;
 }
 
+/* Takes f32 recurrent nodes that shape_of can read; else out tells why not. */
 static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
     recurrent s;
     const char *why = shape_of(device, node, &s);
@@ -56,6 +60,7 @@ static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_ac
 
 static int64_t row_of(const recurrent *s) { return s->gates * s->hidden; }
 
+/* Method prepare_size: bytes of the packed weights; 0: none. */
 static cnr_status prepare_size(const cnr_device *device, const cnr_node *node, cnr_space *out,
                                cnr_error *err) {
     recurrent s;
@@ -71,6 +76,7 @@ static float *transposed(const float *from, int64_t rows, int64_t columns, float
     return to + rows * columns;
 }
 
+/* Method prepare: packs the node's weights into blob. */
 static cnr_status prepare(const cnr_device *device, const cnr_node *node, void *blob,
                           cnr_error *err) {
     recurrent s;
@@ -88,6 +94,7 @@ static cnr_status prepare(const cnr_device *device, const cnr_node *node, void *
     return CNR_OK;
 }
 
+/* Flags of the device code: direction, and which optional inputs are given. */
 static int32_t flags_of(const cnr_node *node) {
     int32_t flags = cnr_attr_is(node, "direction", "reverse") ? BACK : 0;
     if (cnr_own_input(node, FIRST_H)) flags |= GIVEN_H;
@@ -97,6 +104,7 @@ static int32_t flags_of(const cnr_node *node) {
     return flags;
 }
 
+/* Method plan: finds the device code and keeps what run needs in *state. */
 static cnr_status plan(const cnr_device *device, const cnr_node *node, cnr_space *workspace,
                        void **state, cnr_error *err) {
     static const ocl_source source = OCL_SOURCE("common/recurrent.cl", recurrent_cl);
@@ -122,6 +130,7 @@ static void buffer(ocl_call *call, const cnr_tensor *t, const cnr_mem *other) {
     ocl_arg_buffer(call, t ? &t->mem : other);
 }
 
+/* Method run: queues the code over the run's range on its stream. */
 static cnr_status run(const cnr_run *run, cnr_error *err) {
     const recurrent_state *s = run->state;
     const recurrent *r = &s->shape;
@@ -150,6 +159,7 @@ static cnr_status run(const cnr_run *run, cnr_error *err) {
     return ocl_launch(&call, r->n * r->directions * group, 1, 1, group, err);
 }
 
+/* Registers the recurrent kernel of operator op_name. */
 #define ROW(symbol, op_name) \
     OCL_KERNEL(symbol, op_name "_f32", op_name, .accepts = accepts, .prepare_size = prepare_size, \
                .prepare = prepare, .plan = plan, .run = run);

@@ -5,6 +5,7 @@
 
 enum { LINE = 128, FEW_RESULTS = 4096 };
 
+/* What plan keeps for run. */
 typedef struct reduce_state {
     const ocl_code *code;
     ocl_chain chain;
@@ -27,6 +28,8 @@ static const reduction reductions[] = {
     {"reduce_sum_square", "0.0f", "MAD(b, b, a)", "(a) + (b)", "(a)"},
 };
 
+/* Reads the reduced axes into *s as outer, n and inner; returns the reduction's row, or NULL
+ * where it is not one run of axes. */
 static const reduction *shape_of(const cnr_node *node, reduce_state *s) {
     const cnr_tensor *x = cnr_own_input(node, 0), *y = node->outputs[0];
     const reduction *r = NULL;
@@ -39,6 +42,7 @@ static const reduction *shape_of(const cnr_node *node, reduce_state *s) {
     return shape_reduced_stretch(x, set, &s->outer, &s->n, &s->inner) ? r : NULL;
 }
 
+/* Takes f32 reductions over one run of neighbouring axes. */
 static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
     const cnr_tensor *y = node->outputs[0];
     reduce_state s;
@@ -52,6 +56,7 @@ static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_ac
     return CNR_OK;
 }
 
+/* Method plan: finds the device code and keeps what run needs in *state. */
 static cnr_status plan(const cnr_device *device, const cnr_node *node, cnr_space *workspace,
                        void **state, cnr_error *err) {
     static const ocl_source source = OCL_SOURCE("common/reduce.cl", reduce_cl);
@@ -75,6 +80,7 @@ static cnr_status plan(const cnr_device *device, const cnr_node *node, cnr_space
     return ocl_plan_end(&p, state);
 }
 
+/* Method run: queues the code over the run's range on its stream. */
 static cnr_status run(const cnr_run *run, cnr_error *err) {
     const reduce_state *s = run->state;
     const int64_t results = s->outer * s->inner;

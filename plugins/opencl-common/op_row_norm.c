@@ -10,6 +10,7 @@ typedef struct row_operand {
     int64_t each, n;
 } row_operand;
 
+/* What plan keeps for run: codes, epilogue and sizes of the rows. */
 typedef struct row_norm_state {
     const ocl_code *code, *moments; /* moments: NULL where a row is not cut */
     ocl_chain chain;
@@ -19,6 +20,7 @@ typedef struct row_norm_state {
     int64_t cut, piece;  /* pieces of a row, elements of a piece */
 } row_norm_state;
 
+/* Sizes of a layer or RMS normalisation into *s; 0: it is not one that rows can do. */
 static int layer_shape(const cnr_node *node, const cnr_tensor *x, row_norm_state *s) {
     const int32_t axis = cnr_axis(cnr_attr_int(node, "axis"), x->rank);
     if (axis < 0 || node->n_outputs != 1) return 0;
@@ -34,7 +36,8 @@ static int layer_shape(const cnr_node *node, const cnr_tensor *x, row_norm_state
     return 1;
 }
 
-/* For instance_normalization each channel is a group. */
+/* Sizes of a normalisation by groups into *s; of instance_normalization each channel is a group. 0:
+ * not one that rows can do. */
 static int group_shape(const cnr_node *node, const cnr_tensor *x, row_norm_state *s) {
     const cnr_tensor *scale = cnr_own_input(node, 1), *shift = cnr_own_input(node, 2);
     const int grouped = strcmp(node->desc->name, "group_normalization") == 0;
@@ -48,6 +51,7 @@ static int group_shape(const cnr_node *node, const cnr_tensor *x, row_norm_state
     return 1;
 }
 
+/* Sizes of the node's rows into *s; 0: this kernel cannot do the node. */
 static int shape_of(const cnr_node *node, row_norm_state *s) {
     const cnr_tensor *x = cnr_own_input(node, 0);
     if (!x || x->rank < 1 || !ocl_plain(node)) return 0;
@@ -57,6 +61,7 @@ static int shape_of(const cnr_node *node, row_norm_state *s) {
     return s->n > 0;
 }
 
+/* Takes f32 normalisations whose rows shape_of can read. */
 static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
     row_norm_state s = {.n = 0};
     const cnr_tensor *y = node->outputs[0];
@@ -70,6 +75,7 @@ static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_ac
     return CNR_OK;
 }
 
+/* Method plan: finds the device code and keeps what run needs in *state. */
 static cnr_status plan(const cnr_device *device, const cnr_node *node, cnr_space *workspace,
                        void **state, cnr_error *err) {
     static const ocl_source source = OCL_SOURCE("common/row_norm.cl", row_norm_cl);
@@ -95,6 +101,7 @@ static cnr_status plan(const cnr_device *device, const cnr_node *node, cnr_space
     return ocl_plan_end(&p, state);
 }
 
+/* Begins a call of `code` for the rows [first, end): their tensors and sizes. */
 static void begin(ocl_call *call, const cnr_run *run, const ocl_code *code, int64_t first,
                   int64_t end) {
     const row_norm_state *s = run->state;
@@ -122,6 +129,7 @@ static void begin(ocl_call *call, const cnr_run *run, const ocl_code *code, int6
     ocl_chain_args(call, &s->chain, node);
 }
 
+/* Method run: queues the code over the run's range on its stream. */
 static cnr_status run(const cnr_run *run, cnr_error *err) {
     const row_norm_state *s = run->state;
     const int64_t samples = run->node->inputs[0]->dim[0], each = samples ? s->count / samples : 0;
@@ -138,6 +146,7 @@ static cnr_status run(const cnr_run *run, cnr_error *err) {
                       s->group ? s->group : s->line, err);
 }
 
+/* Registers the normalisation kernel of operator op_name. */
 #define ROW(symbol, op_name) \
     OCL_KERNEL(symbol, op_name "_f32", op_name, .accepts = accepts, .plan = plan, .run = run);
 ROW(ocl_layer_normalization, "layer_normalization")

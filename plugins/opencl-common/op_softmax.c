@@ -5,16 +5,19 @@
 
 enum { SOFTMAX_LINE = 128 };
 
+/* What plan keeps for run. */
 typedef struct softmax_state {
     const ocl_code *code;
     int64_t lanes, n, step, each; /* each: lanes of one index of axis 0 */
     int32_t line, group;          /* group: work-items a lane; 0: lanes are work-items */
 } softmax_state;
 
+/* The axis over which the node's softmax is taken, from 0. */
 static int32_t axis_of(const cnr_node *node) {
     return cnr_axis(cnr_attr_int(node, "axis"), node->inputs[0]->rank);
 }
 
+/* Takes f32 softmax with input 0 given. */
 static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
     (void)device;
     if (!cnr_own_input(node, 0) || !ocl_plain(node)) return cnr_refuse(out, OCL_WANTS_F32);
@@ -25,6 +28,7 @@ static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_ac
     return CNR_OK;
 }
 
+/* Method plan: finds the device code and keeps what run needs in *state. */
 static cnr_status plan(const cnr_device *device, const cnr_node *node, cnr_space *workspace,
                        void **state, cnr_error *err) {
     static const ocl_source source = OCL_SOURCE("common/softmax.cl", softmax_cl);
@@ -45,6 +49,7 @@ static cnr_status plan(const cnr_device *device, const cnr_node *node, cnr_space
     return ocl_plan_end(&p, state);
 }
 
+/* Method run: queues the code over the run's range on its stream. */
 static cnr_status run(const cnr_run *run, cnr_error *err) {
     const softmax_state *s = run->state;
     const int64_t begin = run->range_axis < 0 ? 0 : run->range_begin * s->each;

@@ -6,6 +6,7 @@
 
 enum { LANES = 16, ALIGNED = 16 }; /* words between the parts of the blob */
 
+/* What plan keeps for run. */
 typedef struct sparse_state {
     const ocl_code *code;
     ocl_chain chain;
@@ -19,6 +20,7 @@ typedef struct layout {
     int32_t wide; /* columns of 4 bytes */
 } layout;
 
+/* Why this kernel cannot do the node, or NULL. */
 static const char *unfit(const cnr_node *node) {
     const cnr_tensor *x = node->inputs[0], *w = node->inputs[1], *y = node->outputs[0];
     const cnr_tensor *b = cnr_own_input(node, 2);
@@ -39,6 +41,7 @@ static const char *unfit(const cnr_node *node) {
     return NULL;
 }
 
+/* Takes products by a weight in compressed sparse rows. */
 static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
     const char *why = unfit(node);
     (void)device;
@@ -55,6 +58,7 @@ static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_ac
     return cnr_take(node, out, few ? 900 : 50);
 }
 
+/* Most entries that any lane of slice `slice` of the rows has. */
 static int64_t steps_of(const csr_matrix *m, int64_t slice) {
     int64_t most = 0;
     for (int64_t b = slice * LANES; b < cnr_min((int64_t)m->blocks, (slice + 1) * LANES); b++)
@@ -62,6 +66,8 @@ static int64_t steps_of(const csr_matrix *m, int64_t slice) {
     return most;
 }
 
+/* Number of slices and steps of the rows as the device reads them, and whether a column needs
+ * more than 16 bits. */
 static layout layout_of(const csr_matrix *m) {
     layout l = {.slices = cnr_div_up((int64_t)m->blocks, LANES), .wide = m->head.columns > 65536};
     for (int64_t s = 0; s < l.slices; s++) l.steps += steps_of(m, s);
@@ -71,6 +77,7 @@ static layout layout_of(const csr_matrix *m) {
     return l;
 }
 
+/* Method prepare_size: bytes of the packed weights; 0: none. */
 static cnr_status prepare_size(const cnr_device *device, const cnr_node *node, cnr_space *out,
                                cnr_error *err) {
     const csr_matrix m = csr_view(node->inputs[1]->data);
@@ -82,6 +89,7 @@ static cnr_status prepare_size(const cnr_device *device, const cnr_node *node, c
     return CNR_OK;
 }
 
+/* Method prepare: packs the node's weights into blob. */
 static cnr_status prepare(const cnr_device *device, const cnr_node *node, void *blob,
                           cnr_error *err) {
     const csr_matrix m = csr_view(node->inputs[1]->data);
@@ -117,6 +125,7 @@ static cnr_status prepare(const cnr_device *device, const cnr_node *node, void *
     return CNR_OK;
 }
 
+/* Method plan: finds the device code and keeps what run needs in *state. */
 static cnr_status plan(const cnr_device *device, const cnr_node *node, cnr_space *workspace,
                        void **out, cnr_error *err) {
     static const ocl_source source = OCL_SOURCE("common/sparse.cl", sparse_cl);
@@ -141,6 +150,7 @@ static cnr_status plan(const cnr_device *device, const cnr_node *node, cnr_space
     return ocl_plan_end(&p, out);
 }
 
+/* Method run: queues the code over the run's range on its stream. */
 static cnr_status run(const cnr_run *run, cnr_error *err) {
     const sparse_state *s = run->state;
     const cnr_node *node = run->node;
@@ -166,6 +176,7 @@ static cnr_status run(const cnr_run *run, cnr_error *err) {
 
 static const char *const encodings[] = {"", "sparse-csr", "", NULL};
 
+/* Registers the sparse kernel of operator op_name. */
 #define ROW(op_name) \
     OCL_KERNEL(ocl_##op_name##_sparse, #op_name "_f32_csr", #op_name, .encodings = encodings, \
                .accepts = accepts, .prepare_size = prepare_size, .prepare = prepare, .plan = plan, \

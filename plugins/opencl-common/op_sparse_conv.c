@@ -20,6 +20,8 @@ enum { SHORT_ROW = 576 };
 static int pads(const cnr_device *device, const ocl_shape *s) {
     return ocl_of(device)->tune->rows && (s->begin[1] || s->begin[2] || s->end[1] || s->end[2]);
 }
+/* Adds the padding of rows and columns to the input's size, and drops it from the window: it is
+ * laid out. */
 static void lay_out(ocl_shape *s) {
     for (int32_t i = 1; i < 3; i++) {
         s->in[i] += s->begin[i] + s->end[i];
@@ -68,6 +70,7 @@ static int is_worth_it(const ocl_tune *tune, const csr_header *h, const ocl_shap
            h->columns >= 16; /* of few columns, rows cost more than they save */
 }
 
+/* Takes convolutions by a weight in compressed sparse rows. */
 static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
     ocl_shape s;
     const char *why = resolve(node, &s);
@@ -81,10 +84,12 @@ static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_ac
 
 /* ---- the blob, as the kernel's source draws it ---- */
 
+/* Where the taps begin in the packed weight, in words. */
 static int64_t taps_at(const csr_header *h) {
     return cnr_round_up(BEGIN_AT + (int64_t)csr_blocks(h) + 1, 2);
 }
 
+/* Method prepare_size: bytes of the packed weights; 0: none. */
 static cnr_status prepare_size(const cnr_device *device, const cnr_node *node, cnr_space *out,
                                cnr_error *err) {
     const csr_header h = csr_view(node->inputs[1]->data).head;
@@ -97,6 +102,7 @@ static cnr_status prepare_size(const cnr_device *device, const cnr_node *node, c
     return CNR_OK;
 }
 
+/* Method prepare: packs the node's weights into blob. */
 static cnr_status prepare(const cnr_device *device, const cnr_node *node, void *blob,
                           cnr_error *err) {
     const csr_matrix m = csr_view(node->inputs[1]->data);
@@ -138,6 +144,7 @@ static cnr_status prepare(const cnr_device *device, const cnr_node *node, void *
 
 /* ---- planning and running ---- */
 
+/* Method plan: finds the device code and keeps what run needs in *state. */
 static cnr_status plan(const cnr_device *device, const cnr_node *node, cnr_space *workspace,
                        void **out, cnr_error *err) {
     static const ocl_source source = OCL_SOURCE("common/sparse_conv.cl", sparse_conv_cl);
@@ -166,6 +173,7 @@ static cnr_status plan(const cnr_device *device, const cnr_node *node, cnr_space
     return ocl_plan_end(&p, out);
 }
 
+/* Queues the code that copies the input's rows into the padded workspace. */
 static cnr_status lay_rows(const cnr_run *run, const state *s, cnr_error *err) {
     const ocl_shape *g = &s->shape;
     const int64_t rows = g->n * g->c * g->in[1];
@@ -179,6 +187,7 @@ static cnr_status lay_rows(const cnr_run *run, const state *s, cnr_error *err) {
     return ocl_launch(&call, rows, 1, 1, s->line, err);
 }
 
+/* Method run: queues the code over the run's range on its stream. */
 static cnr_status run(const cnr_run *run, cnr_error *err) {
     const state *s = run->state;
     const ocl_shape *g = &s->shape;

@@ -6,11 +6,12 @@
 
 enum { LINE = 128, TM = 4, TN = 4 };
 
+/* What plan keeps for run. */
 typedef struct windows_state {
     const ocl_code *code[3];
 } windows_state;
 
-/* The inputs there are have these types, and all fits an int. */
+/* 1: the inputs there are have these types, and all fits an int. */
 static int typed(const cnr_node *node, const int32_t *dtypes) {
     if (cnr_count(node->outputs[0]) > INT32_MAX / 8) return 0;
     for (int32_t i = 0; i < cnr_own_inputs(node); i++) {
@@ -20,6 +21,7 @@ static int typed(const cnr_node *node, const int32_t *dtypes) {
     return 1;
 }
 
+/* Takes a node whose inputs are dense and of these types; else out tells why not. */
 static cnr_status take(const cnr_node *node, const int32_t *dtypes, cnr_accept *out) {
     if (!typed(node, dtypes))
         return cnr_refuse(out, "dense inputs are wanted, of sizes that fit an int");
@@ -28,6 +30,7 @@ static cnr_status take(const cnr_node *node, const int32_t *dtypes, cnr_accept *
     return CNR_OK;
 }
 
+/* Finds n device codes of `source` by name; *state keeps them in this order. */
 static cnr_status codes_of(const cnr_device *device, const cnr_node *node, const ocl_source *source,
                            const char *const *names, int32_t n, void **state, cnr_error *err) {
     ocl_plan p;
@@ -37,6 +40,8 @@ static cnr_status codes_of(const cnr_device *device, const cnr_node *node, const
     return ocl_plan_end(&p, state);
 }
 
+/* *begin and *end receive the run's range along the output's axis 0: all of it where the run has
+ * none. */
 static void range_of(const cnr_run *run, int64_t *begin, int64_t *end) {
     *begin = run->range_axis < 0 ? 0 : run->range_begin;
     *end = run->range_axis < 0 ? run->outputs[0]->dim[0] : run->range_end;
@@ -47,6 +52,7 @@ static const ocl_source correlation_source = OCL_SOURCE("common/correlation.cl",
 
 /* ---- window_variance ---- */
 
+/* Takes window_variance of at most 2^26 elements. */
 static cnr_status accepts_variance(const cnr_device *device, const cnr_node *node,
                                    cnr_accept *out) {
     static const int32_t dtypes[] = {CNR_u8, CNR_i32};
@@ -55,6 +61,7 @@ static cnr_status accepts_variance(const cnr_device *device, const cnr_node *nod
     return take(node, dtypes, out);
 }
 
+/* Finds the three codes of window_variance and the bytes of workspace for its sums. */
 static cnr_status plan_variance(const cnr_device *device, const cnr_node *node,
                                 cnr_space *workspace, void **state, cnr_error *err) {
     static const char *const names[] = {"sum_rows", "sum_columns", "window_variance"};
@@ -64,6 +71,7 @@ static cnr_status plan_variance(const cnr_device *device, const cnr_node *node,
     return codes_of(device, node, &windows_source, names, 3, state, err);
 }
 
+/* Queues the sums of rows and columns, and the variance of each window in the range. */
 static cnr_status run_variance(const cnr_run *run, cnr_error *err) {
     const windows_state *s = run->state;
     const cnr_tensor *x = run->node->inputs[0];
@@ -98,12 +106,14 @@ OCL_KERNEL(ocl_window_variance, "window_variance_u8", "window_variance",
 
 /* ---- random_ferns ---- */
 
+/* Takes random_ferns. */
 static cnr_status accepts_ferns(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
     static const int32_t dtypes[] = {CNR_u8, CNR_i32, CNR_f32, CNR_f32, CNR_f32};
     (void)device;
     return take(node, dtypes, out);
 }
 
+/* Finds the code of random_ferns. */
 static cnr_status plan_ferns(const cnr_device *device, const cnr_node *node, cnr_space *workspace,
                              void **state, cnr_error *err) {
     static const char *const names[] = {"random_ferns"};
@@ -111,6 +121,7 @@ static cnr_status plan_ferns(const cnr_device *device, const cnr_node *node, cnr
     return codes_of(device, node, &windows_source, names, 1, state, err);
 }
 
+/* Queues random_ferns over the run's range of windows. */
 static cnr_status run_ferns(const cnr_run *run, cnr_error *err) {
     const windows_state *s = run->state;
     const cnr_tensor *const *in = run->node->inputs, *gate = cnr_own_input(run->node, 4);
@@ -138,6 +149,7 @@ OCL_KERNEL(ocl_random_ferns, "random_ferns_u8", "random_ferns", .accepts = accep
 
 /* ---- normalized_cross_correlation ---- */
 
+/* Takes correlation of f32 rows. */
 static cnr_status accepts_correlation(const cnr_device *device, const cnr_node *node,
                                       cnr_accept *out) {
     static const int32_t dtypes[] = {CNR_f32, CNR_f32};
@@ -145,6 +157,7 @@ static cnr_status accepts_correlation(const cnr_device *device, const cnr_node *
     return take(node, dtypes, out);
 }
 
+/* Finds the two codes of correlation and the bytes of workspace for the moments. */
 static cnr_status plan_correlation(const cnr_device *device, const cnr_node *node,
                                    cnr_space *workspace, void **state, cnr_error *err) {
     static const char *const names[] = {"row_moments", "correlation"};
@@ -153,6 +166,7 @@ static cnr_status plan_correlation(const cnr_device *device, const cnr_node *nod
     return codes_of(device, node, &correlation_source, names, 2, state, err);
 }
 
+/* Queues the moments of the rows of both inputs, and their correlations in the range. */
 static cnr_status run_correlation(const cnr_run *run, cnr_error *err) {
     const windows_state *s = run->state;
     const cnr_tensor *a = run->node->inputs[0], *b = run->node->inputs[1];

@@ -33,6 +33,7 @@ static void append(ocl_plan *p, char *text, size_t room, const char *too_long, c
         p->status = ocl_host->fail(p->err, CNR_E_LIMIT, p->node->name, "%s", too_long);
 }
 
+/* Appends to the source text that stands before the program. */
 void ocl_plan_head(ocl_plan *p, const char *format, ...) {
     va_list args;
     va_start(args, format);
@@ -40,6 +41,7 @@ void ocl_plan_head(ocl_plan *p, const char *format, ...) {
     va_end(args);
 }
 
+/* Appends to the program's build options. */
 void ocl_plan_options(ocl_plan *p, const char *format, ...) {
     va_list args;
     va_start(args, format);
@@ -53,6 +55,8 @@ void ocl_plan_window(ocl_plan *p, const ocl_shape *s) {
                          (int)s -> stride[i], "DHW"[i], (int)s -> dilation[i]);
 }
 
+/* *out receives the code of `kernel` in `source`, built with the plan's head and options; a plan
+ * that failed is left alone. */
 void ocl_plan_code(ocl_plan *p, const ocl_source *source, const char *kernel,
                    const ocl_code **out) {
     if (p->status == CNR_OK)

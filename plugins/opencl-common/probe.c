@@ -23,11 +23,13 @@ typedef struct drivers { /* the loader's list: files that name a library each */
     int32_t n;
 } drivers;
 
+/* Folder of the list of OpenCL drivers. */
 static const char *folder_of_loader(void) {
     const char *set = secure_getenv("OCL_ICD_VENDORS");
     return set && *set ? set : "/etc/OpenCL/vendors";
 }
 
+/* Lists the drivers of that folder in d, in order of their names. */
 static void list(drivers *d) {
     snprintf(d->folder, sizeof d->folder, "%s", folder_of_loader());
     DIR *dir = opendir(d->folder);
@@ -63,6 +65,7 @@ static ocl_key key_of(const drivers *d) {
 
 /* ---- the child ---- */
 
+/* Asks each platform for its devices and their names: a bad driver ends the process here. */
 static void ask_all(void) {
     cl_platform_id platforms[32];
     cl_uint n = 0;
@@ -115,6 +118,7 @@ static int load(drivers *d, const ocl_key *key) {
     return holds;
 }
 
+/* Saves in the cache which drivers are bad, under `key`. */
 static void save(const drivers *d, const ocl_key *key) {
     char text[64 + MOST_DRIVERS];
     memcpy(text, key->hex, 64);
@@ -126,6 +130,7 @@ static void save(const drivers *d, const ocl_key *key) {
 
 static const char place[] = "/tmp/cnnrun-opencl-XXXXXX";
 
+/* Links the drivers that are not bad into `folder`; 0: a link failed. */
 static int link_good(const drivers *d, const char *folder) {
     char from[sizeof d->folder + MOST_NAME + 1], to[sizeof place + MOST_NAME + 1];
     for (int32_t i = 0; i < d->n; i++) {
@@ -137,6 +142,7 @@ static int link_good(const drivers *d, const char *folder) {
     return 1;
 }
 
+/* Removes those links and `folder`. */
 static void remove_links(const drivers *d, const char *folder) {
     char path[sizeof place + MOST_NAME + 1];
     for (int32_t i = 0; i < d->n; i++) {
@@ -165,6 +171,7 @@ static int choose(const drivers *d) {
     return good;
 }
 
+/* Tries each driver in a process of its own and marks the bad ones; returns how many. */
 static int find_bad(drivers *d) {
     int32_t n = 0;
     for (int32_t i = 0; i < d->n; i++) {

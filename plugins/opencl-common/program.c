@@ -75,6 +75,7 @@ static int create_kernels(cl_program program) {
     return n > 0;
 }
 
+/* The program from the cache's binary; NULL: there is none that fits, and *why tells the reason. */
 static cl_program from_binary(const ocl_device *d, const ocl_key *key, const char *options,
                               const char **why) {
     size_t bytes;
@@ -95,6 +96,7 @@ static cl_program from_binary(const ocl_device *d, const ocl_key *key, const cha
     return NULL;
 }
 
+/* Saves the program's binary in the cache under `key`. */
 static void keep_binary(const ocl_device *d, cl_program program, const ocl_key *key) {
     size_t bytes = 0;
     if (ocl_cl.clGetProgramInfo(program, CL_PROGRAM_BINARY_SIZES, sizeof bytes, &bytes, NULL) ||
@@ -107,6 +109,7 @@ static void keep_binary(const ocl_device *d, cl_program program, const ocl_key *
     ocl_host->free(binary);
 }
 
+/* *out receives the program built from head and text; on failure err holds the build log. */
 static cnr_status from_source(const ocl_device *d, const ocl_source *source, const char *head,
                               const char *text, const char *options, cl_program *out,
                               cnr_error *err) {
@@ -126,6 +129,7 @@ static cnr_status from_source(const ocl_device *d, const ocl_source *source, con
     return status;
 }
 
+/* Adds 1 to *which under the device's lock. */
 static void count(ocl_device *d, int32_t *which) {
     pthread_mutex_lock(&d->lock);
     ++*which;
@@ -168,6 +172,7 @@ static ocl_program *find_program(const ocl_device *d, const ocl_source *source, 
     return p;
 }
 
+/* A new program in the device's list, not built yet; NULL: no memory. */
 static ocl_program *add_program(ocl_device *d, const ocl_source *source, const char *head,
                                 const char *options) {
     const size_t n = strlen(head) + 1, m = strlen(options) + 1;
@@ -179,6 +184,7 @@ static ocl_program *add_program(ocl_device *d, const ocl_source *source, const c
     return d->programs = p;
 }
 
+/* A new request for kernel `name` of program p, in p's list; NULL: no memory. */
 static ocl_request *add_request(ocl_device *d, ocl_program *p, const char *name) {
     ocl_request *r = ocl_host->alloc(sizeof *r + strlen(name) + 1);
     if (!r) return NULL;

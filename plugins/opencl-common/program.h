@@ -34,7 +34,7 @@ cnr_status ocl_program_build(ocl_device *d, ocl_program *p, cnr_error *err);
 
 /* ---- builds.c ---- */
 
-/* Call when one more program waits for its build; the lock is held. */
+/* Counts a program that waits for its build; the lock is held. */
 void ocl_builds_begin(ocl_device *d);
 /* Nothing is being built any more, and nothing will. */
 void ocl_builds_end(ocl_device *d);

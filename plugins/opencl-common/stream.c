@@ -12,6 +12,7 @@ static cl_command_queue queue_of(cnr_stream *stream) {
 
 static int is_lost(const ocl_device *d) { return __atomic_load_n(&d->lost, __ATOMIC_ACQUIRE); }
 
+/* Fails: the device is lost. */
 static cnr_status say_lost(const cnr_device *device, cnr_error *err) {
     return ocl_host->fail(err, CNR_E_DEVICE, device->name, "is lost: a kernel on it did not end");
 }
@@ -106,19 +107,22 @@ ocl_slot *ocl_stream_slot(cnr_stream *stream, const ocl_code *code, cl_int *erro
 
 /* ---- transfers; the host's side may be used again after a sync ---- */
 
+/* 1: `bytes` from `offset` lie in mem. */
 static int inside(const cnr_mem *mem, uint64_t offset, uint64_t bytes) {
     return offset <= mem->bytes && bytes <= mem->bytes - offset;
 }
 
+/* Fails: a transfer would leave the memory. */
 static cnr_status past_the_end(const cnr_stream *stream, cnr_error *err) {
     return ocl_host->fail(err, CNR_E_ARG, stream->device->name, "transfer past the end of memory");
 }
 
-/* Images go whole. */
+/* 1: the transfer is of the whole image, as it must be. */
 static int whole_image(const cnr_mem *mem, uint64_t offset, uint64_t bytes) {
     return offset == 0 && bytes == mem->bytes;
 }
 
+/* Queues a copy from host memory; `from` must last until the stream has done it. */
 cnr_status ocl_write(cnr_stream *stream, const cnr_mem *to, uint64_t offset, const void *from,
                      uint64_t bytes, cnr_error *err) {
     cl_int code;
@@ -137,6 +141,7 @@ cnr_status ocl_write(cnr_stream *stream, const cnr_mem *to, uint64_t offset, con
     return code == CL_SUCCESS ? CNR_OK : ocl_fail(err, stream->device->name, "write", code);
 }
 
+/* Queues a copy to host memory; `to` is written once the stream has done it. */
 cnr_status ocl_read(cnr_stream *stream, const cnr_mem *from, uint64_t offset, void *to,
                     uint64_t bytes, cnr_error *err) {
     cl_int code;
@@ -155,6 +160,7 @@ cnr_status ocl_read(cnr_stream *stream, const cnr_mem *from, uint64_t offset, vo
     return code == CL_SUCCESS ? CNR_OK : ocl_fail(err, stream->device->name, "read", code);
 }
 
+/* Queues a copy of the first `bytes` between two memories of the device. */
 cnr_status ocl_copy(cnr_stream *stream, const cnr_mem *from, const cnr_mem *to, uint64_t bytes,
                     cnr_error *err) {
     cl_int code;
@@ -175,6 +181,8 @@ cnr_status ocl_copy(cnr_stream *stream, const cnr_mem *from, const cnr_mem *to, 
     return code == CL_SUCCESS ? CNR_OK : ocl_fail(err, stream->device->name, "copy", code);
 }
 
+/* Waits for the stream and maps mem into the host's address space; NULL: it cannot be, and err
+ * tells why. */
 void *ocl_map(cnr_stream *stream, const cnr_mem *mem, int32_t write, cnr_error *err) {
     cl_int code = CL_INVALID_MEM_OBJECT;
     void *at = NULL;
@@ -187,6 +195,7 @@ void *ocl_map(cnr_stream *stream, const cnr_mem *mem, int32_t write, cnr_error *
     return at;
 }
 
+/* Queues the end of a mapping; address NULL: nothing. */
 void ocl_unmap(cnr_stream *stream, const cnr_mem *mem, void *address) {
     if (address)
         ocl_cl.clEnqueueUnmapMemObject(queue_of(stream), mem->handle, address, 0, NULL, NULL);
@@ -194,6 +203,7 @@ void ocl_unmap(cnr_stream *stream, const cnr_mem *mem, void *address) {
 
 /* ---- events, and the end of all ---- */
 
+/* Queues a marker; *out receives its event. */
 static cl_int mark(cnr_stream *stream, cl_event *out) {
     const ocl_device *d = stream->device->state;
     return d->found->level < 12
@@ -228,6 +238,7 @@ static cnr_status finish_or_leave(cnr_stream *stream, cnr_error *err) {
                           "what runs there does not end");
 }
 
+/* Waits until all that was queued is done; fails where the device is lost. */
 cnr_status ocl_sync(cnr_stream *stream, cnr_error *err) {
     ocl_stream *s = stream->state;
     if (is_lost(stream->device->state)) return say_lost(stream->device, err);
@@ -239,8 +250,10 @@ cnr_status ocl_sync(cnr_stream *stream, cnr_error *err) {
     return code == CL_SUCCESS ? CNR_OK : ocl_fail(err, stream->device->name, "clFinish", code);
 }
 
+/* Sends what was queued to the device without a wait. */
 void ocl_flush(cnr_stream *stream) { ocl_cl.clFlush(queue_of(stream)); }
 
+/* *event receives an event that is done when all queued so far is. */
 cnr_status ocl_record(cnr_stream *stream, void **event, cnr_error *err) {
     cl_event made = NULL;
     const cl_int code = mark(stream, &made);
@@ -248,12 +261,14 @@ cnr_status ocl_record(cnr_stream *stream, void **event, cnr_error *err) {
     return code == CL_SUCCESS ? CNR_OK : ocl_fail(err, stream->device->name, "record", code);
 }
 
+/* Makes the queue wait for e. */
 static cl_int queue_wait(const ocl_device *d, cl_command_queue queue, cl_event e) {
     if (d->found->level < 12) return ocl_cl.clEnqueueWaitForEvents(queue, 1, &e);
     return ocl_cl.clEnqueueBarrierWithWaitList(queue, 1, &e, NULL);
 }
 
-/* An event of another platform or device is another context's: then the host waits. */
+/* Lets later work of the stream wait for an event. An event of another platform or device is
+ * another context's: then the host waits. */
 cnr_status ocl_wait(cnr_stream *stream, void *event, cnr_error *err) {
     const ocl_device *d = stream->device->state;
     cl_event e = event;
@@ -265,17 +280,20 @@ cnr_status ocl_wait(cnr_stream *stream, void *event, cnr_error *err) {
     return code == CL_SUCCESS ? CNR_OK : ocl_fail(err, stream->device->name, "wait", code);
 }
 
+/* Waits on the host for the event. */
 cnr_status ocl_await(const cnr_device *device, void *event, cnr_error *err) {
     cl_event e = event;
     const cl_int code = ocl_cl.clWaitForEvents(1, &e);
     return code == CL_SUCCESS ? CNR_OK : ocl_fail(err, device->name, "await", code);
 }
 
+/* Frees an event; NULL: nothing. */
 void ocl_event_free(const cnr_device *device, void *event) {
     (void)device;
     if (event) ocl_cl.clReleaseEvent(event);
 }
 
+/* Nanoseconds between the ends of two events; negative: the driver does not tell. */
 int64_t ocl_elapsed(const cnr_device *device, void *from, void *to) {
     cl_ulong a = 0, b = 0;
     (void)device;

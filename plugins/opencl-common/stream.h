@@ -6,6 +6,7 @@
 
 enum { OCL_MOST_ARGS = 32, OCL_MOST_ARG = 64 };
 
+/* The last value of a kernel's argument, so that an equal one is not set again. */
 typedef struct ocl_arg {
     uint8_t bytes; /* 0: unset */
     uint8_t value[OCL_MOST_ARG];
@@ -31,6 +32,7 @@ typedef struct ocl_batch {
     cl_int late;                    /* error from queueing launches that had waited */
 } ocl_batch;
 
+/* What a stream keeps: its queue, kernel objects and the batch not sent yet. */
 typedef struct ocl_stream {
     cl_command_queue queue;
     int timed;
@@ -43,11 +45,13 @@ typedef struct ocl_stream {
 ocl_slot *ocl_stream_slot(cnr_stream *stream, const ocl_code *code, cl_int *error);
 
 /* ---- batch.c ---- */
+/* Finds out whether and how the driver records batches of launches. */
 void ocl_batch_open(ocl_device *d);
 /* 1: it waits; 0: to be queued now. */
 int ocl_batch_launch(cnr_stream *stream, ocl_slot *slot, const size_t from[3],
                      const size_t global[3], const size_t local[3]);
 void ocl_batch_end(cnr_stream *stream); /* before anything else is queued */
+/* Ends the open batch; lost: the device does not answer, so its events are left. */
 void ocl_batch_close(cnr_stream *stream, int lost);
 
 #endif

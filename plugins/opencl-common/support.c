@@ -1,6 +1,7 @@
 /* Questions of the host sides of kernels about nodes: types, constants, windows, ranges. */
 #include "support.h"
 
+/* 1: t is a dense f32 tensor of 1 to INT32_MAX - 1 elements. */
 static int plain_tensor(const cnr_tensor *t) {
     const int64_t n = cnr_count(t);
     return cnr_is_plain(t, 1u << CNR_f32) && n > 0 && n < INT32_MAX;
@@ -20,6 +21,7 @@ int ocl_rest_is_constant(const cnr_node *node) {
     return own < 32;
 }
 
+/* Method plan_free: frees what plan kept. */
 void ocl_free_state(const cnr_device *device, void *state) {
     (void)device;
     ocl_host->free(state);
@@ -27,6 +29,7 @@ void ocl_free_state(const cnr_device *device, void *state) {
 
 /* ---- windows ---- */
 
+/* 1: the window is 1 wide, without stride and padding. */
 static int pointwise(const cnr_window *w) {
     for (int32_t i = 0; i < w->spatial; i++)
         if (w->kernel[i] != 1 || w->stride[i] != 1 || w->pad_begin[i] || w->pad_end[i]) return 0;
@@ -59,6 +62,7 @@ int ocl_is_flat(const ocl_shape *s) {
     return s->in[0] == 1 && s->k[0] == 1 && s->out[0] == 1 && s->begin[0] == 0;
 }
 
+/* *box receives the part of the output that the run asks for. */
 void ocl_box_of(const cnr_run *run, const ocl_shape *s, ocl_box *box) {
     const int64_t whole[5] = {s->n, s->m, s->out[0], s->out[1], s->out[2]};
     for (int32_t i = 0; i < 5; i++) {
@@ -100,6 +104,7 @@ void ocl_shape_args(ocl_call *call, const ocl_shape *s, const ocl_box *box, int6
     ocl_arg_longs(call, range, 16);
 }
 
+/* Adds the window's sizes to the call's arguments. */
 void ocl_window_args(ocl_call *call, const ocl_shape *s) {
     int64_t window[16] = {0};
     memcpy(window, s->k, sizeof s->k);

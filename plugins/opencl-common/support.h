@@ -16,6 +16,7 @@ int ocl_rest_is_constant(const cnr_node *node);
 /* True if prepare may pack the tensor, provided that it is a weight, which the planner checks:
  * training does not change it. Its data may be missing when a plan is only inspected. */
 static inline int ocl_weight(const cnr_tensor *t) { return t && !(t->flags & CNR_TENSOR_VARIABLE); }
+/* Method plan_free: frees what plan kept. */
 void ocl_free_state(const cnr_device *device, void *state);
 /* Fails with CNR_E_STATE, for the reason `why`, if a hook is called for a node that `accepts`
  * refuses. */
@@ -51,14 +52,18 @@ cnr_status ocl_unless(const cnr_node *node, const char *why, cnr_error *err);
                                cnr_error *err) { \
         return pack_row(device, node, blob, err, i); \
     }
+/* The hooks accepts_i, size_i and pack_i as fields of a kernel. */
 #define OCL_ROW_HOOKS(i) .accepts = accepts_##i, .prepare_size = size_##i, .prepare = pack_##i
 
 /* ---- half.c: kernels whose weights are stored in half of the bytes, and multiplied as f32 ---- */
 
+/* Method accepts of the f16 kernel beside `full`: takes what `full` takes, on devices with f16. */
 cnr_status ocl_half_accepts(const cnr_kernel *full, const cnr_device *device, const cnr_node *node,
                             cnr_accept *out);
+/* Method prepare_size of the f16 kernel beside `full`: half of its bytes. */
 cnr_status ocl_half_size(const cnr_kernel *full, const cnr_device *device, const cnr_node *node,
                          cnr_space *out, cnr_error *err);
+/* Method prepare of the f16 kernel beside `full`: packs as `full` does, in f16. */
 cnr_status ocl_half_pack(const cnr_kernel *full, const cnr_device *device, const cnr_node *node,
                          void *blob, cnr_error *err);
 /* Accepts nodes for kernels that also multiply in f16, on devices that can, which is tested once
@@ -100,6 +105,7 @@ enum {
 
 #define OCL_MAX_CHAIN 8
 
+/* The tensors that a node's epilogue reads. */
 typedef struct ocl_chain {
     int32_t n;                      /* operands */
     int32_t operand[OCL_MAX_CHAIN]; /* inputs of the host node */
@@ -107,12 +113,14 @@ typedef struct ocl_chain {
 
 /* How many of the node's epilogue, from the first, kernels can compute on such a result. */
 int32_t ocl_chain_accepts(const cnr_node *node, int32_t rank, const int64_t *dim);
+/* Adds the epilogue's tensors to the call's arguments. */
 void ocl_chain_args(ocl_call *call, const ocl_chain *chain, const cnr_node *node);
 /* 1 when the text has `word` as a word of its own. */
 int ocl_mentions(const char *text, char word);
 
 /* ---- geometry of N C and up to three spatial axes, absent leading ones having extent 1 ---- */
 
+/* Sizes of a convolution or pooling, with one to three spatial axes in the last places. */
 typedef struct ocl_shape {
     int64_t n, c, m, group; /* samples; channels in and out; groups */
     int64_t in[3], out[3], k[3], stride[3], dilation[3], begin[3], end[3];
@@ -129,14 +137,17 @@ int ocl_is_flat(const ocl_shape *s);
 typedef struct ocl_box {
     int64_t begin[5], end[5];
 } ocl_box;
+/* *box receives the part of the output that the run asks for. */
 void ocl_box_of(const cnr_run *run, const ocl_shape *s, ocl_box *box);
 /* Arguments `shape` and `range` as the kernels of windows take them; `wide` pixels a work-item. */
 void ocl_shape_args(ocl_call *call, const ocl_shape *s, const ocl_box *box, int64_t blocks,
                     int64_t first_block, int64_t wide, int has_bias);
+/* Adds the window's sizes to the call's arguments. */
 void ocl_window_args(ocl_call *call, const ocl_shape *s);
 
 /* ---- plan.c: planning a kernel. After the first mistake the calls do nothing ---- */
 
+/* A plan being made: its first failure is kept in status, and later steps are left out. */
 typedef struct ocl_plan {
     const cnr_device *device;
     const cnr_node *node;
@@ -160,12 +171,14 @@ void ocl_plan_window(ocl_plan *p, const ocl_shape *s);
 void ocl_plan_chain(ocl_plan *p, ocl_chain *chain);
 /* Puts how sums are made (kernels/common/terms.cl) before the head, with the options for it. */
 void ocl_plan_terms(ocl_plan *p, int how);
+/* *out receives the code of `kernel` in `source`, built with the plan's head and options. */
 void ocl_plan_code(ocl_plan *p, const ocl_source *source, const char *kernel, const ocl_code **out);
 /* Hands the state over, or gives it back. */
 cnr_status ocl_plan_end(ocl_plan *p, void **out);
 
 /* ---- the kernels that all OpenCL devices have; `device` is for whoever registers them ---- */
 
+/* Calls X for the symbol of each kernel. */
 /* clang-format off */
 #define OCL_KERNEL_LIST(X) \
     X(ocl_conv_buffer) X(ocl_conv_image) X(ocl_conv_depthwise) X(ocl_conv_plain) \
@@ -209,9 +222,14 @@ OCL_KERNEL_LIST(X)
 /* op_conv_tile.c, for kernels/common/tile.cl: work-items of a tile; whether the device has that
  * many and its local memory, with `pad` more in each row; the tile's options. */
 extern const ocl_source ocl_tile_source;
+/* Work-items of a work-group of tile t. */
 int32_t ocl_tile_items(const ocl_tile *t);
+/* 1: the device has the work-items and local memory that tile t needs, with rows padded by
+ * `pad`. */
 int ocl_tile_fits(const ocl_device *d, const ocl_tile *t, int32_t pad);
+/* Adds the tile's sizes to the plan's build options. */
 void ocl_plan_tile(ocl_plan *p, const ocl_tile *t);
+/* Estimated work of a product by a tile. */
 typedef struct ocl_tile_work {
     int64_t slices;         /* slices of the sum, bk terms each */
     double groups, outputs; /* work-groups, where the sum is whole; numbers that they compute */
@@ -219,6 +237,7 @@ typedef struct ocl_tile_work {
 /* Estimates the time of a launch, and into how many parts the sum is cut. */
 double ocl_tile_ns(const ocl_device *d, const ocl_tile *t, const ocl_tile_work *work,
                    int32_t *splits);
+/* Score of a kernel that takes ns nanoseconds, at least `least`. */
 int32_t ocl_tile_score(double ns, int32_t least);
 
 /* Kernels by their row of a table: weights as stored, and as f16; then panels that also multiply

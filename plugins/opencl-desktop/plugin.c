@@ -3,6 +3,7 @@
 
 static int32_t most(void) { return OCL_SCORE_SUITS; }
 
+/* *out receives what is told of device `index`; fails where there is none. */
 static cnr_status describe(int32_t index, cnr_device_info *out, cnr_error *err) {
     const ocl_found *f = ocl_describe(index, out);
     if (!f)
@@ -11,6 +12,7 @@ static cnr_status describe(int32_t index, cnr_device_info *out, cnr_error *err) 
     return CNR_OK;
 }
 
+/* Opens the device with the measured sizes of desktop GPUs. */
 static cnr_status device_open(cnr_device *device, const cnr_device_options *options,
                               cnr_error *err) {
     (void)options;

@@ -20,6 +20,7 @@ const char *documents_device_unfit(const cnr_device *device);
 cnr_status documents_answer(const cnr_device *device, const cnr_node *node, const char *why,
                             cnr_accept *out);
 
+/* Registers a kernel of these documents: chosen only by name. */
 #define DOCUMENTS_KERNEL(symbol, text, op_name, ...) \
     const cnr_kernel symbol = {.size = sizeof(cnr_kernel), \
                                .version = 1, \
@@ -39,7 +40,8 @@ typedef struct documents_window {
     int64_t in[2], out[2], kernel[2], stride[2], pad[2];
 } documents_window;
 
-int documents_window_of(const cnr_window *own, documents_window *w); /* 0: it is none */
+/* *w receives the window in two axes; 0: the kernels have none such. */
+int documents_window_of(const cnr_window *own, documents_window *w);
 /* Launches a kernel that has im2col's arguments, on `planes` planes. */
 cnr_status documents_windows_run(cnr_stream *stream, const ocl_code *code,
                                  const documents_window *w, const cnr_mem *x, const cnr_mem *y,
@@ -53,6 +55,7 @@ typedef struct documents_product {
     int64_t right_row, right_column, result_row, result_column, bias_row, bias_column;
 } documents_product;
 
+/* Queues the product p by `code`. */
 cnr_status documents_product_run(cnr_stream *stream, const ocl_code *code,
                                  const documents_product *p, cnr_error *err);
 

@@ -16,6 +16,7 @@ cnr_status documents_answer(const cnr_device *device, const cnr_node *node, cons
     return why ? cnr_refuse(out, why) : cnr_take(node, out, 1);
 }
 
+/* Registers the kernels. */
 static cnr_status init(const cnr_host *host, struct cnr_registrar *registrar, cnr_error *err) {
     static const cnr_kernel *const kernels[] = {
         &documents_w18_gemm_scalar, &documents_w18_gemm_dot,    &documents_w18_dense_scalar,

@@ -8,8 +8,10 @@
 
 enum { TILE = 32, LOCAL_BYTES = 2 * TILE * TILE * 4 };
 
+/* Steps of the tutorial, each a faster kernel than the last. */
 typedef enum step { NAIVE, PADDED, ROWS, TILES, LOCAL, FLOAT4, UNROLLED } step;
 
+/* What plan keeps for run. */
 typedef struct s16_state {
     const ocl_code *product, *pad_a, *pad_b, *cut;
     ocl_product p;
@@ -19,6 +21,7 @@ typedef struct s16_state {
 
 static const ocl_source source = OCL_SOURCE("documents/s16.cl", s16_cl);
 
+/* Why the kernels cannot do the node, or NULL; *p receives the product. */
 static const char *unfit(const cnr_node *node, ocl_product *p) {
     if (!ocl_product_of(node, p)) return OCL_NO_PRODUCT;
     if (p->a_step != 1 || p->b_column != 1 || p->alpha != 1 || (p->c && p->beta != 1))
@@ -30,6 +33,7 @@ static const char *unfit(const cnr_node *node, ocl_product *p) {
     return NULL;
 }
 
+/* Takes the products that `step` can compute on the device. */
 static cnr_status accepts_as(const cnr_device *device, const cnr_node *node, cnr_accept *out,
                              step step) {
     ocl_product p;
@@ -42,6 +46,7 @@ static cnr_status accepts_as(const cnr_device *device, const cnr_node *node, cnr
     return documents_answer(device, node, why, out);
 }
 
+/* Finds the codes of `step`; *state keeps them and the padded sizes. */
 static cnr_status plan_as(const cnr_device *device, const cnr_node *node, cnr_space *workspace,
                           void **state, step step, cnr_error *err) {
     static const char *const names[] = {"naive",       "padded",      "rows",       "tiles",
@@ -66,6 +71,7 @@ static cnr_status plan_as(const cnr_device *device, const cnr_node *node, cnr_sp
     return ocl_plan_end(&p, state);
 }
 
+/* Queues the first step: one work-item an output. */
 static cnr_status run_naive(const cnr_run *run, cnr_error *err) {
     const s16_state *s = run->state;
     const cnr_node *node = run->node;
@@ -96,6 +102,7 @@ static cnr_status pad(const cnr_run *run, const ocl_code *code, const cnr_mem *f
     return ocl_launch(&call, size[by_rows ? 3 : 2], size[by_rows ? 2 : 3], 1, line, err);
 }
 
+/* Queues the product of a and b into c, all padded. */
 static cnr_status multiply(const cnr_run *run, const cnr_mem *a, const cnr_mem *b, const cnr_mem *c,
                            cnr_error *err) {
     const s16_state *s = run->state;
@@ -110,6 +117,7 @@ static cnr_status multiply(const cnr_run *run, const cnr_mem *a, const cnr_mem *
     return ocl_launch(&call, s->n, s->m / TILE, 1, TILE, err);
 }
 
+/* Queues the copy of the unpadded part of c to the output, with the bias. */
 static cnr_status cut(const cnr_run *run, const cnr_mem *c, cnr_error *err) {
     const s16_state *s = run->state;
     const cnr_tensor *d = cnr_own_input(run->node, 2);
@@ -125,6 +133,7 @@ static cnr_status cut(const cnr_run *run, const cnr_mem *c, cnr_error *err) {
     return ocl_launch(&call, s->p.n, s->p.m, 1, ocl_of(run->stream->device)->tune->line, err);
 }
 
+/* Method run: queues the code over the run's range on its stream. */
 static cnr_status run(const cnr_run *run, cnr_error *err) {
     const s16_state *s = run->state;
     const cnr_node *node = run->node;
@@ -140,6 +149,7 @@ static cnr_status run(const cnr_run *run, cnr_error *err) {
     return cut(run, &c, err);
 }
 
+/* Registers the kernel of one step. */
 #define STEP(symbol, text, step) \
     static cnr_status symbol##_accepts(const cnr_device *device, const cnr_node *node, \
                                        cnr_accept *out) { \

@@ -8,11 +8,13 @@ const ocl_source documents_w18_source = OCL_SOURCE("documents/w18.cl", w18_cl);
 
 /* ---- products: algorithms 3.2 and 3.3 ---- */
 
+/* What plan keeps for run. */
 typedef struct product_state {
     const ocl_code *code;
     ocl_product p;
 } product_state;
 
+/* Why the kernels cannot do the node, or NULL; *p receives the product. */
 static const char *product_unfit(const cnr_node *node, ocl_product *p) {
     if (!ocl_product_of(node, p)) return OCL_NO_PRODUCT;
     if (p->a_step != 1 || p->a_row != p->k || p->alpha != 1 || p->batch != 1 ||
@@ -21,11 +23,13 @@ static const char *product_unfit(const cnr_node *node, ocl_product *p) {
     return NULL;
 }
 
+/* Takes products that the kernels can do on the device. */
 static cnr_status product_accepts(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
     ocl_product p;
     return documents_answer(device, node, product_unfit(node, &p), out);
 }
 
+/* Method plan of product: finds the device code and keeps what run needs in *state. */
 static cnr_status product_plan(const cnr_device *device, const cnr_node *node, void **out,
                                const char *kernel, cnr_error *err) {
     ocl_plan p;
@@ -39,6 +43,7 @@ static cnr_status product_plan(const cnr_device *device, const cnr_node *node, v
 OCL_PLAN(plan_scalar, ((void)workspace, product_plan(device, node, state, "product_scalar", err)))
 OCL_PLAN(plan_dot, ((void)workspace, product_plan(device, node, state, "product_dot", err)))
 
+/* Queues the product p by `code`. */
 cnr_status documents_product_run(cnr_stream *stream, const ocl_code *code,
                                  const documents_product *p, cnr_error *err) {
     const ocl_device *d = ocl_of(stream->device);
@@ -56,6 +61,7 @@ cnr_status documents_product_run(cnr_stream *stream, const ocl_code *code,
     return ocl_launch(&call, p->rows, p->columns, 1, d->tune->dense_line, err);
 }
 
+/* Queues gemm as a product of A and the transposed B. */
 static cnr_status run_gemm(const cnr_run *run, cnr_error *err) {
     const ocl_product *p = &((const product_state *)run->state)->p;
     const cnr_tensor *c = cnr_own_input(run->node, 2);
@@ -132,6 +138,7 @@ cnr_status documents_windows_run(cnr_stream *stream, const ocl_code *code,
     return ocl_launch(&call, w->out[1], w->out[0], planes, ocl_of(stream->device)->tune->line, err);
 }
 
+/* What plan keeps for run. */
 typedef struct window_state {
     const ocl_code *code;
     documents_window w;
@@ -147,11 +154,13 @@ static const char *window_unfit(const cnr_node *node, documents_window *w) {
     return NULL;
 }
 
+/* Takes convolutions whose window the kernels can do on the device. */
 static cnr_status window_accepts(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
     documents_window w;
     return documents_answer(device, node, window_unfit(node, &w), out);
 }
 
+/* Method plan of window: finds the device code and keeps what run needs in *state. */
 static cnr_status window_plan(const cnr_device *device, const cnr_node *node, cnr_space *workspace,
                               void **state, cnr_error *err) {
     ocl_plan p;
@@ -163,6 +172,7 @@ static cnr_status window_plan(const cnr_device *device, const cnr_node *node, cn
     return ocl_plan_end(&p, state);
 }
 
+/* Method run of window: queues the code over the run's range on its stream. */
 static cnr_status window_run(const cnr_run *run, cnr_error *err) {
     const window_state *s = run->state;
     const cnr_tensor *x = run->node->inputs[0];
@@ -177,10 +187,12 @@ DOCUMENTS_KERNEL(documents_w18_max_pool, "max_pool_f32_w18_gpu", "max_pool",
 
 /* ---- activation: algorithm 3.6 ---- */
 
+/* Takes relu of f32. */
 static cnr_status relu_accepts(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
     return documents_answer(device, node, ocl_plain(node) ? NULL : OCL_WANTS_F32, out);
 }
 
+/* Method plan of relu: finds the device code and keeps what run needs in *state. */
 static cnr_status relu_plan(const cnr_device *device, const cnr_node *node, cnr_space *workspace,
                             void **state, cnr_error *err) {
     ocl_plan p;
@@ -191,6 +203,7 @@ static cnr_status relu_plan(const cnr_device *device, const cnr_node *node, cnr_
     return ocl_plan_end(&p, state);
 }
 
+/* Method run of relu: queues the code over the run's range on its stream. */
 static cnr_status relu_run(const cnr_run *run, cnr_error *err) {
     const int64_t n = cnr_count(run->outputs[0]);
     ocl_call call;

@@ -2,12 +2,14 @@
  */
 #include "documents.h"
 
+/* What plan keeps for run. */
 typedef struct conv_state {
     const ocl_code *columns, *product;
     documents_window w;
     int64_t channels, outputs, group; /* of one group */
 } conv_state;
 
+/* Why the kernels cannot do the node, or NULL; *s receives its sizes. */
 static const char *unfit(const cnr_node *node, conv_state *s) {
     const cnr_tensor *x = node->inputs[0], *weight = node->inputs[1];
     cnr_window own;
@@ -22,11 +24,13 @@ static const char *unfit(const cnr_node *node, conv_state *s) {
     return taps > INT32_MAX / (s->w.out[0] * s->w.out[1]) ? "its columns are too many" : NULL;
 }
 
+/* Takes convolutions of f32 that the kernels can do on the device. */
 static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
     conv_state s;
     return documents_answer(device, node, unfit(node, &s), out);
 }
 
+/* Finds the codes that lay windows out in columns and that multiply (`product`) */
 static cnr_status plan_as(const cnr_device *device, const cnr_node *node, cnr_space *workspace,
                           void **state, const char *product, cnr_error *err) {
     ocl_plan p;
@@ -51,6 +55,7 @@ static cnr_mem part(const cnr_mem *mem, int64_t element) {
     return m;
 }
 
+/* Queues one group of one sample: its columns, then the product. */
 static cnr_status run_group(const cnr_run *run, int64_t sample, int64_t group, cnr_error *err) {
     const conv_state *s = run->state;
     const cnr_node *node = run->node;
@@ -78,6 +83,7 @@ static cnr_status run_group(const cnr_run *run, int64_t sample, int64_t group, c
     return documents_product_run(run->stream, s->product, &p, err);
 }
 
+/* Method run: queues the code over the run's range on its stream. */
 static cnr_status run(const cnr_run *run, cnr_error *err) {
     const conv_state *s = run->state;
     for (int64_t n = 0; n < run->node->inputs[0]->dim[0]; n++)

@@ -3,11 +3,13 @@
 
 #include "rows.h"
 
+/* What plan keeps for run. */
 typedef struct spmv_state {
     const ocl_code *code;
     csr_rows_layout layout;
 } spmv_state;
 
+/* Takes products by a weight in compressed sparse rows. */
 static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
     const char *why = csr_rows_unfit(node);
     if (!why && cnr_count(node->inputs[0]) > INT32_MAX) why = OCL_WANTS_F32;
@@ -16,12 +18,14 @@ static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_ac
     return CNR_OK;
 }
 
+/* Method prepare: packs the node's weights into blob. */
 static cnr_status prepare(const cnr_device *device, const cnr_node *node, void *blob,
                           cnr_error *err) {
     (void)device;
     return csr_rows_make(node, blob, ocl_host, err);
 }
 
+/* Method plan: finds the device code and keeps what run needs in *state. */
 static cnr_status plan(const cnr_device *device, const cnr_node *node, cnr_space *workspace,
                        void **state, cnr_error *err) {
     ocl_plan p;
@@ -34,6 +38,7 @@ static cnr_status plan(const cnr_device *device, const cnr_node *node, cnr_space
     return ocl_plan_end(&p, state);
 }
 
+/* Method run: queues the code over the run's range on its stream. */
 static cnr_status run(const cnr_run *run, cnr_error *err) {
     const spmv_state *s = run->state;
     const cnr_node *node = run->node;

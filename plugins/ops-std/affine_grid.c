@@ -11,6 +11,7 @@ static const cnr_attr_spec attrs[] = {
      .type = CNR_ATTR_BOOL,
      .help = "-1 and 1 are the centres of the outermost pixels, not their outer edges"}};
 
+/* Method infer: checks the inputs' types and shapes, and gives each output its own. */
 static cnr_status infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_error *err) {
     const cnr_tensor *theta = node->inputs[0];
     cnr_tensor *y = outputs[0];
@@ -35,6 +36,7 @@ static cnr_status infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_er
     return size.known ? kit_same(node, size.at[0], theta->dim[0], &y->dim[0], err) : CNR_OK;
 }
 
+/* Coordinate in [-1, 1] of place i of n; align: the first and last places are the corners. */
 static double position(int64_t i, int64_t n, int align) {
     if (align) return n == 1 ? 0 : 2 * (double)i / (double)(n - 1) - 1;
     return (2 * (double)i + 1) / (double)n - 1;
@@ -67,6 +69,7 @@ OPS_INLINE void fill(const cnr_run *run, int32_t dtype, int32_t axes) {
         }
 }
 
+/* Method reference: computes the run's part of the output with plain loops. */
 static cnr_status reference(const cnr_run *run, cnr_error *err) {
     (void)err;
     OPS_SPECIALISE(run->outputs[0]->dtype, fill(run, dtype, run->outputs[0]->rank - 2));

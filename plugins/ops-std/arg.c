@@ -12,6 +12,7 @@ static const cnr_attr_spec arg_attrs[] =
       .type = CNR_ATTR_BOOL,
       .help = "take the last of equal elements"}};
 
+/* Method infer of arg: checks the inputs' types and shapes, and gives each output its own. */
 static cnr_status arg_infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_error *err) {
     const cnr_tensor *x = node->inputs[0];
     cnr_tensor *y = outputs[0];
@@ -46,6 +47,7 @@ static int takes_over(elem_domain domain, const elem_run *less, const elem_run *
     return more->f[0] > less->f[0] || (ties && more->f[0] == less->f[0]);
 }
 
+/* Writes the place of each line's largest element (largest: 1) or smallest one. */
 static cnr_status arg_find(const cnr_run *run, int largest, cnr_error *err) {
     const cnr_tensor *x = run->node->inputs[0];
     const int last = cnr_attr_int(run->node, "select_last_index") != 0;
@@ -71,9 +73,11 @@ static cnr_status arg_find(const cnr_run *run, int largest, cnr_error *err) {
     return CNR_OK;
 }
 
+/* Method reference of arg_max: computes the run's part of the output with plain loops. */
 static cnr_status arg_max_reference(const cnr_run *run, cnr_error *err) {
     return arg_find(run, 1, err);
 }
+/* Method reference of arg_min: computes the run's part of the output with plain loops. */
 static cnr_status arg_min_reference(const cnr_run *run, cnr_error *err) {
     return arg_find(run, 0, err);
 }
@@ -81,6 +85,7 @@ static cnr_status arg_min_reference(const cnr_run *run, cnr_error *err) {
 static const char *const arg_max_aliases[] = {"argmax", NULL};
 static const char *const arg_min_aliases[] = {"argmin", NULL};
 
+/* Operator NAME: the place of an extreme along an axis. */
 #define ARG_OP(NAME, SUMMARY) \
     const cnr_op ops_##NAME = {CNR_OP_SIZES, \
                                .name = #NAME, \
@@ -122,6 +127,7 @@ static const cnr_attr_spec top_attrs[] = {{.name = "k",
                                            .default_i = 1,
                                            .help = "no effect: results are always sorted"}};
 
+/* Method infer of top: checks the inputs' types and shapes, and gives each output its own. */
 static cnr_status top_infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_error *err) {
     const cnr_tensor *x = node->inputs[0];
     int32_t axis;
@@ -149,6 +155,7 @@ typedef struct top_line {
     int largest;
 } top_line;
 
+/* 1: element a of the line comes before element b in the order asked for. */
 static int before(const top_line *l, int64_t a, int64_t b) {
     elem_run x, y;
     elem_load(l->x->dtype, l->x->data, l->base + a * l->step, 0, 1, l->domain, &x);
@@ -172,6 +179,7 @@ static void sink(const top_line *l, int64_t *heap, int64_t n, int64_t at) {
     }
 }
 
+/* heap receives the places of the first k of the line's n elements, as a heap. */
 static void select_line(const top_line *l, int64_t n, int64_t *heap, int64_t k) {
     for (int64_t i = 0; i < k; i++) heap[i] = i;
     for (int64_t i = k / 2 - 1; i >= 0; i--) sink(l, heap, k, i);
@@ -188,10 +196,12 @@ static void select_line(const top_line *l, int64_t n, int64_t *heap, int64_t k) 
     }
 }
 
+/* Method workspace of top: bytes of scratch that reference needs. */
 static uint64_t top_workspace(const cnr_node *node) {
     return (uint64_t)node->outputs[0]->dim[ops_axis_of(node, node->inputs[0])] * sizeof(int64_t);
 }
 
+/* Method reference of top: computes the run's part of the output with plain loops. */
 static cnr_status top_reference(const cnr_run *run, cnr_error *err) {
     const cnr_tensor *x = run->node->inputs[0], *values = run->outputs[0];
     const cnr_tensor *indices = run->node->n_outputs > 1 ? run->outputs[1] : NULL;
@@ -241,6 +251,7 @@ static const cnr_attr_spec cum_attrs[] =
      {.name = "exclusive", .type = CNR_ATTR_BOOL, .help = "the sum leaves out the element itself"},
      {.name = "reverse", .type = CNR_ATTR_BOOL, .help = "from the end"}};
 
+/* *axis receives the constant input axis, from 0; 0 where it is not known yet. */
 static cnr_status cum_axis(const cnr_node *node, int32_t *axis, cnr_error *err) {
     int known;
     const double given = kit_scalar(node, 1, "axis", &known);
@@ -250,6 +261,7 @@ static cnr_status cum_axis(const cnr_node *node, int32_t *axis, cnr_error *err) 
     return kit_axis(node, (int64_t)given, node->inputs[0]->rank, axis, err);
 }
 
+/* Method infer of cum: checks the inputs' types and shapes, and gives each output its own. */
 static cnr_status cum_infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_error *err) {
     int32_t axis;
     CNR_TRY(ops_want(node, 0, OPS_NUMBERS, 1, CNR_MAX_RANK, err));
@@ -259,6 +271,7 @@ static cnr_status cum_infer(const cnr_node *node, cnr_tensor *const *outputs, cn
     return CNR_OK;
 }
 
+/* Method reference of cum: computes the run's part of the output with plain loops. */
 static cnr_status cum_reference(const cnr_run *run, cnr_error *err) {
     const cnr_tensor *x = run->node->inputs[0], *y = run->outputs[0];
     const int exclusive = cnr_attr_int(run->node, "exclusive") != 0;

@@ -38,6 +38,7 @@ static int32_t rank_of(const cnr_node *node) {
     return rank;
 }
 
+/* Method infer: checks the inputs' types and shapes, and gives each output its own. */
 static cnr_status infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_error *err) {
     attention a;
     cnr_tensor *y = outputs[0];
@@ -64,6 +65,7 @@ static cnr_status infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_er
     return CNR_OK;
 }
 
+/* Method cost: counts the multiply-adds of a run. */
 static void cost(const cnr_node *node, cnr_cost *c) {
     attention a;
     if (attention_of(node, &a)) return;
@@ -71,11 +73,13 @@ static void cost(const cnr_node *node, cnr_cost *c) {
                       (uint64_t)(a.e + a.d));
 }
 
+/* Method workspace: bytes of scratch that reference needs. */
 static uint64_t workspace(const cnr_node *node) {
     attention a;
     return attention_of(node, &a) ? 0 : (uint64_t)a.n * sizeof(double);
 }
 
+/* One element of input `port`; 0 where it is not given. */
 static double element(const cnr_run *run, const attention *a, int32_t port, int64_t b, int64_t row,
                       int64_t column) {
     const int64_t *step = a->step[port];
@@ -99,6 +103,7 @@ static void weights(const cnr_run *run, const attention *a, int64_t b, int64_t m
     for (int64_t n = 0; n < a->n; n++) p[n] /= sum;
 }
 
+/* Method reference: computes the run's part of the output with plain loops. */
 static cnr_status reference(const cnr_run *run, cnr_error *err) {
     const cnr_tensor *y = run->outputs[0];
     attention a;

@@ -30,6 +30,7 @@ double ops_average_divisor(const ops_geometry *g, int count_include_pad, const i
     return n;
 }
 
+/* Method infer: checks the inputs' types and shapes, and gives each output its own. */
 static cnr_status infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_error *err) {
     return ops_pool_infer(node, OPS_FLOATS, outputs, err);
 }
@@ -42,6 +43,7 @@ OPS_INLINE double mean(const ops_geometry *g, int32_t dtype, const void *x, int6
     return many > 0 ? sum / many : 0;
 }
 
+/* Method reference: computes the run's part of the output with plain loops. */
 static cnr_status reference(const cnr_run *run, cnr_error *err) {
     const cnr_tensor *x = run->node->inputs[0];
     ops_geometry g;
@@ -52,6 +54,7 @@ static cnr_status reference(const cnr_run *run, cnr_error *err) {
     return CNR_OK;
 }
 
+/* Method gradient: adds a node average_pool_grad that computes the wanted gradient of the input. */
 static cnr_status gradient(OPS_GRADIENT_ARGS) {
     return ops_grad_of_input("average_pool_grad", host, graph, node, inputs, outputs, grad_out,
                              want, grad_in, err);

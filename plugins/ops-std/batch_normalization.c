@@ -23,6 +23,7 @@ static const cnr_port in[] =
 static const cnr_port out[] = {{.name = "y", .help = "the same shape"}};
 static const char *const aliases[] = {"batch_norm", NULL};
 
+/* Method infer: checks the inputs' types and shapes, and gives each output its own. */
 static cnr_status infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_error *err) {
     CNR_TRY(ops_want(node, 0, OPS_FLOATS, 1, CNR_MAX_RANK, err));
     const cnr_tensor *x = node->inputs[0];
@@ -39,6 +40,8 @@ static void affine(const cnr_node *node, int64_t c, double *scale, double *shift
     *shift = ops_vector(node->inputs[2], c, 0) - ops_vector(node->inputs[3], c, 0) * *scale;
 }
 
+/* scale and shift receive the constants a channel is multiplied by and shifted by; 0: they are
+ * not known. */
 static int32_t channel_affine(const cnr_node *node, int64_t channels, float *scale, float *shift) {
     for (int32_t p = 1; p < 5; p++)
         if (!cnr_own_input(node, p) || !node->inputs[p]->data || node->inputs[p]->encoding ||
@@ -101,6 +104,7 @@ OPS_INLINE void body(const cnr_run *run, int32_t dtype) {
 
 OPS_REFERENCE(reference, body, outputs[0])
 
+/* Method training: adds the nodes that normalise by the batch's own mean and variance. */
 static cnr_status training(const cnr_host *host, struct cnr_graph *graph, const cnr_node *node,
                            const cnr_value *inputs, const cnr_training *t, cnr_value *outputs,
                            cnr_error *err) {

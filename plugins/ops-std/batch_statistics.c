@@ -47,6 +47,7 @@ static const cnr_port grad_out_ports[] = {{.name = "dx", .help = "of x"},
 static int64_t channels_of(const cnr_tensor *x) { return x->rank > 1 ? x->dim[1] : 1; }
 static int64_t inner_of(const cnr_tensor *x) { return x->rank > 2 ? cnr_span(x, 2, x->rank) : 1; }
 
+/* Method infer: checks the inputs' types and shapes, and gives each output its own. */
 static cnr_status infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_error *err) {
     CNR_TRY(ops_want(node, X, OPS_FLOATS, 1, CNR_MAX_RANK, err));
     const cnr_tensor *x = node->inputs[X];
@@ -57,6 +58,7 @@ static cnr_status infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_er
     return CNR_OK;
 }
 
+/* The running mean and variance are updated in place. */
 static int32_t aliases_of(const cnr_node *node, cnr_alias *to, int32_t max) {
     const cnr_alias all[] = {{CNR_ALIAS_UPDATE, MEAN, 1, 0}, {CNR_ALIAS_UPDATE, VAR, 2, 0}};
     int32_t n = 0;
@@ -111,6 +113,7 @@ OPS_REFERENCE(reference, body, outputs[0])
 
 /* ---- the gradient ---- */
 
+/* Method infer of grad: checks the inputs' types and shapes, and gives each output its own. */
 static cnr_status grad_infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_error *err) {
     CNR_TRY(ops_want(node, 1, OPS_FLOATS, 1, CNR_MAX_RANK, err));
     const cnr_tensor *x = node->inputs[1];
@@ -158,6 +161,7 @@ OPS_INLINE void grad_body(const cnr_run *run, int32_t dtype) {
 
 OPS_REFERENCE(grad_reference, grad_body, outputs[0])
 
+/* Method gradient: adds nodes that compute the wanted gradients of the inputs. */
 static cnr_status gradient(OPS_GRADIENT_ARGS) {
     const cnr_attr epsilon = kit_attr_float("epsilon", cnr_attr_float(node, "epsilon"));
     const cnr_attr *const list[] = {&epsilon};
@@ -173,6 +177,7 @@ static cnr_status gradient(OPS_GRADIENT_ARGS) {
     return CNR_OK;
 }
 
+/* Method cost of grad: counts the arithmetic operations of a run. */
 static void grad_cost(const cnr_node *node, cnr_cost *c) {
     c->flops = ops_mul(ops_elements(node->inputs[1]), 10);
 }

@@ -8,6 +8,7 @@ static const cnr_port many[] = {
     {.name = "x", .flags = CNR_PORT_VARIADIC, .min = 1, .help = "operands; they broadcast"}};
 static const cnr_port result[] = {{.name = "y", .help = "the result in the broadcast shape"}};
 
+/* x to the power y; overflow wraps around, and negative powers are cut to whole numbers. */
 static int64_t wrap_pow(int64_t x, int64_t y) {
     uint64_t base = (uint64_t)x, power = 1;
     if (y < 0) return x == 1 ? 1 : x == -1 ? (y & 1 ? -1 : 1) : 0;
@@ -16,6 +17,7 @@ static int64_t wrap_pow(int64_t x, int64_t y) {
     return (int64_t)power;
 }
 
+/* x to the power y, modulo 2^64. */
 static uint64_t wrap_upow(uint64_t x, uint64_t y) {
     uint64_t power = 1;
     for (; y; y >>= 1, x *= x)
@@ -29,8 +31,9 @@ static int64_t divide(int64_t x, int64_t y) {
     return y == -1 ? (int64_t)(0 - (uint64_t)x) : x / y;
 }
 
-/* If either operand is NaN, so is the result. */
+/* The larger; not-a-number where either is. */
 #define LARGER(x, y) ((x) != (x) || (x) > (y) ? (x) : (y))
+/* The smaller; not-a-number where either is. */
 #define LESSER(x, y) ((x) != (x) || (x) < (y) ? (x) : (y))
 
 /* ---- gradients ---- */
@@ -41,6 +44,7 @@ static void flow(kit_build *b, const cnr_node *node, const int32_t *want, int32_
     if (want[i]) grad_in[i] = kit_unbroadcast(b, g, node->outputs[0], node->inputs[i]);
 }
 
+/* Method gradient of add: adds nodes that compute the wanted gradients of the inputs. */
 static cnr_status add_gradient(OPS_GRADIENT_ARGS) {
     kit_build b = {host, graph, CNR_OK};
     (void)inputs, (void)outputs;
@@ -49,6 +53,7 @@ static cnr_status add_gradient(OPS_GRADIENT_ARGS) {
     return kit_built(&b, node, err);
 }
 
+/* Method gradient of mean: adds nodes that compute the wanted gradients of the inputs. */
 static cnr_status mean_gradient(OPS_GRADIENT_ARGS) {
     kit_build b = {host, graph, CNR_OK};
     (void)inputs, (void)outputs;
@@ -60,6 +65,7 @@ static cnr_status mean_gradient(OPS_GRADIENT_ARGS) {
     return kit_built(&b, node, err);
 }
 
+/* Method gradient of sub: adds nodes that compute the wanted gradients of the inputs. */
 static cnr_status sub_gradient(OPS_GRADIENT_ARGS) {
     kit_build b = {host, graph, CNR_OK};
     (void)inputs, (void)outputs;
@@ -69,6 +75,7 @@ static cnr_status sub_gradient(OPS_GRADIENT_ARGS) {
     return kit_built(&b, node, err);
 }
 
+/* Method gradient of mul: adds nodes that compute the wanted gradients of the inputs. */
 static cnr_status mul_gradient(OPS_GRADIENT_ARGS) {
     kit_build b = {host, graph, CNR_OK};
     (void)outputs;
@@ -125,7 +132,9 @@ AFFINE(mul_op, v, 0)
 
 /* ---- rows ---- symbol, name, summary, types, y as double and float F, as signed I, as unsigned U,
  * gradient, OpenCL, flags. OP_PAIR: two operands; OP_MANY: one or more. */
+/* Whole arithmetic that wraps around. */
 #define SIGNED_WRAP(op) (int64_t)((uint64_t)x op(uint64_t) y)
+/* Calls PAIR for each operator of two inputs, MANY for each of any number. */
 #define FOLDS(PAIR, MANY) \
     PAIR(add, "add", "a + b", OPS_NUMBERS, x + y, SIGNED_WRAP(+), x + y, add_gradient, "x + y", 0) \
     PAIR(sub, "sub", "a - b", OPS_NUMBERS, x - y, SIGNED_WRAP(-), x - y, sub_gradient, "x - y", 0) \
@@ -163,6 +172,7 @@ AFFINE(mul_op, v, 0)
     BIT(bitwise_xor, "bitwise_xor", "exclusive or of each bit", OPS_INTS, x ^ y)
 /* clang-format on */
 
+/* Methods infer, reference and cost of operator SYMBOL. */
 #define HOOKS(SYMBOL) \
     static cnr_status SYMBOL##_infer(const cnr_node *node, cnr_tensor *const *out, \
                                      cnr_error *err) { \
@@ -172,6 +182,7 @@ AFFINE(mul_op, v, 0)
         return fold_reference(run, &SYMBOL##_row, err); \
     }
 
+/* Descriptor of operator NAME with these ports. */
 #define DESCRIPTOR(SYMBOL, NAME, SUMMARY, PORTS, FLAGS, ...) \
     const cnr_op ops_##SYMBOL = {CNR_OP_SIZES, \
                                  .name = NAME, \
@@ -184,6 +195,7 @@ AFFINE(mul_op, v, 0)
                                  .reference = SYMBOL##_reference, \
                                  __VA_ARGS__};
 
+/* Loops of an arithmetic operator in the four computed types, and its row. */
 #define ARITHMETIC(SYMBOL, DTYPES, F, I, U, OPENCL, MEAN) \
     FOLD_LOOP(double, SYMBOL##_f64, F) \
     FOLD_LOOP(float, SYMBOL##_f32, F) \
@@ -208,6 +220,7 @@ AFFINE(mul_op, v, 0)
         return fold_expression(&SYMBOL##_row, text, bytes); \
     }
 
+/* An operator of two inputs, with its gradient. */
 #define PAIR(SYMBOL, NAME, SUMMARY, DTYPES, F, I, U, GRADIENT, OPENCL, FLAGS) \
     ARITHMETIC(SYMBOL, DTYPES, F, I, U, OPENCL, 0) \
     DESCRIPTOR(SYMBOL, NAME, SUMMARY, pair, CNR_OP_EPILOGUE | (FLAGS), .gradient = GRADIENT, \
@@ -221,6 +234,7 @@ AFFINE(mul_op, v, 0)
                .expression = MEAN ? NULL : SYMBOL##_expression)
 FOLDS(PAIR, MANY)
 
+/* A comparison: its result is bool. */
 #define TEST(SYMBOL, SUMMARY, DTYPES, FORMULA) \
     FOLD_LOOP(double, SYMBOL##_f64, FORMULA) \
     FOLD_LOOP(int64_t, SYMBOL##_i64, FORMULA) \
@@ -234,6 +248,7 @@ FOLDS(PAIR, MANY)
     DESCRIPTOR(SYMBOL, #SYMBOL, SUMMARY, pair, 0, .aliases = NULL)
 TESTS(TEST)
 
+/* An operator on bits. */
 #define BIT(SYMBOL, NAME, SUMMARY, DTYPES, FORMULA) \
     FOLD_LOOP(int64_t, SYMBOL##_i64, FORMULA) \
     FOLD_LOOP(uint64_t, SYMBOL##_u64, FORMULA) \
@@ -246,12 +261,14 @@ BITS(BIT)
 
 /* ---- pow: base and exponent may differ in type; the result has the base's ---- */
 
+/* Method infer of pow: checks the inputs' types and shapes, and gives each output its own. */
 static cnr_status pow_infer(const cnr_node *node, cnr_tensor *const *out, cnr_error *err) {
     for (int32_t i = 0; i < 2; i++) CNR_TRY(ops_want(node, i, OPS_NUMBERS, 0, CNR_MAX_RANK, err));
     out[0]->dtype = node->inputs[0]->dtype;
     return kit_broadcast(node, 0, 2, out[0], err);
 }
 
+/* Method reference of pow: computes the run's part of the output with plain loops. */
 static cnr_status pow_reference(const cnr_run *run, cnr_error *err) {
     const cnr_tensor *x = run->node->inputs[0], *p = run->node->inputs[1], *y = run->outputs[0];
     elem_domain domain = elem_domain_of(x->dtype);
@@ -273,11 +290,13 @@ static cnr_status pow_reference(const cnr_run *run, cnr_error *err) {
     return CNR_OK;
 }
 
+/* Computes n powers, for a fused epilogue. */
 static void pow_apply(const cnr_node *node, const float *x, const float *y, float *out, int64_t n) {
     (void)node;
     for (int64_t i = 0; i < n; i++) out[i] = powf(x[i], y[i]);
 }
 
+/* Writes the OpenCL formula into text; its length, or -1: too long. */
 static int32_t pow_expression(const cnr_node *node, char *text, size_t bytes) {
     (void)node;
     if (bytes < 10) return -1;
@@ -318,17 +337,20 @@ static const cnr_attr_spec mod_attrs[] = {
      .type = CNR_ATTR_BOOL,
      .help = "1: the result has the sign of a, as in C; 0: that of b"}};
 
+/* Method infer of mod: checks the inputs' types and shapes, and gives each output its own. */
 static cnr_status mod_infer(const cnr_node *node, cnr_tensor *const *out, cnr_error *err) {
     static const fold_row row = {.dtypes = OPS_NUMBERS};
     return fold_infer(node, &row, out, err);
 }
 
+/* Remainder of x / y with y's sign (c_sign: x's); 0 where y is 0. */
 static int64_t remainder_of(int64_t x, int64_t y, int c_sign) {
     if (y == 0 || y == -1) return 0;
     const int64_t r = x % y;
     return !c_sign && r != 0 && (r < 0) != (y < 0) ? r + y : r;
 }
 
+/* Method reference of mod: computes the run's part of the output with plain loops. */
 static cnr_status mod_reference(const cnr_run *run, cnr_error *err) {
     const cnr_tensor *x = run->node->inputs[0], *d = run->node->inputs[1], *y = run->outputs[0];
     const elem_domain domain = elem_domain_of(x->dtype);
@@ -366,6 +388,7 @@ static const cnr_attr_spec bit_shift_attrs[] = {{.name = "direction",
                                                  .choices = directions,
                                                  .help = "direction of the shift"}};
 
+/* Method infer of bit_shift: checks the inputs' types and shapes, and gives each output its own. */
 static cnr_status bit_shift_infer(const cnr_node *node, cnr_tensor *const *out, cnr_error *err) {
     static const fold_row row = {.dtypes = OPS_INTS};
     return fold_infer(node, &row, out, err);
@@ -381,6 +404,7 @@ static uint64_t shift(uint64_t a, uint64_t by, unsigned bits, int left, int is_s
     return (uint64_t)(v < 0 ? ~(~v >> n) : v >> n);
 }
 
+/* Method reference of bit_shift: computes the run's part of the output with plain loops. */
 static cnr_status bit_shift_reference(const cnr_run *run, cnr_error *err) {
     const cnr_tensor *const *in = run->node->inputs, *y = run->outputs[0];
     const int left = cnr_attr_is(run->node, "direction", "LEFT");

@@ -4,6 +4,7 @@
 static const cnr_port in[] = {{.name = "x", .help = "..., boxes, numbers per box"}};
 static const cnr_port out[] = {
     {.name = "y", .help = "the rows that stay, best first, then rows of -1"}};
+/* Attribute: a place in a row, -1 for none. */
 #define INDEX(NAME, VALUE, TEXT) \
     { \
         .name = NAME, .type = CNR_ATTR_INT, .flags = CNR_ATTR_BOUNDED, .min = -1, .max = 1 << 30, \
@@ -28,6 +29,7 @@ static const cnr_attr_spec attrs[] =
       .help = "input boxes are centre x, centre y, width, height, not corners"},
      {.name = "center_out", .type = CNR_ATTR_BOOL, .help = "output boxes are so, too"}};
 
+/* Method infer: checks the inputs' types and shapes, and gives each output its own. */
 static cnr_status infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_error *err) {
     const cnr_tensor *x = node->inputs[0];
     CNR_TRY(ops_want(node, 0, OPS_FLOATS, 2, CNR_MAX_RANK, err));
@@ -39,12 +41,14 @@ static cnr_status infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_er
     return CNR_OK;
 }
 
+/* Method workspace: bytes of scratch that reference needs. */
 static uint64_t workspace(const cnr_node *node) {
     const cnr_tensor *x = node->inputs[0];
     return ops_mul((uint64_t)x->dim[x->rank - 2],
                    sizeof(nms_box) + sizeof(double) + sizeof(int64_t));
 }
 
+/* The box at element `at`; centre: given by centre and size. */
 static nms_box box_at(const cnr_tensor *x, int64_t at, int centre) {
     double v[4];
     for (int i = 0; i < 4; i++) v[i] = elem_f64(x, at + i);
@@ -67,6 +71,7 @@ static void apart(nms_box *boxes, const int64_t *order, int64_t some, const cnr_
     }
 }
 
+/* Copies row `from` of the input to row `to` of y, with the box in the wanted form. */
 static void copy_row(const cnr_node *node, const cnr_tensor *y, int64_t to, int64_t from) {
     const cnr_tensor *x = node->inputs[0];
     const int64_t k = x->dim[x->rank - 1], start = cnr_attr_int(node, "coord_start");
@@ -80,6 +85,7 @@ static void copy_row(const cnr_node *node, const cnr_tensor *y, int64_t to, int6
     for (int i = 0; i < 4; i++) elem_set_f64(y, to * k + start + i, v[want][i]);
 }
 
+/* Method reference: computes the run's part of the output with plain loops. */
 static cnr_status reference(const cnr_run *run, cnr_error *err) {
     const cnr_node *node = run->node;
     const cnr_tensor *x = node->inputs[0], *y = run->outputs[0];

@@ -9,6 +9,7 @@ static int mergeable(const broadcast_walk *w, int32_t a) {
     return 1;
 }
 
+/* Drops axes of size 1 and joins axes that all operands walk alike. */
 static void merge(broadcast_walk *w) {
     int32_t to = 0;
     for (int32_t a = 0; a < w->rank; a++) { /* drops axes of size 1 */
@@ -35,6 +36,7 @@ static void merge(broadcast_walk *w) {
     }
 }
 
+/* Sets how many elements the next step takes along the last axis. */
 static void measure(broadcast_walk *w) {
     const int32_t last = w->rank - 1;
     const int64_t rest = w->dim[last] - w->index[last];
@@ -69,6 +71,7 @@ int broadcast_begin(broadcast_walk *w, const cnr_run *run, const cnr_tensor *con
     return 1;
 }
 
+/* Steps to the next run of elements; 0: all are done. */
 int broadcast_next(broadcast_walk *w) {
     int32_t a = w->rank - 1;
     w->left -= w->run;
@@ -86,6 +89,7 @@ int broadcast_next(broadcast_walk *w) {
     return 1;
 }
 
+/* Checks the operands' types and gives the output the broadcast shape. */
 cnr_status fold_infer(const cnr_node *node, const fold_row *row, cnr_tensor *const *out,
                       cnr_error *err) {
     if (node->n_inputs > BROADCAST_MAX)
@@ -101,6 +105,7 @@ cnr_status fold_infer(const cnr_node *node, const fold_row *row, cnr_tensor *con
     return kit_broadcast(node, 0, node->n_inputs, out[0], err);
 }
 
+/* Computes n elements in `domain` with the row's loop. */
 static void fold_run(const fold_row *row, elem_domain domain, int64_t n, const elem_run *x,
                      const elem_run *y, elem_run *out) {
     if (domain == ELEM_F) row->f64(x->f, y->f, out->f, n);
@@ -108,7 +113,8 @@ static void fold_run(const fold_row *row, elem_domain domain, int64_t n, const e
     else row->u64(x->u, y->u, out->u, n);
 }
 
-/* Comparisons compute in the operands' domain and store 0 or 1. */
+/* Method reference: folds the operands from the left by the row's formula. Comparisons compute in
+ * the operands' domain and store 0 or 1. */
 cnr_status fold_reference(const cnr_run *run, const fold_row *row, cnr_error *err) {
     const cnr_node *node = run->node;
     const cnr_tensor *y = run->outputs[0];
@@ -131,6 +137,7 @@ cnr_status fold_reference(const cnr_run *run, const fold_row *row, cnr_error *er
     return CNR_OK;
 }
 
+/* Writes the row's OpenCL formula into text; its length, or -1: none or too long. */
 int32_t fold_expression(const fold_row *row, char *text, size_t bytes) {
     const size_t length = row->opencl ? strlen(row->opencl) : bytes;
     if (length + 1 > bytes) return -1;
@@ -138,6 +145,7 @@ int32_t fold_expression(const fold_row *row, char *text, size_t bytes) {
     return (int32_t)length;
 }
 
+/* Counts one operation an output element for each operand after the first. */
 void fold_cost(const cnr_node *node, cnr_cost *out) {
     const int32_t n = node->n_inputs > 1 ? node->n_inputs - 1 : 1;
     out->flops = ops_mul(ops_elements(node->outputs[0]), (uint64_t)n);

@@ -22,6 +22,7 @@ typedef struct broadcast_walk {
 /* Start and continue the iteration. operands[k] may be NULL. False: there is no (further) run. */
 int broadcast_begin(broadcast_walk *w, const cnr_run *run, const cnr_tensor *const *operands,
                     int32_t n);
+/* Steps to the next run of elements; 0: all are done. */
 int broadcast_next(broadcast_walk *w);
 /* Loads operand k's elements of the run. */
 static inline void broadcast_load(const broadcast_walk *w, int32_t k, const cnr_tensor *t,
@@ -41,12 +42,17 @@ typedef struct fold_row {
     int32_t mean; /* divides the sum by the number of operands */
 } fold_row;
 
+/* Method infer with the row's types: the output has the operands' broadcast shape. */
 cnr_status fold_infer(const cnr_node *node, const fold_row *row, cnr_tensor *const *out,
                       cnr_error *err);
+/* Method reference: folds the operands from the left by the row's formula. */
 cnr_status fold_reference(const cnr_run *run, const fold_row *row, cnr_error *err);
+/* Method expression: the row's OpenCL formula into text; its length, or -1. */
 int32_t fold_expression(const fold_row *row, char *text, size_t bytes);
+/* Method cost: an operation an output element for each operand after the first. */
 void fold_cost(const cnr_node *node, cnr_cost *out);
 
+/* A loop NAME over n elements of x and y by FORMULA. */
 #define FOLD_LOOP(type, NAME, FORMULA) \
     static void NAME(const type *xs, const type *ys, type *out, int64_t n) { \
         typedef type T; \

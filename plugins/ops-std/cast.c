@@ -18,6 +18,7 @@ static const cnr_attr_spec cast_attrs[] = {{.name = "to",
                                            SATURATE};
 static const cnr_attr_spec cast_like_attrs[] = {SATURATE};
 
+/* Gives y the input's shape and `dtype`; fails for types that cannot be converted. */
 static cnr_status infer_as(const cnr_node *node, cnr_tensor *y, int32_t dtype, cnr_error *err) {
     CNR_TRY(ops_want(node, 0, OPS_WHOLE | ELEM_NIBBLES, 0, CNR_MAX_RANK, err));
     if (!elem_in(dtype, OPS_WHOLE | ELEM_NIBBLES))
@@ -27,10 +28,12 @@ static cnr_status infer_as(const cnr_node *node, cnr_tensor *y, int32_t dtype, c
     return CNR_OK;
 }
 
+/* Method infer of cast: checks the inputs' types and shapes, and gives each output its own. */
 static cnr_status cast_infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_error *err) {
     return infer_as(node, outputs[0], (int32_t)cnr_attr_int(node, "to"), err);
 }
 
+/* Method infer of cast_like: checks the inputs' types and shapes, and gives each output its own. */
 static cnr_status cast_like_infer(const cnr_node *node, cnr_tensor *const *outputs,
                                   cnr_error *err) {
     return infer_as(node, outputs[0], node->inputs[1]->dtype, err);
@@ -51,6 +54,7 @@ static cnr_status reference(const cnr_run *run, cnr_error *err) {
     return CNR_OK;
 }
 
+/* Method gradient: adds nodes that compute the wanted gradients of the inputs. */
 static cnr_status gradient(OPS_GRADIENT_ARGS) {
     kit_build b = {host, graph, CNR_OK};
     (void)outputs;

@@ -10,6 +10,7 @@ static const cnr_attr_spec attrs[] =
     {{.name = "min", .type = CNR_ATTR_FLOAT, .default_f = -INFINITY, .help = "least value"},
      {.name = "max", .type = CNR_ATTR_FLOAT, .default_f = INFINITY, .help = "largest value"}};
 
+/* Method infer: checks the inputs' types and shapes, and gives each output its own. */
 static cnr_status infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_error *err) {
     CNR_TRY(ops_want(node, 0, OPS_NUMBERS, 0, CNR_MAX_RANK, err));
     for (int32_t i = 1; i < 3; i++) {
@@ -23,11 +24,13 @@ static cnr_status infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_er
     return CNR_OK;
 }
 
+/* 1: input `port` is a constant that is not empty. */
 static int has(const cnr_node *node, int32_t port) {
     const cnr_tensor *t = cnr_own_input(node, port);
     return t && t->data && cnr_count(t) > 0;
 }
 
+/* The limit: input `port` where given, else attribute `name`. */
 static double limit_f(const cnr_node *node, int32_t port, const char *name) {
     return has(node, port) ? elem_f64(node->inputs[port], 0) : cnr_attr_float(node, name);
 }
@@ -42,6 +45,7 @@ static uint64_t limit_i(const cnr_node *node, int32_t port, const char *name) {
     return domain == ELEM_U && v <= 0 ? 0 : room.u[0];
 }
 
+/* Method reference: computes the run's part of the output with plain loops. */
 static cnr_status reference(const cnr_run *run, cnr_error *err) {
     const cnr_tensor *x = run->node->inputs[0], *y = run->outputs[0];
     const elem_domain domain = elem_domain_of(x->dtype);
@@ -83,6 +87,7 @@ static void apply(const cnr_node *node, const float *x, const float *y, float *t
     }
 }
 
+/* Writes the OpenCL formula into text; its length, or -1: too long. */
 static int32_t expression(const cnr_node *node, char *text, size_t bytes) {
     const float high = (float)limit_f(node, 2, "max"), low = (float)limit_f(node, 1, "min");
     /* the maximum wins if it is below the minimum */

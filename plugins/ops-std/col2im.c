@@ -39,6 +39,7 @@ static cnr_status windows(const cnr_node *node, const kit_list *image, const kit
     return wrong ? ops_fail(err, CNR_E_SHAPE, node, "%s", wrong) : CNR_OK;
 }
 
+/* Method infer: checks the inputs' types and shapes, and gives each output its own. */
 static cnr_status infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_error *err) {
     const cnr_tensor *x = node->inputs[0];
     cnr_tensor *y = outputs[0];
@@ -106,6 +107,7 @@ OPS_INLINE void body(const cnr_run *run, const ops_geometry *g, int32_t dtype) {
         }
 }
 
+/* Method reference: computes the run's part of the output with plain loops. */
 static cnr_status reference(const cnr_run *run, cnr_error *err) {
     kit_list image, block;
     cnr_window w;

@@ -8,6 +8,7 @@ static const cnr_port in[] = {{.name = "x",
 static const cnr_port out[] = {{.name = "y", .help = "the concatenated inputs"}};
 static const cnr_attr_spec attrs[] = {OPS_AXIS_ROW(1, "along which the inputs are joined")};
 
+/* Method infer: checks the inputs' types and shapes, and gives each output its own. */
 static cnr_status infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_error *err) {
     cnr_tensor *y = outputs[0];
     int32_t axis;
@@ -39,6 +40,8 @@ static int32_t aliases_of(const cnr_node *node, cnr_alias *alias, int32_t max) {
     return n;
 }
 
+/* Method split_axes: axes receives at most max output axes that a run may be cut along; returns
+ * how many. */
 static int32_t split_axes(const cnr_node *node, cnr_split_axis *split, int32_t max) {
     int32_t n = 0;
     for (int32_t a = 0; a < node->outputs[0]->rank && n < max; a++)
@@ -46,12 +49,15 @@ static int32_t split_axes(const cnr_node *node, cnr_split_axis *split, int32_t m
     return n;
 }
 
+/* Method region: *r receives the part of input `port` that [begin, end) of the output's axis
+ * needs; axis -1: all. */
 static void region(const cnr_node *node, int32_t axis, int64_t begin, int64_t end, int32_t port,
                    cnr_input_range *r) {
     (void)node, (void)port;
     *r = (cnr_input_range){axis, begin, end};
 }
 
+/* Method reference: computes the run's part of the output with plain loops. */
 static cnr_status reference(const cnr_run *run, cnr_error *err) {
     const cnr_tensor *y = run->outputs[0];
     const int32_t axis = ops_axis_of(run->node, run->node->outputs[0]);
@@ -74,6 +80,7 @@ static cnr_status reference(const cnr_run *run, cnr_error *err) {
     return CNR_OK;
 }
 
+/* Method gradient: adds nodes that compute the wanted gradients of the inputs. */
 static cnr_status gradient(OPS_GRADIENT_ARGS) {
     kit_build b = {host, graph, CNR_OK};
     const int64_t axis = ops_axis_of(node, node->outputs[0]);

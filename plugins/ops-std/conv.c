@@ -48,6 +48,7 @@ cnr_status ops_conv_check(const cnr_node *node, const cnr_tensor *x, const cnr_t
     return CNR_OK;
 }
 
+/* Method infer: checks the inputs' types and shapes, and gives each output its own. */
 static cnr_status infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_error *err) {
     cnr_window w;
     cnr_status status = ops_want(node, 0, OPS_FLOATS, 3, 2 + CNR_MAX_SPATIAL, err);
@@ -107,11 +108,14 @@ cnr_status ops_conv_parameters(const cnr_node *node, int32_t port, int transpose
     return CNR_OK;
 }
 
+/* Method parameters: *t receives type and shape of the weight at `port`, and *init how it is
+ * first filled. */
 static cnr_status parameters(const cnr_node *node, int32_t port, cnr_tensor *t, cnr_init *init,
                              cnr_error *err) {
     return ops_conv_parameters(node, port, 0, t, init, err);
 }
 
+/* Method cost: counts the arithmetic operations of a run. */
 static void cost(const cnr_node *node, cnr_cost *c) {
     const cnr_tensor *weight = node->inputs[1];
     const uint64_t outputs = ops_elements(node->outputs[0]);
@@ -135,11 +139,14 @@ cnr_status ops_conv_grad_infer(const cnr_node *node, const cnr_tensor *x, const 
     return ops_want_shape(node, 0, x->dtype, x->rank, dim, err);
 }
 
+/* Multiply-adds of a gradient of a convolution. */
 void ops_conv_grad_cost(const cnr_node *node, const cnr_tensor *weight, cnr_cost *c) {
     const int64_t taps = ops_span(weight, 1, weight->rank);
     c->macs = ops_mul(ops_elements(node->inputs[0]), taps < 0 ? 0 : (uint64_t)taps);
 }
 
+/* Method split_axes: axes receives at most max output axes that a run may be cut along; returns
+ * how many. */
 static int32_t split_axes(const cnr_node *node, cnr_split_axis *axes, int32_t max) {
     const cnr_tensor *y = node->outputs[0];
     const int64_t group = cnr_attr_int(node, "group");
@@ -151,6 +158,8 @@ static int32_t split_axes(const cnr_node *node, cnr_split_axis *axes, int32_t ma
     return n;
 }
 
+/* Method region: *r receives the part of input `port` that [begin, end) of the output's axis
+ * needs; axis -1: all. */
 static void region(const cnr_node *node, int32_t axis, int64_t begin, int64_t end, int32_t port,
                    cnr_input_range *r) {
     const cnr_tensor *x = node->inputs[0], *weight = node->inputs[1];
@@ -171,12 +180,14 @@ static void region(const cnr_node *node, int32_t axis, int64_t begin, int64_t en
     }
 }
 
+/* Method linear: *l receives the ports of weight and bias; returns 1. */
 static int32_t linear(const cnr_node *node, cnr_linear *l) {
     (void)node;
     *l = (cnr_linear){.weight_port = 1, .bias_port = 2, .weight_axis = 0};
     return 1;
 }
 
+/* Method gradient: adds nodes that compute the wanted gradients of the inputs. */
 static cnr_status gradient(OPS_GRADIENT_ARGS) {
     const cnr_value dx[] = {grad_out[0], inputs[1], inputs[0]};
     const cnr_value dw[] = {grad_out[0], inputs[0], inputs[1]};
@@ -242,6 +253,7 @@ OPS_INLINE void body(const cnr_run *run, const ops_geometry *g, int32_t dtype) {
         }
 }
 
+/* Method reference: computes the run's part of the output with plain loops. */
 static cnr_status reference(const cnr_run *run, cnr_error *err) {
     cnr_window w;
     ops_geometry g;

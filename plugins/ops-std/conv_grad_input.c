@@ -6,14 +6,18 @@ static const cnr_port in[] = {{.name = "dy", .help = "gradient of the convolutio
                               {.name = "x", .help = "gives the shape; its data is not read"}};
 static const cnr_port out[] = {{.name = "dx", .help = "gradient of x"}};
 
+/* Method infer: checks the inputs' types and shapes, and gives each output its own. */
 static cnr_status infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_error *err) {
     return ops_conv_grad_infer(node, node->inputs[2], node->inputs[1], outputs[0], err);
 }
 
+/* Method cost: counts the arithmetic operations of a run. */
 static void cost(const cnr_node *node, cnr_cost *c) {
     ops_conv_grad_cost(node, node->inputs[1], c);
 }
 
+/* Method region: *r receives the part of input `port` that [begin, end) of the output's axis
+ * needs; axis -1: all. */
 static void region(const cnr_node *node, int32_t axis, int64_t begin, int64_t end, int32_t port,
                    cnr_input_range *r) {
     (void)node;
@@ -21,6 +25,7 @@ static void region(const cnr_node *node, int32_t axis, int64_t begin, int64_t en
     if (axis == 0 && port != 1) *r = (cnr_input_range){0, begin, end};
 }
 
+/* Method reference: computes the run's part of the output with plain loops. */
 static cnr_status reference(const cnr_run *run, cnr_error *err) {
     const cnr_tensor *weight = run->node->inputs[1], *x = run->node->inputs[2];
     cnr_window w;

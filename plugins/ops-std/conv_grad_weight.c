@@ -6,18 +6,24 @@ static const cnr_port in[] = {{.name = "dy", .help = "gradient of the convolutio
                               {.name = "weight", .help = "gives the shape; its data is not read"}};
 static const cnr_port out[] = {{.name = "dw", .help = "gradient of the weight"}};
 
+/* Method infer: checks the inputs' types and shapes, and gives each output its own. */
 static cnr_status infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_error *err) {
     return ops_conv_grad_infer(node, node->inputs[1], node->inputs[2], outputs[0], err);
 }
 
+/* Method cost: counts the arithmetic operations of a run. */
 static void cost(const cnr_node *node, cnr_cost *c) {
     ops_conv_grad_cost(node, node->inputs[2], c);
 }
 
+/* Method split_axes: axes receives at most max output axes that a run may be cut along; returns
+ * how many. */
 static int32_t split_axes(const cnr_node *node, cnr_split_axis *axes, int32_t max) {
     return cnr_attr_int(node, "group") == 1 ? ops_split_first(node, axes, max) : 0;
 }
 
+/* Method region: *r receives the part of input `port` that [begin, end) of the output's axis
+ * needs; axis -1: all. */
 static void region(const cnr_node *node, int32_t axis, int64_t begin, int64_t end, int32_t port,
                    cnr_input_range *r) {
     (void)node;
@@ -75,6 +81,7 @@ OPS_INLINE void body(const cnr_run *run, const ops_geometry *g, int64_t lo, int6
     }
 }
 
+/* Method reference: computes the run's part of the output with plain loops. */
 static cnr_status reference(const cnr_run *run, cnr_error *err) {
     const cnr_tensor *x = run->node->inputs[1];
     cnr_window w;

@@ -26,6 +26,7 @@ static const cnr_port out[] = {{.name = "y", .help = "N out and the spatial axes
 static const char *const aliases[] = {"conv_transpose1d", "conv_transpose2d", "conv_transpose3d",
                                       "deconv", NULL};
 
+/* Entry i of the list attribute `name`; `missing` where the list is shorter. */
 static int64_t entry(const cnr_node *node, const char *name, int32_t i, int64_t missing) {
     int64_t n;
     const int64_t *list = cnr_attr_ints(node, name, &n);
@@ -75,6 +76,7 @@ static cnr_status window_of(const cnr_node *node, cnr_window *w, cnr_error *err)
     return CNR_OK;
 }
 
+/* Method infer: checks the inputs' types and shapes, and gives each output its own. */
 static cnr_status infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_error *err) {
     cnr_window w;
     CNR_TRY(ops_want(node, 0, OPS_FLOATS, 3, 2 + CNR_MAX_SPATIAL, err));
@@ -101,11 +103,14 @@ static cnr_status infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_er
     return CNR_OK;
 }
 
+/* Method parameters: *t receives type and shape of the weight at `port`, and *init how it is
+ * first filled. */
 static cnr_status parameters(const cnr_node *node, int32_t port, cnr_tensor *t, cnr_init *init,
                              cnr_error *err) {
     return ops_conv_parameters(node, port, 1, t, init, err);
 }
 
+/* Method cost: counts the multiply-adds of a run. */
 static void cost(const cnr_node *node, cnr_cost *c) {
     const cnr_tensor *weight = node->inputs[1];
     const int64_t taps = ops_span(weight, 1, weight->rank);
@@ -113,6 +118,8 @@ static void cost(const cnr_node *node, cnr_cost *c) {
     c->flops = cnr_own_input(node, 2) ? ops_elements(node->outputs[0]) : 0;
 }
 
+/* Method split_axes: axes receives at most max output axes that a run may be cut along; returns
+ * how many. */
 static int32_t split_axes(const cnr_node *node, cnr_split_axis *axes, int32_t max) {
     const int64_t each = node->inputs[1]->dim[1];
     int32_t n = 0;
@@ -124,6 +131,8 @@ static int32_t split_axes(const cnr_node *node, cnr_split_axis *axes, int32_t ma
     return n;
 }
 
+/* Method region: *r receives the part of input `port` that [begin, end) of the output's axis
+ * needs; axis -1: all. */
 static void region(const cnr_node *node, int32_t axis, int64_t begin, int64_t end, int32_t port,
                    cnr_input_range *r) {
     const cnr_tensor *x = node->inputs[0], *weight = node->inputs[1];
@@ -146,12 +155,14 @@ static void region(const cnr_node *node, int32_t axis, int64_t begin, int64_t en
     if (r->begin > r->end) r->begin = r->end;
 }
 
+/* Method linear: *l receives the ports of weight and bias; 0: the node is not linear in them. */
 static int32_t linear(const cnr_node *node, cnr_linear *l) {
     if (cnr_attr_int(node, "group") != 1) return 0;
     *l = (cnr_linear){.weight_port = 1, .bias_port = 2, .weight_axis = 1};
     return 1;
 }
 
+/* Method gradient: adds nodes that compute the wanted gradients of the inputs. */
 static cnr_status gradient(OPS_GRADIENT_ARGS) {
     const int32_t spatial = node->inputs[0]->rank - 2;
     const cnr_value dx[] = {grad_out[0], inputs[1]}, dw[] = {inputs[0], grad_out[0], inputs[1]};
@@ -189,6 +200,7 @@ static cnr_status gradient(OPS_GRADIENT_ARGS) {
     return status;
 }
 
+/* Method reference: computes the run's part of the output with plain loops. */
 static cnr_status reference(const cnr_run *run, cnr_error *err) {
     cnr_window w;
     ops_geometry g;

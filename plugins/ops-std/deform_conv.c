@@ -22,6 +22,7 @@ static const cnr_port in[] =
       .help = "N, offset_group * taps, output's spatial axes: a factor for each tap"}};
 static const cnr_port out[] = {{.name = "y", .help = "N out and the spatial axes"}};
 
+/* Method infer: checks the inputs' types and shapes, and gives each output its own. */
 static cnr_status infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_error *err) {
     const int64_t parts = cnr_attr_int(node, "offset_group");
     cnr_window w;
@@ -46,11 +47,14 @@ static cnr_status infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_er
     return CNR_OK;
 }
 
+/* Method parameters: *t receives type and shape of the weight at `port`, and *init how it is
+ * first filled. */
 static cnr_status parameters(const cnr_node *node, int32_t port, cnr_tensor *t, cnr_init *init,
                              cnr_error *err) {
     return port == 1 ? ops_conv.parameters(node, port, t, init, err) : CNR_E_NOT_FOUND;
 }
 
+/* Method cost: counts the multiply-adds of a run. */
 static void cost(const cnr_node *node, cnr_cost *c) {
     const cnr_tensor *weight = node->inputs[1];
     const int64_t taps = ops_span(weight, 1, weight->rank);
@@ -58,6 +62,8 @@ static void cost(const cnr_node *node, cnr_cost *c) {
     c->flops = ops_mul(ops_elements(node->inputs[2]), 8);
 }
 
+/* Method region: *r receives the part of input `port` that [begin, end) of the output's axis
+ * needs; axis -1: all. */
 static void region(const cnr_node *node, int32_t axis, int64_t begin, int64_t end, int32_t port,
                    cnr_input_range *r) {
     (void)node;
@@ -92,6 +98,7 @@ OPS_INLINE double sample(const ops_geometry *g, int32_t dtype, const void *x, in
     return sum;
 }
 
+/* Sizes of the node: groups, offset groups, taps of a window, channels. */
 typedef struct shape {
     int64_t group, parts, taps, c, each;
     int32_t spatial;
@@ -145,6 +152,7 @@ OPS_INLINE void body(const cnr_run *run, const ops_geometry *g, const shape *s, 
         }
 }
 
+/* Method reference: computes the run's part of the output with plain loops. */
 static cnr_status reference(const cnr_run *run, cnr_error *err) {
     const cnr_tensor *x = run->node->inputs[0], *weight = run->node->inputs[1];
     cnr_window w;

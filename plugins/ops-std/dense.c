@@ -18,6 +18,7 @@ static const cnr_port in[] =
 static const cnr_port out[] = {{.name = "y", .help = "N out"}};
 static const char *const aliases[] = {"linear", "fully_connected", NULL};
 
+/* Method infer: checks the inputs' types and shapes, and gives each output its own. */
 static cnr_status infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_error *err) {
     CNR_TRY(ops_want(node, 0, OPS_FLOATS, 1, CNR_MAX_RANK, err));
     CNR_TRY(ops_want(node, 1, OPS_FLOATS, 2, 2, err));
@@ -33,6 +34,8 @@ static cnr_status infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_er
     return CNR_OK;
 }
 
+/* Method parameters: *t receives type and shape of the weight at `port`, and *init how it is
+ * first filled. */
 static cnr_status parameters(const cnr_node *node, int32_t port, cnr_tensor *t, cnr_init *init,
                              cnr_error *err) {
     CNR_TRY(ops_want(node, 0, OPS_FLOATS, 1, CNR_MAX_RANK, err));
@@ -56,6 +59,7 @@ static cnr_status parameters(const cnr_node *node, int32_t port, cnr_tensor *t, 
     return CNR_OK;
 }
 
+/* Method cost: counts the multiply-adds of a run. */
 static void cost(const cnr_node *node, cnr_cost *c) {
     const uint64_t outputs = ops_elements(node->outputs[0]);
     const int64_t inputs = node->inputs[1]->dim[1];
@@ -63,6 +67,8 @@ static void cost(const cnr_node *node, cnr_cost *c) {
     c->flops = cnr_own_input(node, 2) ? outputs : 0;
 }
 
+/* Method region: *r receives the part of input `port` that [begin, end) of the output's axis
+ * needs; axis -1: all. */
 static void region(const cnr_node *node, int32_t axis, int64_t begin, int64_t end, int32_t port,
                    cnr_input_range *r) {
     (void)node;
@@ -70,12 +76,14 @@ static void region(const cnr_node *node, int32_t axis, int64_t begin, int64_t en
     if ((axis == 0) == (port == 0)) *r = (cnr_input_range){0, begin, end};
 }
 
+/* Method linear: *l receives the ports of weight and bias; returns 1. */
 static int32_t linear(const cnr_node *node, cnr_linear *l) {
     (void)node;
     *l = (cnr_linear){.weight_port = 1, .bias_port = 2, .weight_axis = 0};
     return 1;
 }
 
+/* Method gradient: adds nodes that compute the wanted gradients of the inputs. */
 static cnr_status gradient(OPS_GRADIENT_ARGS) {
     const cnr_attr trans = kit_attr_int("transA", 1);
     const cnr_value dy = grad_out[0];
@@ -112,6 +120,7 @@ OPS_INLINE void body(const cnr_run *run, const int64_t *lo, const int64_t *hi, i
     }
 }
 
+/* Method reference: computes the run's part of the output with plain loops. */
 static cnr_status reference(const cnr_run *run, cnr_error *err) {
     int64_t lo[CNR_MAX_RANK], hi[CNR_MAX_RANK];
     (void)err;

@@ -9,6 +9,7 @@ static const cnr_port out[] = {
     {.name = "y", .help = "1 1 found 7: picture, class, score, x0 y0 x1 y1 from 0 to 1"}};
 static const char *const codes[] = {"CORNER", "CENTER_SIZE", "CORNER_SIZE", NULL};
 enum { CORNER, CENTER_SIZE, CORNER_SIZE };
+/* A whole attribute of -1 or more. */
 #define COUNT(NAME, DEFAULT, TEXT) \
     { \
         .name = NAME, .type = CNR_ATTR_INT, .flags = CNR_ATTR_BOUNDED, .min = -1, .max = 1 << 30, \
@@ -55,6 +56,7 @@ static int64_t looked_at(const cnr_node *node, int64_t priors) {
     return top >= 0 && top < priors ? top : priors;
 }
 
+/* Method infer: checks the inputs' types and shapes, and gives each output its own. */
 static cnr_status infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_error *err) {
     const int64_t classes = cnr_attr_int(node, "num_classes");
     const int64_t per = cnr_attr_int(node, "share_location") ? 1 : classes;
@@ -97,12 +99,14 @@ static cnr_status infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_er
     return kit_mul(node, n, rows, &y->dim[2], err);
 }
 
+/* One box that was kept, with its score and class. */
 typedef struct detection {
     double score;
     nms_box box;
     int64_t label;
 } detection;
 
+/* The parts of the workspace. */
 typedef struct detection_space {
     nms_box *box;
     double *score;
@@ -112,11 +116,13 @@ typedef struct detection_space {
     int64_t *found_order;
 } detection_space;
 
+/* Points the fields of s into the workspace at `at` (NULL: only counts); returns the bytes. */
 static uint64_t lay_out(const cnr_node *node, uint8_t *at, detection_space *s) {
     const uint64_t priors = (uint64_t)cnr_span(node->inputs[2], 1, 3) / 8;
     const uint64_t rows =
         (uint64_t)looked_at(node, (int64_t)priors) * (uint64_t)cnr_attr_int(node, "num_classes");
     uint64_t used = 0;
+/* Gives `field` room for count entries. */
 #define PART(field, count) \
     s->field = at ? (void *)(at + used) : NULL, used += (count) * sizeof *s->field
     PART(box, priors);
@@ -129,11 +135,13 @@ static uint64_t lay_out(const cnr_node *node, uint8_t *at, detection_space *s) {
     return used;
 }
 
+/* Method workspace: bytes of scratch that reference needs. */
 static uint64_t workspace(const cnr_node *node) {
     detection_space none;
     return lay_out(node, NULL, &none);
 }
 
+/* The box that prior i and its four regression numbers d give. */
 static nms_box decode(const cnr_node *node, int64_t priors, int64_t i, const double *d) {
     const cnr_tensor *prior = node->inputs[2];
     const int code = (int)cnr_attr_find(node, "code_type")->i;
@@ -183,6 +191,7 @@ static int64_t find_class(const cnr_node *node, detection_space *s, int64_t pict
     return found;
 }
 
+/* Method reference: computes the run's part of the output with plain loops. */
 static cnr_status reference(const cnr_run *run, cnr_error *err) {
     const cnr_node *node = run->node;
     const int64_t classes = cnr_attr_int(node, "num_classes");

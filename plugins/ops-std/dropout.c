@@ -22,6 +22,7 @@ static const cnr_port out[] = {{.name = "y", .help = "x"},
                                 .flags = CNR_PORT_OPTIONAL,
                                 .help = "true for the elements that are kept: all"}};
 
+/* Method infer: checks the inputs' types and shapes, and gives each output its own. */
 static cnr_status infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_error *err) {
     const cnr_status status = ops_want(node, 0, OPS_WHOLE, 0, CNR_MAX_RANK, err);
     if (status != CNR_OK) return status;
@@ -37,6 +38,7 @@ static cnr_status infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_er
     return CNR_OK;
 }
 
+/* Method reference: computes the run's part of the output with plain loops. */
 static cnr_status reference(const cnr_run *run, cnr_error *err) {
     if (run->node->n_outputs > 1 && cnr_count(run->outputs[1]) > 0)
         memset(run->outputs[1]->data, 1, (size_t)cnr_count(run->outputs[1]));
@@ -66,6 +68,7 @@ static const cnr_port drawn_in[] = {{.name = "x", .help = "anything"},
 static const cnr_port drawn_out[] = {
     {.name = "y", .help = "x / (1 - ratio) where it is kept, else 0"}};
 
+/* Method infer of drawn: checks the inputs' types and shapes, and gives each output its own. */
 static cnr_status drawn_infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_error *err) {
     CNR_TRY(ops_want(node, 0, OPS_FLOATS, 0, CNR_MAX_RANK, err));
     CNR_TRY(ops_want(node, 1, OPS_FLOATS, 0, 0, err));
@@ -115,6 +118,7 @@ static cnr_status drawn_gradient(OPS_GRADIENT_ARGS) {
                          &grad_in[0], err);
 }
 
+/* Method training: replaces the node by one that drops at random by the training's seed. */
 static cnr_status training(const cnr_host *host, struct cnr_graph *graph, const cnr_node *node,
                            const cnr_value *inputs, const cnr_training *t, cnr_value *outputs,
                            cnr_error *err) {

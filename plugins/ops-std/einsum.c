@@ -19,6 +19,7 @@ static const cnr_attr_spec attrs[] = {
 
 /* ---- the equation ---- */
 
+/* Number of a label: 0 to 51; -1: no letter. */
 static int label_of(char c) {
     return c >= 'a' && c <= 'z' ? c - 'a' : c >= 'A' && c <= 'Z' ? 26 + c - 'A' : -1;
 }
@@ -29,6 +30,7 @@ typedef struct written {
     int8_t label[CNR_MAX_RANK];
 } written;
 
+/* Reads one term of the equation at *at, up to a comma or the arrow. */
 static cnr_status read_term(const cnr_node *node, const char **at, written *t, cnr_error *err) {
     *t = (written){.dots = -1};
     for (; **at && **at != ',' && **at != '-'; (*at)++) {
@@ -79,6 +81,7 @@ static cnr_status implied(const cnr_node *node, const einsum *e, written *t, cnr
     return CNR_OK;
 }
 
+/* Finds the dimension of each label from the inputs; fails where two differ. */
 static cnr_status read_dims(const cnr_node *node, einsum *e, cnr_error *err) {
     for (int32_t k = 0; k < e->n_terms; k++)
         for (int32_t i = 0; i < e->rank[k]; i++) {
@@ -100,6 +103,7 @@ static cnr_status read_dims(const cnr_node *node, einsum *e, cnr_error *err) {
     return CNR_OK;
 }
 
+/* Reads the node's equation into *e, with the dots written out as labels. */
 cnr_status einsum_read(const cnr_node *node, einsum *e, cnr_error *err) {
     const char *at = cnr_attr_string(node, "equation");
     written terms[EINSUM_TERMS], result;
@@ -138,6 +142,7 @@ cnr_status einsum_read(const cnr_node *node, einsum *e, cnr_error *err) {
 
 /* ---- the operator ---- */
 
+/* Method infer: checks the inputs' types and shapes, and gives each output its own. */
 static cnr_status infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_error *err) {
     einsum e;
     cnr_tensor *y = outputs[0];
@@ -153,6 +158,7 @@ static cnr_status infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_er
     return CNR_OK;
 }
 
+/* Method cost: counts the arithmetic operations of a run. */
 static void cost(const cnr_node *node, cnr_cost *c) {
     einsum e;
     cnr_error err = CNR_ERROR_INIT;
@@ -189,6 +195,7 @@ typedef struct walk {
     int64_t at[EINSUM_TERMS];
 } walk;
 
+/* Adds a label's range [lo, hi) to the walk, with its step in each term. */
 static void walk_label(const cnr_node *node, const einsum *e, walk *w, int8_t label, int64_t lo,
                        int64_t hi) {
     const int32_t n = w->n++;
@@ -204,6 +211,7 @@ static void walk_label(const cnr_node *node, const einsum *e, walk *w, int8_t la
     }
 }
 
+/* Steps to the next place of the walk; 0: it is over. */
 static int walk_next(walk *w, int32_t n_terms) {
     for (int32_t i = w->n - 1; i >= 0; i--) {
         const int more = ++w->index[i] < w->hi[i];
@@ -236,6 +244,7 @@ OPS_INLINE void sum_up(const cnr_run *run, int32_t dtype, int32_t n_terms, const
     else ops_put(dtype, run->outputs[0]->data, to, sum);
 }
 
+/* Method reference: computes the run's part of the output with plain loops. */
 static cnr_status reference(const cnr_run *run, cnr_error *err) {
     const cnr_node *node = run->node;
     const cnr_tensor *y = run->outputs[0];

@@ -7,6 +7,7 @@
 /* 26 lower and 26 upper case letters, then the axes of "..." in the result's order. */
 enum { EINSUM_TERMS = 8, EINSUM_LABELS = 52 + CNR_MAX_RANK };
 
+/* An equation that was read. */
 typedef struct einsum {
     int32_t n_terms;
     int8_t term[EINSUM_TERMS + 1][CNR_MAX_RANK]; /* the last term in use is the result's */
@@ -15,6 +16,8 @@ typedef struct einsum {
     uint64_t used[EINSUM_TERMS + 1]; /* labels as bits */
 } einsum;
 
+/* Reads the node's equation into *out, with the dots written out as labels; fails where it is
+ * malformed or dimensions differ. */
 cnr_status einsum_read(const cnr_node *node, einsum *out, cnr_error *err);
 
 #endif

@@ -1,6 +1,7 @@
 /* Stores computed numbers as elements of any data type. */
 #include "elem.h"
 
+/* Converts n computed elements to dtype and writes them from element `first` of data. */
 static void store(int32_t dtype, void *data, int64_t first, int64_t n, elem_domain domain,
                   const void *in) {
     int64_t whole[ELEM_RUN];

@@ -22,10 +22,12 @@ typedef union elem_run {
 #define ELEM_BOOL (1u << CNR_bool)
 #define ELEM_NIBBLES (1u << CNR_i4 | 1u << CNR_u4)
 
+/* 1: the type is in the set of bits. */
 static inline int elem_in(int32_t dtype, uint32_t set) {
     return dtype > 0 && dtype < 32 && (set >> dtype & 1u) != 0;
 }
 
+/* The type in which elements of dtype are computed: double, int64_t or uint64_t. */
 static inline elem_domain elem_domain_of(int32_t dtype) {
     if (elem_in(dtype, OPS_FLOATS)) return ELEM_F;
     return elem_in(dtype, OPS_SIGNED | 1u << CNR_i4) ? ELEM_I : ELEM_U;
@@ -48,11 +50,13 @@ static inline double elem_f64(const cnr_tensor *t, int64_t index) {
     ops_host->elements_read(t->dtype, t->data, index, 1, 1, CNR_f64, &v);
     return v;
 }
+/* Element `index` as int64_t. */
 static inline int64_t elem_i64(const cnr_tensor *t, int64_t index) {
     int64_t v;
     ops_host->elements_read(t->dtype, t->data, index, 1, 1, CNR_i64, &v);
     return v;
 }
+/* Writes element `index` from an int64_t. */
 static inline void elem_set_i64(const cnr_tensor *t, int64_t index, int64_t value) {
     ops_host->elements_write(t->dtype, t->data, index, 1, CNR_i64, &value);
 }

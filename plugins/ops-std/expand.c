@@ -16,6 +16,7 @@ static const cnr_attr_spec expand_attrs[] = {
 static const cnr_attr_spec tile_attrs[] = {
     {.name = "repeats", .type = CNR_ATTR_INTS, .help = "number of repetitions for each axis"}};
 
+/* Method infer of expand: checks the inputs' types and shapes, and gives each output its own. */
 static cnr_status expand_infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_error *err) {
     const cnr_tensor *x = node->inputs[0];
     cnr_tensor *y = outputs[0];
@@ -43,6 +44,8 @@ static cnr_status expand_infer(const cnr_node *node, cnr_tensor *const *outputs,
     return CNR_OK;
 }
 
+/* Method region of expand: *r receives the part of input `port` that [begin, end) of the
+ * output's axis needs; axis -1: all. */
 static void expand_region(const cnr_node *node, int32_t axis, int64_t begin, int64_t end,
                           int32_t port, cnr_input_range *r) {
     const cnr_tensor *x = node->inputs[0];
@@ -51,6 +54,7 @@ static void expand_region(const cnr_node *node, int32_t axis, int64_t begin, int
     *r = (cnr_input_range){whole ? -1 : own, begin, end};
 }
 
+/* Method reference of expand: computes the run's part of the output with plain loops. */
 static cnr_status expand_reference(const cnr_run *run, cnr_error *err) {
     const cnr_tensor *x = run->node->inputs[0], *y = run->outputs[0];
     int64_t from[CNR_MAX_RANK], to[CNR_MAX_RANK];
@@ -64,6 +68,7 @@ static cnr_status expand_reference(const cnr_run *run, cnr_error *err) {
     return CNR_OK;
 }
 
+/* Method gradient of expand: adds nodes that compute the wanted gradients of the inputs. */
 static cnr_status expand_gradient(OPS_GRADIENT_ARGS) {
     kit_build b = {host, graph, CNR_OK};
     (void)inputs, (void)outputs;
@@ -72,6 +77,7 @@ static cnr_status expand_gradient(OPS_GRADIENT_ARGS) {
     return kit_built(&b, node, err);
 }
 
+/* Method infer of tile: checks the inputs' types and shapes, and gives each output its own. */
 static cnr_status tile_infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_error *err) {
     const cnr_tensor *x = node->inputs[0];
     kit_list repeats;
@@ -90,6 +96,7 @@ static cnr_status tile_infer(const cnr_node *node, cnr_tensor *const *outputs, c
     return CNR_OK;
 }
 
+/* Method reference of tile: computes the run's part of the output with plain loops. */
 static cnr_status tile_reference(const cnr_run *run, cnr_error *err) {
     const cnr_tensor *x = run->node->inputs[0], *y = run->outputs[0];
     int64_t from[CNR_MAX_RANK], to[CNR_MAX_RANK];

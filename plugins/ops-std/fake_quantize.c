@@ -22,6 +22,7 @@ static const cnr_attr_spec attrs[] =
 
 enum { MOST = 255, MOST_SIGNED = 127 };
 
+/* Method infer: checks the inputs' types and shapes, and gives each output its own. */
 static cnr_status infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_error *err) {
     CNR_TRY(ops_want(node, 0, 1u << CNR_f32, 0, CNR_MAX_RANK, err));
     const cnr_tensor *x = node->inputs[0];
@@ -40,15 +41,18 @@ static void round_all(const float *x, float *y, int64_t n, float scale, float lo
     }
 }
 
+/* The largest absolute value of n elements and so_far. */
 static float largest_of(const float *x, int64_t n, float so_far) {
     for (int64_t i = 0; i < n; i++) so_far = fabsf(x[i]) > so_far ? fabsf(x[i]) : so_far;
     return so_far;
 }
 
+/* Rounds n elements to whole multiples of scale; scale 0: copies. */
 static void round_slice(const float *x, float *y, int64_t n, float scale) {
     for (int64_t i = 0; i < n; i++) y[i] = scale > 0 ? rintf(x[i] / scale) * scale : x[i];
 }
 
+/* Rounds each slice along `axis` by a scale from its own largest value. */
 static void round_slices(const cnr_tensor *x, float *y, int32_t axis) {
     const float *from = x->data;
     const int64_t outer = cnr_span(x, 0, axis), inner = cnr_span(x, axis + 1, x->rank);
@@ -63,6 +67,7 @@ static void round_slices(const cnr_tensor *x, float *y, int32_t axis) {
     }
 }
 
+/* Method reference: computes the run's part of the output with plain loops. */
 static cnr_status reference(const cnr_run *run, cnr_error *err) {
     const cnr_tensor *x = run->node->inputs[0];
     const float scale = (float)cnr_attr_float(run->node, "step");
@@ -74,6 +79,7 @@ static cnr_status reference(const cnr_run *run, cnr_error *err) {
     return CNR_OK;
 }
 
+/* Method cost: counts the arithmetic operations of a run. */
 static void cost(const cnr_node *node, cnr_cost *c) {
     c->flops = ops_mul(ops_elements(node->outputs[0]), 4);
 }

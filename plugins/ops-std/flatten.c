@@ -6,6 +6,7 @@ static const cnr_attr_spec attrs[] = {
 static const cnr_port in[] = {{.name = "x", .help = "any tensor"}};
 static const cnr_port out[] = {{.name = "y", .help = "the same elements as a matrix"}};
 
+/* Method infer: checks the inputs' types and shapes, and gives each output its own. */
 static cnr_status infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_error *err) {
     int32_t axis;
     cnr_status status = ops_want(node, 0, OPS_WHOLE, 0, CNR_MAX_RANK, err);

@@ -15,6 +15,7 @@ static const cnr_attr_spec nd_attrs[] = {
 
 #define INDEX_TYPES (1u << CNR_i32 | 1u << CNR_i64)
 
+/* Checks that the indices are whole and the input has min_rank axes. */
 static cnr_status check(const cnr_node *node, int32_t min_rank, cnr_error *err) {
     CNR_TRY(ops_want(node, 0, OPS_WHOLE, min_rank, CNR_MAX_RANK, err));
     return ops_want(node, 1, INDEX_TYPES, 0, CNR_MAX_RANK, err);
@@ -30,6 +31,7 @@ static cnr_status index_at(const cnr_node *node, const cnr_tensor *indices, int6
                     (long long)dim - 1);
 }
 
+/* Method infer of gather: checks the inputs' types and shapes, and gives each output its own. */
 static cnr_status gather_infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_error *err) {
     const cnr_tensor *x = node->inputs[0], *indices = node->inputs[1];
     cnr_tensor *y = outputs[0];
@@ -45,6 +47,7 @@ static cnr_status gather_infer(const cnr_node *node, cnr_tensor *const *outputs,
     return CNR_OK;
 }
 
+/* Method reference of gather: computes the run's part of the output with plain loops. */
 static cnr_status gather_reference(const cnr_run *run, cnr_error *err) {
     const cnr_tensor *x = run->node->inputs[0], *indices = run->node->inputs[1];
     const int32_t axis = ops_axis_of(run->node, run->node->inputs[0]);
@@ -61,6 +64,8 @@ static cnr_status gather_reference(const cnr_run *run, cnr_error *err) {
     return CNR_OK;
 }
 
+/* Method infer of gather_elements: checks the inputs' types and shapes, and gives each output
+ * its own. */
 static cnr_status gather_elements_infer(const cnr_node *node, cnr_tensor *const *outputs,
                                         cnr_error *err) {
     const cnr_tensor *x = node->inputs[0], *indices = node->inputs[1];
@@ -78,6 +83,7 @@ static cnr_status gather_elements_infer(const cnr_node *node, cnr_tensor *const 
     return CNR_OK;
 }
 
+/* Method reference of gather_elements: computes the run's part of the output with plain loops. */
 static cnr_status gather_elements_reference(const cnr_run *run, cnr_error *err) {
     const cnr_tensor *x = run->node->inputs[0], *indices = run->node->inputs[1];
     const int32_t axis = ops_axis_of(run->node, run->node->inputs[0]);
@@ -96,6 +102,7 @@ static cnr_status gather_elements_reference(const cnr_run *run, cnr_error *err) 
     return CNR_OK;
 }
 
+/* Method infer of gather_nd: checks the inputs' types and shapes, and gives each output its own. */
 static cnr_status gather_nd_infer(const cnr_node *node, cnr_tensor *const *outputs,
                                   cnr_error *err) {
     const cnr_tensor *x = node->inputs[0], *indices = node->inputs[1];
@@ -119,6 +126,7 @@ static cnr_status gather_nd_infer(const cnr_node *node, cnr_tensor *const *outpu
     return CNR_OK;
 }
 
+/* Method reference of gather_nd: computes the run's part of the output with plain loops. */
 static cnr_status gather_nd_reference(const cnr_run *run, cnr_error *err) {
     const cnr_tensor *x = run->node->inputs[0], *indices = run->node->inputs[1];
     const int32_t batch = (int32_t)cnr_attr_int(run->node, "batch_dims");
@@ -143,6 +151,7 @@ static cnr_status gather_nd_reference(const cnr_run *run, cnr_error *err) {
     return CNR_OK;
 }
 
+/* Operator NAME, with the hooks NAME_infer and NAME_reference. */
 #define GATHER_OP(NAME, SUMMARY, ATTRS) \
     const cnr_op ops_##NAME = {CNR_OP_SIZES,          .name = #NAME, \
                                .summary = SUMMARY,    .flags = CNR_OP_PURE, \

@@ -15,6 +15,7 @@ static const cnr_port out[] = {{.name = "y", .help = "M N"}};
 
 #define DTYPES (OPS_FLOATS | 1u << CNR_i32 | 1u << CNR_u32 | 1u << CNR_i64 | 1u << CNR_u64)
 
+/* Method infer: checks the inputs' types and shapes, and gives each output its own. */
 static cnr_status infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_error *err) {
     const int ta = cnr_attr_int(node, "transA") != 0, tb = cnr_attr_int(node, "transB") != 0;
     CNR_TRY(ops_want(node, 0, DTYPES, 2, 2, err));
@@ -40,6 +41,7 @@ static cnr_status infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_er
     return CNR_OK;
 }
 
+/* Method cost: counts the multiply-adds of a run. */
 static void cost(const cnr_node *node, cnr_cost *c) {
     const uint64_t outputs = ops_elements(node->outputs[0]);
     const int64_t k = node->inputs[0]->dim[cnr_attr_int(node, "transA") ? 0 : 1];
@@ -47,6 +49,8 @@ static void cost(const cnr_node *node, cnr_cost *c) {
     c->flops = cnr_own_input(node, 2) ? outputs : 0;
 }
 
+/* Method region: *r receives the part of input `port` that [begin, end) of the output's axis
+ * needs; axis -1: all. */
 static void region(const cnr_node *node, int32_t axis, int64_t begin, int64_t end, int32_t port,
                    cnr_input_range *r) {
     *r = (cnr_input_range){.axis = -1};
@@ -61,6 +65,7 @@ static void region(const cnr_node *node, int32_t axis, int64_t begin, int64_t en
     }
 }
 
+/* Method linear: *l receives the ports of weight and bias; 0: the node is not linear in them. */
 static int32_t linear(const cnr_node *node, cnr_linear *l) {
     const cnr_tensor *c = cnr_own_input(node, 2);
     if (cnr_attr_float(node, "alpha") != 1 || cnr_attr_float(node, "beta") != 1) return 0;
@@ -71,6 +76,7 @@ static int32_t linear(const cnr_node *node, cnr_linear *l) {
     return 1;
 }
 
+/* Adds a gemm of a and b without C. */
 static cnr_value product(kit_build *build, cnr_value a, cnr_value b, int ta, int tb, double alpha) {
     const cnr_value in_ab[] = {a, b};
     const cnr_attr list[] = {kit_attr_int("transA", ta), kit_attr_int("transB", tb),
@@ -78,6 +84,7 @@ static cnr_value product(kit_build *build, cnr_value a, cnr_value b, int ta, int
     return kit_node(build, "gemm", in_ab, 2, list, 3);
 }
 
+/* Method gradient: adds nodes that compute the wanted gradients of the inputs. */
 static cnr_status gradient(OPS_GRADIENT_ARGS) {
     const int ta = cnr_attr_int(node, "transA") != 0, tb = cnr_attr_int(node, "transB") != 0;
     const double alpha = cnr_attr_float(node, "alpha"), beta = cnr_attr_float(node, "beta");
@@ -101,12 +108,14 @@ static cnr_status gradient(OPS_GRADIENT_ARGS) {
                                   : ops_fail(err, build.status, node, "cannot add its gradient");
 }
 
+/* Sizes, range and steps of a product. */
 typedef struct problem {
     int64_t m, n, k, lo[CNR_MAX_RANK], hi[CNR_MAX_RANK];
     int64_t a_row, a_step, b_column, b_step, c_row, c_column;
     double alpha, beta;
 } problem;
 
+/* Sizes, range and steps of the run's product. */
 static problem problem_of(const cnr_run *run) {
     const cnr_node *node = run->node;
     const int ta = cnr_attr_int(node, "transA") != 0, tb = cnr_attr_int(node, "transB") != 0;
@@ -143,7 +152,8 @@ OPS_INLINE void body(const cnr_run *run, const problem *p, int32_t dtype) {
     }
 }
 
-/* Integers wrap; sums are unsigned, since signed overflow is undefined. */
+/* The product in a whole type: integers wrap, and sums are unsigned, since signed overflow is
+ * undefined. */
 static void body_integer(const cnr_run *run, const problem *p, int32_t dtype) {
     const void *a = run->node->inputs[0]->data, *b = run->node->inputs[1]->data;
     const cnr_tensor *c = cnr_own_input(run->node, 2);
@@ -160,6 +170,7 @@ static void body_integer(const cnr_run *run, const problem *p, int32_t dtype) {
     }
 }
 
+/* Method reference: computes the run's part of the output with plain loops. */
 static cnr_status reference(const cnr_run *run, cnr_error *err) {
     const problem p = problem_of(run);
     const int32_t type = run->outputs[0]->dtype;

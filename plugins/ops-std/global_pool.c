@@ -14,6 +14,7 @@ static const cnr_port grad_in_ports[] = {{.name = "dy", .help = "gradient of the
                                          {.name = "x", .help = "the input"}};
 static const cnr_port grad_out_ports[] = {{.name = "dx", .help = "gradient of x"}};
 
+/* Method infer: checks the inputs' types and shapes, and gives each output its own. */
 static cnr_status infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_error *err) {
     CNR_TRY(ops_want(node, 0, OPS_FLOATS, 2, CNR_MAX_RANK, err));
     ops_like(outputs[0], node->inputs[0]);
@@ -21,6 +22,7 @@ static cnr_status infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_er
     return CNR_OK;
 }
 
+/* Method infer of grad: checks the inputs' types and shapes, and gives each output its own. */
 static cnr_status grad_infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_error *err) {
     CNR_TRY(ops_want(node, 0, OPS_FLOATS, 2, CNR_MAX_RANK, err));
     CNR_TRY(ops_want(node, 1, OPS_FLOATS, 2, CNR_MAX_RANK, err));
@@ -30,6 +32,7 @@ static cnr_status grad_infer(const cnr_node *node, cnr_tensor *const *outputs, c
     return ops_want_shape(node, 0, x->dtype, x->rank, dim, err);
 }
 
+/* Method cost: counts the arithmetic operations of a run. */
 static void cost(const cnr_node *node, cnr_cost *c) {
     c->flops = ops_elements(node->inputs[node->n_inputs - 1]);
 }
@@ -38,6 +41,7 @@ static void cost(const cnr_node *node, cnr_cost *c) {
  * its result is y[at]. */
 typedef void (*plane_fn)(const cnr_run *run, int32_t dtype, int64_t first, int64_t n, int64_t at);
 
+/* Calls fn for each plane in the run's range. */
 static void each_plane(const cnr_run *run, const cnr_tensor *x, plane_fn fn) {
     int64_t lo[CNR_MAX_RANK], hi[CNR_MAX_RANK];
     const int64_t plane = cnr_span(x, 2, x->rank);
@@ -50,6 +54,7 @@ static void each_plane(const cnr_run *run, const cnr_tensor *x, plane_fn fn) {
         }
 }
 
+/* The mean of n elements from `first`, to element `at`. */
 static void average(const cnr_run *run, int32_t dtype, int64_t first, int64_t n, int64_t at) {
     double sum = 0;
     for (int64_t i = 0; i < n; i++) sum += ops_get(dtype, run->node->inputs[0]->data, first + i);
@@ -70,12 +75,14 @@ static int64_t largest(const void *x, int32_t dtype, int64_t first, int64_t n, d
     return top;
 }
 
+/* The largest of n elements from `first`, to element `at`. */
 static void maximum(const cnr_run *run, int32_t dtype, int64_t first, int64_t n, int64_t at) {
     double best;
     largest(run->node->inputs[0]->data, dtype, first, n, &best);
     ops_put(dtype, run->outputs[0]->data, at, best);
 }
 
+/* The p-norm of n elements from `first`, to element `at`. */
 static void norm(const cnr_run *run, int32_t dtype, int64_t first, int64_t n, int64_t at) {
     const double p = (double)cnr_attr_int(run->node, "p");
     double sum = 0;
@@ -86,12 +93,14 @@ static void norm(const cnr_run *run, int32_t dtype, int64_t first, int64_t n, in
     ops_put(dtype, run->outputs[0]->data, at, p == 2 ? sqrt(sum) : pow(sum, 1 / p));
 }
 
+/* Spreads gradient `at` evenly over n elements from `first`. */
 static void average_grad(const cnr_run *run, int32_t dtype, int64_t first, int64_t n, int64_t at) {
     const double dy = ops_get(dtype, run->node->inputs[0]->data, at);
     for (int64_t i = 0; i < n; i++)
         ops_put(dtype, run->outputs[0]->data, first + i, dy / (double)n);
 }
 
+/* Gives gradient `at` to the largest of n elements from `first`, 0 to the others. */
 static void max_grad(const cnr_run *run, int32_t dtype, int64_t first, int64_t n, int64_t at) {
     double best;
     const int64_t top = largest(run->node->inputs[1]->data, dtype, first, n, &best);
@@ -100,11 +109,15 @@ static void max_grad(const cnr_run *run, int32_t dtype, int64_t first, int64_t n
         ops_put(dtype, run->outputs[0]->data, first + i, i == top ? dy : 0);
 }
 
+/* Method gradient of average: adds a node global_average_pool_grad that computes the wanted
+ * gradient of the input. */
 static cnr_status average_gradient(OPS_GRADIENT_ARGS) {
     return ops_grad_of_input("global_average_pool_grad", host, graph, node, inputs, outputs,
                              grad_out, want, grad_in, err);
 }
 
+/* Method gradient of max: adds a node global_max_pool_grad that computes the wanted gradient of
+ * the input. */
 static cnr_status max_gradient(OPS_GRADIENT_ARGS) {
     return ops_grad_of_input("global_max_pool_grad", host, graph, node, inputs, outputs, grad_out,
                              want, grad_in, err);

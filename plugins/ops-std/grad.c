@@ -45,6 +45,7 @@ cnr_status ops_gradient_through(OPS_GRADIENT_ARGS) {
     return CNR_OK;
 }
 
+/* Method gradient of operators that only reshape: the gradient in the input's shape. */
 cnr_status ops_gradient_reshape(OPS_GRADIENT_ARGS) {
     (void)outputs;
     if (!want[0] || grad_out[0] < 0) return CNR_OK;
@@ -59,6 +60,7 @@ int32_t ops_alias_view(const cnr_node *node, cnr_alias *out, int32_t max) {
     return 1;
 }
 
+/* Method aliases: the output may be written over the input. */
 int32_t ops_alias_inplace(const cnr_node *node, cnr_alias *out, int32_t max) {
     (void)node;
     if (max < 1) return 0;

@@ -26,6 +26,7 @@ static const cnr_attr_spec attrs[] =
       .type = CNR_ATTR_BOOL,
       .help = "-1 and 1 are the centres of the outermost pixels, not their outer edges"}};
 
+/* Method infer: checks the inputs' types and shapes, and gives each output its own. */
 static cnr_status infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_error *err) {
     const cnr_tensor *x = node->inputs[0], *grid = node->inputs[1];
     cnr_tensor *y = outputs[0];
@@ -44,10 +45,12 @@ static cnr_status infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_er
     return CNR_OK;
 }
 
+/* Attributes of the node: mode, padding and whether the corners are aligned. */
 typedef struct grid_plan {
     int mode, padding, align;
 } grid_plan;
 
+/* v mirrored at the ends of [low, high] until it lies between them. */
 static double reflect(double v, double low, double high) {
     const double range = high - low;
     if (!(range > 0)) return 0;
@@ -63,6 +66,7 @@ static double inside(const grid_plan *p, double v, double size) {
     return v;
 }
 
+/* Weight of a cubic interpolation at distance x. */
 static double cubic(double x) {
     const double a = -0.75;
     x = fabs(x);
@@ -91,6 +95,7 @@ static int taps(const grid_plan *p, double g, int64_t dim, int64_t *at, double *
     return n;
 }
 
+/* Method reference: computes the run's part of the output with plain loops. */
 static cnr_status reference(const cnr_run *run, cnr_error *err) {
     const cnr_tensor *x = run->node->inputs[0], *grid = run->node->inputs[1], *y = run->outputs[0];
     const int32_t spatial = x->rank - 2;

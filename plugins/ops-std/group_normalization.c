@@ -22,6 +22,7 @@ static const cnr_port in[] = {{.name = "x", .help = "N C and any axes"},
 static const cnr_port out[] = {{.name = "y", .help = "the same shape"}};
 static const char *const aliases[] = {"group_norm", NULL};
 
+/* Method infer: checks the inputs' types and shapes, and gives each output its own. */
 static cnr_status infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_error *err) {
     const int64_t groups = cnr_attr_int(node, "num_groups");
     CNR_TRY(ops_want(node, 0, OPS_FLOATS, 2, CNR_MAX_RANK, err));
@@ -42,6 +43,8 @@ static cnr_status infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_er
     return CNR_OK;
 }
 
+/* Method split_axes: axes receives at most max output axes that a run may be cut along; returns
+ * how many. */
 static int32_t split_axes(const cnr_node *node, cnr_split_axis *axes, int32_t max) {
     const int32_t n = ops_split_two(node, axes, max);
     const int64_t each = node->outputs[0]->dim[1] / cnr_attr_int(node, "num_groups");
@@ -49,6 +52,8 @@ static int32_t split_axes(const cnr_node *node, cnr_split_axis *axes, int32_t ma
     return n;
 }
 
+/* Method region: *r receives the part of input `port` that [begin, end) of the output's axis
+ * needs; axis -1: all. */
 static void region(const cnr_node *node, int32_t axis, int64_t begin, int64_t end, int32_t port,
                    cnr_input_range *r) {
     ops_channel_region(node, axis, begin, end, port, r);

@@ -8,6 +8,7 @@ static const cnr_port in[] = {{.name = "x", .help = "N C and spatial axes"},
 static const cnr_port out[] = {{.name = "y", .help = "the same shape"}};
 static const char *const aliases[] = {"instance_norm", NULL};
 
+/* Method infer: checks the inputs' types and shapes, and gives each output its own. */
 static cnr_status infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_error *err) {
     CNR_TRY(ops_want(node, 0, OPS_FLOATS, 2, CNR_MAX_RANK, err));
     for (int32_t p = 1; p < 3; p++) CNR_TRY(ops_want_vector(node, p, node->inputs[0]->dim[1], err));

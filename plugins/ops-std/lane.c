@@ -1,6 +1,7 @@
 /* Iterates over lanes along an axis; hooks shared by operators that do. */
 #include "ops_lane.h"
 
+/* *axis receives the node's axis, from 0; a scalar counts as one element. */
 static cnr_status axis_of(const cnr_node *node, int32_t rank, int32_t *axis, cnr_error *err) {
     const int64_t given = cnr_attr_int(node, "axis");
     if (rank == 0 && given >= -1 && given <= 1) {
@@ -59,12 +60,14 @@ int32_t ops_lane_split(const cnr_node *node, cnr_split_axis *axes, int32_t max) 
     return n;
 }
 
+/* Method region of operators along a line: every input needs the same part. */
 void ops_lane_region(const cnr_node *node, int32_t axis, int64_t begin, int64_t end, int32_t port,
                      cnr_input_range *r) {
     (void)node, (void)port;
     *r = (cnr_input_range){axis, begin, end};
 }
 
+/* Method cost of operators along a line: five operations an element. */
 void ops_lane_cost(const cnr_node *node, cnr_cost *c) {
     c->flops = ops_mul(ops_elements(node->outputs[0]), 5);
 }

@@ -28,6 +28,7 @@ static const cnr_port out[] = {{.name = "y", .help = "the same shape"},
                                 .help = "1 / deviation, like mean"}};
 static const char *const aliases[] = {"layer_norm", NULL};
 
+/* Method infer: checks the inputs' types and shapes, and gives each output its own. */
 static cnr_status infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_error *err) {
     int32_t axis;
     CNR_TRY(ops_want(node, 0, OPS_FLOATS, 1, CNR_MAX_RANK, err));
@@ -54,6 +55,8 @@ static cnr_status infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_er
     return CNR_OK;
 }
 
+/* Method parameters: *t receives type and shape of the weight at `port`, and *init how it is
+ * first filled. */
 static cnr_status parameters(const cnr_node *node, int32_t port, cnr_tensor *t, cnr_init *init,
                              cnr_error *err) {
     int32_t axis;
@@ -72,6 +75,8 @@ static cnr_status parameters(const cnr_node *node, int32_t port, cnr_tensor *t, 
     return CNR_OK;
 }
 
+/* Method split_axes: axes receives at most max output axes that a run may be cut along; returns
+ * how many. */
 static int32_t split_axes(const cnr_node *node, cnr_split_axis *axes, int32_t max) {
     int32_t axis, n = 0;
     if (ops_axis(node, "axis", node->outputs[0]->rank, 0, &axis, NULL) != CNR_OK) return 0;
@@ -118,6 +123,7 @@ OPS_INLINE void body(const cnr_run *run, int32_t axis, int32_t dtype) {
         }
 }
 
+/* Method reference: computes the run's part of the output with plain loops. */
 static cnr_status reference(const cnr_run *run, cnr_error *err) {
     int32_t axis;
     CNR_TRY(ops_axis(run->node, "axis", run->outputs[0]->rank, 0, &axis, err));

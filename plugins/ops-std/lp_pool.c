@@ -13,6 +13,7 @@ static const cnr_attr_spec attrs[] = {OPS_POOL_ROWS,
 static const cnr_port in[] = {{.name = "x", .help = "N C and one to three spatial axes"}};
 static const cnr_port out[] = {{.name = "y", .help = "the norm of each window"}};
 
+/* Method infer: checks the inputs' types and shapes, and gives each output its own. */
 static cnr_status infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_error *err) {
     return ops_pool_infer(node, OPS_FLOATS, outputs, err);
 }
@@ -27,6 +28,7 @@ OPS_INLINE double norm(const ops_geometry *g, int32_t dtype, const void *x, int6
     return p == 2 ? sqrt(sum) : pow(sum, 1 / p);
 }
 
+/* Method reference: computes the run's part of the output with plain loops. */
 static cnr_status reference(const cnr_run *run, cnr_error *err) {
     const cnr_tensor *x = run->node->inputs[0];
     const double p = (double)cnr_attr_int(run->node, "p");

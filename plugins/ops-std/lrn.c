@@ -21,6 +21,7 @@ static const cnr_port grad_ports[] = {{.name = "dy", .help = "gradient of the ou
                                       {.name = "x", .help = "the input"}};
 static const cnr_port grad_out_ports[] = {{.name = "dx", .help = "gradient of x"}};
 
+/* Method infer: checks the inputs' types and shapes, and gives each output its own. */
 static cnr_status infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_error *err) {
     CNR_TRY(ops_want(node, 0, OPS_FLOATS, 2, CNR_MAX_RANK, err));
     ops_like(outputs[0], node->inputs[0]);
@@ -29,6 +30,7 @@ static cnr_status infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_er
     return ops_want_shape(node, 1, outputs[0]->dtype, outputs[0]->rank, outputs[0]->dim, err);
 }
 
+/* Method cost: counts the arithmetic operations of a run. */
 static void cost(const cnr_node *node, cnr_cost *c) {
     const uint64_t n = ops_elements(node->outputs[0]);
     c->flops = ops_mul(n, 2 * (uint64_t)cnr_attr_int(node, "size") + 4);
@@ -45,23 +47,29 @@ static void widen(const cnr_node *node, int32_t axis, int64_t begin, int64_t end
     r->end = end < channels - reach ? end + reach : channels;
 }
 
+/* Method region: *r receives the part of input `port` that [begin, end) of the output's axis
+ * needs; axis -1: all. */
 static void region(const cnr_node *node, int32_t axis, int64_t begin, int64_t end, int32_t port,
                    cnr_input_range *r) {
     (void)port;
     widen(node, axis, begin, end, cnr_attr_int(node, "size") / 2, r);
 }
 
+/* Method region of grad: *r receives the part of input `port` that [begin, end) of the output's
+ * axis needs; axis -1: all. */
 static void grad_region(const cnr_node *node, int32_t axis, int64_t begin, int64_t end,
                         int32_t port, cnr_input_range *r) {
     (void)port;
     widen(node, axis, begin, end, 2 * (cnr_attr_int(node, "size") / 2), r);
 }
 
+/* Sizes of the input, window and factors. */
 typedef struct shape {
     int64_t channels, inner, below, above; /* the window is [c - below, c + above] */
     double scale, beta, bias;
 } shape;
 
+/* Sizes and factors of the node. */
 static shape shape_of(const cnr_node *node) {
     const cnr_tensor *x = node->inputs[0];
     const int64_t size = cnr_attr_int(node, "size");
@@ -120,18 +128,21 @@ OPS_INLINE void body(const cnr_run *run, int32_t dtype, int back) {
         }
 }
 
+/* Method reference: computes the run's part of the output with plain loops. */
 static cnr_status reference(const cnr_run *run, cnr_error *err) {
     (void)err;
     OPS_SPECIALISE(run->outputs[0]->dtype, body(run, dtype, 0));
     return CNR_OK;
 }
 
+/* Method reference of grad: computes the run's part of the output with plain loops. */
 static cnr_status grad_reference(const cnr_run *run, cnr_error *err) {
     (void)err;
     OPS_SPECIALISE(run->outputs[0]->dtype, body(run, dtype, 1));
     return CNR_OK;
 }
 
+/* Method gradient: adds a node lrn_grad that computes the wanted gradient of the input. */
 static cnr_status gradient(OPS_GRADIENT_ARGS) {
     return ops_grad_of_input("lrn_grad", host, graph, node, inputs, outputs, grad_out, want,
                              grad_in, err);

@@ -22,6 +22,7 @@ static const cnr_port grad_ports[] = {{.name = "dy", .help = "gradient of the ou
                                       {.name = "x", .help = "the input"}};
 static const cnr_port grad_out_ports[] = {{.name = "dx", .help = "gradient of x"}};
 
+/* Method infer: checks the inputs' types and shapes, and gives each output its own. */
 static cnr_status infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_error *err) {
     CNR_TRY(ops_want(node, 0, OPS_FLOATS, 3, 2 + CNR_MAX_SPATIAL, err));
     if (cnr_attr_int(node, "size") % 2 == 0)
@@ -46,6 +47,7 @@ static void geometry(const cnr_run *run, ops_geometry *g) {
     ops_geometry_of(&w, x, run, g);
 }
 
+/* Method cost: counts the arithmetic operations of a run. */
 static void cost(const cnr_node *node, cnr_cost *c) {
     uint64_t taps = 1;
     for (int32_t i = 2; i < node->outputs[0]->rank; i++)
@@ -53,6 +55,8 @@ static void cost(const cnr_node *node, cnr_cost *c) {
     c->flops = ops_mul(ops_elements(node->outputs[0]), taps + 4);
 }
 
+/* Method region: *r receives the part of input `port` that [begin, end) of the output's axis
+ * needs; axis -1: all. */
 static void region(const cnr_node *node, int32_t axis, int64_t begin, int64_t end, int32_t port,
                    cnr_input_range *r) {
     const int64_t half = cnr_attr_int(node, "size") / 2;
@@ -127,6 +131,7 @@ OPS_INLINE void grad_body(const cnr_run *run, const ops_geometry *g, int32_t dty
         }
 }
 
+/* Method reference: computes the run's part of the output with plain loops. */
 static cnr_status reference(const cnr_run *run, cnr_error *err) {
     ops_geometry g;
     (void)err;
@@ -135,6 +140,7 @@ static cnr_status reference(const cnr_run *run, cnr_error *err) {
     return CNR_OK;
 }
 
+/* Method reference of grad: computes the run's part of the output with plain loops. */
 static cnr_status grad_reference(const cnr_run *run, cnr_error *err) {
     ops_geometry g;
     (void)err;
@@ -143,6 +149,7 @@ static cnr_status grad_reference(const cnr_run *run, cnr_error *err) {
     return CNR_OK;
 }
 
+/* Method gradient: adds a node lrn_within_grad that computes the wanted gradient of the input. */
 static cnr_status gradient(OPS_GRADIENT_ARGS) {
     return ops_grad_of_input("lrn_within_grad", host, graph, node, inputs, outputs, grad_out, want,
                              grad_in, err);

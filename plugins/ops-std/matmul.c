@@ -46,6 +46,7 @@ static cnr_status product_shape(const cnr_node *node, const cnr_tensor *a, const
     return CNR_OK;
 }
 
+/* Method infer: checks the inputs' types and shapes, and gives each output its own. */
 static cnr_status infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_error *err) {
     cnr_tensor a, b, *y = outputs[0];
     CNR_TRY(ops_want(node, 0, DTYPES, 1, CNR_MAX_RANK, err));
@@ -62,12 +63,15 @@ static cnr_status infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_er
     return CNR_OK;
 }
 
+/* Method cost: counts the multiply-adds of a run. */
 static void cost(const cnr_node *node, cnr_cost *c) {
     const cnr_tensor *a = node->inputs[0];
     const int64_t k = a->dim[a->rank - 1];
     c->macs = ops_mul(ops_elements(node->outputs[0]), k < 0 ? 0 : (uint64_t)k);
 }
 
+/* Method split_axes: axes receives at most max output axes that a run may be cut along; returns
+ * how many. */
 static int32_t split_axes(const cnr_node *node, cnr_split_axis *axes, int32_t max) {
     int32_t n = 0;
     if (node->inputs[0]->rank < 2 || node->inputs[1]->rank < 2) return 0;
@@ -76,6 +80,8 @@ static int32_t split_axes(const cnr_node *node, cnr_split_axis *axes, int32_t ma
     return n;
 }
 
+/* Method region: *r receives the part of input `port` that [begin, end) of the output's axis
+ * needs; axis -1: all. */
 static void region(const cnr_node *node, int32_t axis, int64_t begin, int64_t end, int32_t port,
                    cnr_input_range *r) {
     const int32_t rank = node->outputs[0]->rank;
@@ -86,6 +92,7 @@ static void region(const cnr_node *node, int32_t axis, int64_t begin, int64_t en
     if (own >= 0 && (axis >= rank - 2 || t->dim[own] != 1)) *r = (cnr_input_range){own, begin, end};
 }
 
+/* Adds a transpose of the last two axes. */
 static cnr_value transposed(kit_build *b, cnr_value x, int32_t rank) {
     int64_t perm[CNR_MAX_RANK];
     for (int32_t i = 0; i < rank; i++) perm[i] = i;
@@ -95,6 +102,7 @@ static cnr_value transposed(kit_build *b, cnr_value x, int32_t rank) {
     return kit_node(b, "transpose", &x, 1, &attr, 1);
 }
 
+/* Method gradient: adds nodes that compute the wanted gradients of the inputs. */
 static cnr_status gradient(OPS_GRADIENT_ARGS) {
     const cnr_tensor *a = node->inputs[0], *b = node->inputs[1], *y = node->outputs[0];
     kit_build build = {.host = host, .graph = graph};
@@ -142,6 +150,7 @@ OPS_INLINE void matrix(const cnr_run *run, int32_t dtype, int64_t at, int64_t bt
         }
 }
 
+/* Method reference: computes the run's part of the output with plain loops. */
 static cnr_status reference(const cnr_run *run, cnr_error *err) {
     cnr_tensor a, b, y = {0};
     int64_t sa[CNR_MAX_RANK], sb[CNR_MAX_RANK], sy[CNR_MAX_RANK], lo[CNR_MAX_RANK],

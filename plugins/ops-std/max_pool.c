@@ -19,6 +19,7 @@ static const cnr_port out[] = {{.name = "y", .help = "the largest of each window
                                 .help = "its index in x (i64)"}};
 static const char *const aliases[] = {"maxpool", NULL};
 
+/* Method infer: checks the inputs' types and shapes, and gives each output its own. */
 static cnr_status infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_error *err) {
     /* Types that double holds exactly. */
     const uint32_t dtypes = OPS_FLOATS | (OPS_INTS & ~(1u << CNR_i64 | 1u << CNR_u64));
@@ -61,6 +62,7 @@ OPS_INLINE void body(const cnr_run *run, const ops_geometry *g, int32_t dtype) {
         }
 }
 
+/* Method reference: computes the run's part of the output with plain loops. */
 static cnr_status reference(const cnr_run *run, cnr_error *err) {
     const cnr_tensor *x = run->node->inputs[0];
     ops_geometry g;
@@ -70,6 +72,7 @@ static cnr_status reference(const cnr_run *run, cnr_error *err) {
     return CNR_OK;
 }
 
+/* Method gradient: adds a node max_pool_grad that computes the wanted gradient of the input. */
 static cnr_status gradient(OPS_GRADIENT_ARGS) {
     return ops_grad_of_input("max_pool_grad", host, graph, node, inputs, outputs, grad_out, want,
                              grad_in, err);

@@ -19,6 +19,7 @@ static const cnr_attr_spec attrs[] = {{.name = "axes",
 static const cnr_port in[] = {{.name = "x", .help = "any tensor"}};
 static const cnr_port out[] = {{.name = "y", .help = "the same shape"}};
 
+/* *set receives the bits of the reduced axes; fails where one is out of range. */
 static cnr_status axes_of(const cnr_node *node, uint32_t *set, cnr_error *err) {
     const int32_t rank = node->inputs[0]->rank;
     int64_t n;
@@ -34,12 +35,15 @@ static cnr_status axes_of(const cnr_node *node, uint32_t *set, cnr_error *err) {
     return CNR_OK;
 }
 
+/* Method infer: checks the inputs' types and shapes, and gives each output its own. */
 static cnr_status infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_error *err) {
     uint32_t set;
     CNR_TRY(ops_infer_float(node, outputs, err));
     return axes_of(node, &set, err);
 }
 
+/* Method split_axes: axes receives at most max output axes that a run may be cut along; returns
+ * how many. */
 static int32_t split_axes(const cnr_node *node, cnr_split_axis *axes, int32_t max) {
     uint32_t set;
     int32_t n = 0;
@@ -59,6 +63,7 @@ static int step(int64_t *at, const int64_t *lo, const int64_t *hi, int32_t rank,
     return 0;
 }
 
+/* Element offset of the place `at`. */
 static int64_t offset(const int64_t *at, const int64_t *stride, int32_t rank) {
     int64_t sum = 0;
     for (int32_t i = 0; i < rank; i++) sum += at[i] * stride[i];
@@ -96,6 +101,7 @@ OPS_INLINE void body(const cnr_run *run, uint32_t set, int32_t dtype) {
     } while (step(at, lo, hi, x->rank, ~set));
 }
 
+/* Method reference: computes the run's part of the output with plain loops. */
 static cnr_status reference(const cnr_run *run, cnr_error *err) {
     uint32_t set;
     CNR_TRY(axes_of(run->node, &set, err));

@@ -20,6 +20,7 @@ static void simplify(move_map *m) {
     if (to == 0) move_axis(m, 1, 1, 1);
 }
 
+/* Copies n elements of `type` with a step in either array. */
 #define COPY_LINE(type) \
     do { \
         const type *from = (const type *)in + in_at; \
@@ -27,6 +28,7 @@ static void simplify(move_map *m) {
         for (int64_t i = 0; i < n; i++) to[i * out_step] = from[i * in_step]; \
     } while (0)
 
+/* Copies n elements of `size` bytes; places and steps are in elements. */
 static void copy_line(size_t size, const void *in, int64_t in_at, int64_t in_step, void *out,
                       int64_t out_at, int64_t out_step, int64_t n) {
     if (in_step == 1 && out_step == 1) {

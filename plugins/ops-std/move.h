@@ -15,6 +15,7 @@ typedef struct move_map {
     int64_t dim[MOVE_RANK], in[MOVE_RANK], out[MOVE_RANK];
 } move_map;
 
+/* Adds an axis of `dim` places to the map, with its element steps in input and output. */
 static inline void move_axis(move_map *m, int64_t dim, int64_t in, int64_t out) {
     m->dim[m->rank] = dim;
     m->in[m->rank] = in;

@@ -1,10 +1,12 @@
 /* Non-maximum suppression (nms.h), and non_max_suppression, ONNX's operator of it. */
 #include "nms.h"
 
+/* 1: box a comes before b: by a higher score, then by its number. */
 static int better(const double *scores, int64_t a, int64_t b) {
     return scores[a] != scores[b] ? scores[a] > scores[b] : a < b;
 }
 
+/* Moves heap[at] down until no child is worse: the worst of n is at the top. */
 static void sink(int64_t *heap, int64_t n, int64_t at, const double *scores) {
     for (int64_t child; (child = 2 * at + 1) < n; at = child) {
         if (child + 1 < n && better(scores, heap[child], heap[child + 1])) child++;
@@ -25,10 +27,12 @@ void nms_sort(int64_t *order, int64_t n, const double *scores) {
     }
 }
 
+/* Area of a box; 0 where a side is negative. */
 static double area(const nms_box *b) {
     return b->x1 < b->x0 || b->y1 < b->y0 ? 0 : (b->x1 - b->x0) * (b->y1 - b->y0);
 }
 
+/* Common area of two boxes divided by the area of both together. */
 static double overlap(const nms_box *a, const nms_box *b) {
     const nms_box both = {fmax(a->x0, b->x0), fmax(a->y0, b->y0), fmin(a->x1, b->x1),
                           fmin(a->y1, b->y1)};
@@ -52,6 +56,7 @@ int64_t nms_keep(int64_t *order, int64_t n, const nms_box *boxes, double thresho
 
 /* ---- non_max_suppression ---- */
 
+/* An optional input NAME. */
 #define NUMBER(NAME, TEXT) \
     { .name = NAME, .flags = CNR_PORT_OPTIONAL, .help = TEXT }
 static const cnr_port in[] = {{.name = "boxes",
@@ -66,6 +71,7 @@ static const cnr_attr_spec attrs[] = {{.name = "center_point_box",
                                        .type = CNR_ATTR_BOOL,
                                        .help = "boxes are centre x, centre y, width, height"}};
 
+/* Most boxes a class keeps: the constant input 2, at most `boxes`. */
 static int64_t most_of(const cnr_node *node, int64_t boxes) {
     int known;
     const double most = kit_scalar(node, 2, NULL, &known);
@@ -73,6 +79,7 @@ static int64_t most_of(const cnr_node *node, int64_t boxes) {
     return most <= 0 ? 0 : most < (double)boxes ? (int64_t)most : boxes;
 }
 
+/* Method infer: checks the inputs' types and shapes, and gives each output its own. */
 static cnr_status infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_error *err) {
     const cnr_tensor *boxes = node->inputs[0], *scores = node->inputs[1];
     cnr_tensor *y = outputs[0];
@@ -95,11 +102,13 @@ static cnr_status infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_er
     return kit_mul(node, y->dim[0], most_of(node, count), &y->dim[0], err);
 }
 
+/* Method workspace: bytes of scratch that reference needs. */
 static uint64_t workspace(const cnr_node *node) {
     return ops_mul((uint64_t)node->inputs[0]->dim[1],
                    sizeof(nms_box) + sizeof(double) + sizeof(int64_t));
 }
 
+/* Reads n boxes from box `first`; centre: they are given by centre and size. */
 static void load_boxes(const cnr_tensor *t, int64_t first, int64_t n, int centre, nms_box *out_) {
     for (int64_t i = 0; i < n; i++) {
         double v[4];
@@ -112,6 +121,7 @@ static void load_boxes(const cnr_tensor *t, int64_t first, int64_t n, int centre
     }
 }
 
+/* Method reference: computes the run's part of the output with plain loops. */
 static cnr_status reference(const cnr_run *run, cnr_error *err) {
     const cnr_node *node = run->node;
     const cnr_tensor *boxes = node->inputs[0], *scores = node->inputs[1];

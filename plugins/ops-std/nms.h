@@ -4,6 +4,7 @@
 
 #include "ops_kit.h"
 
+/* A box by its two corners. */
 typedef struct nms_box {
     double x0, y0, x1, y1;
 } nms_box;

@@ -27,6 +27,7 @@ void ops_channel_region(const cnr_node *node, int32_t axis, int64_t begin, int64
     else if (axis == 1 && port < node->desc->n_inputs) *r = (cnr_input_range){0, begin, end};
 }
 
+/* Method cost: six operations an output element. */
 void ops_norm_cost(const cnr_node *node, cnr_cost *c) {
     c->flops = ops_mul(ops_elements(node->outputs[0]), 6);
 }

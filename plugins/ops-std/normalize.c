@@ -21,6 +21,7 @@ static const cnr_port in[] = {{.name = "x", .help = "N C and any axes"},
                                .help = "C, or one for all"}};
 static const cnr_port out[] = {{.name = "y", .help = "the same shape"}};
 
+/* Method infer: checks the inputs' types and shapes, and gives each output its own. */
 static cnr_status infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_error *err) {
     CNR_TRY(ops_want(node, 0, OPS_FLOATS, 2, CNR_MAX_RANK, err));
     CNR_TRY(ops_want_vector(node, 1, -1, err));
@@ -32,6 +33,8 @@ static cnr_status infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_er
     return CNR_OK;
 }
 
+/* Method parameters: *t receives type and shape of the weight at `port`, and *init how it is
+ * first filled. */
 static cnr_status parameters(const cnr_node *node, int32_t port, cnr_tensor *t, cnr_init *init,
                              cnr_error *err) {
     CNR_TRY(ops_channel_parameters(node, port, t, init, err));
@@ -39,6 +42,8 @@ static cnr_status parameters(const cnr_node *node, int32_t port, cnr_tensor *t, 
     return CNR_OK;
 }
 
+/* Method split_axes: axes receives at most max output axes that a run may be cut along; returns
+ * how many. */
 static int32_t split_axes(const cnr_node *node, cnr_split_axis *axes, int32_t max) {
     int32_t n = ops_split_first(node, axes, max);
     if (cnr_attr_int(node, "across_spatial")) return n;

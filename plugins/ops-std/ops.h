@@ -17,15 +17,17 @@
 
 extern const cnr_host *ops_host;
 
+/* Declares the operator ops_NAME. */
 #define OP(name) extern const cnr_op ops_##name;
 #include "ops.inc"
 #undef OP
 
 /* ---- descriptors ---- */
 
-/* Attribute rows shared by several schemas. */
+/* The row of attribute axis with this default and help. */
 #define OPS_AXIS_ROW(value, text) \
     { .name = "axis", .type = CNR_ATTR_INT, .default_i = (value), .help = (text) }
+/* The row of attribute epsilon with this default. */
 #define OPS_EPSILON_ROW(value) \
     { \
         .name = "epsilon", .type = CNR_ATTR_FLOAT, .alias = "eps", .default_f = (value), \
@@ -66,6 +68,7 @@ extern const char *const ops_auto_pads[];
 
 /* ---- errors; the node's name is the place ---- */
 
+/* Fails with the node's name before the message. */
 #define ops_fail(err, code, node, ...) ops_host->fail(err, code, (node)->name, __VA_ARGS__)
 
 /* ---- shapes (shape.c). Dims above OPS_MAX_DIM are refused, so that sums do not overflow ---- */
@@ -105,6 +108,7 @@ static inline void ops_like(cnr_tensor *out, const cnr_tensor *t) {
 }
 /* infer hooks: output 0 is like input 0, of any dtype of whole bytes; of floats only. */
 cnr_status ops_infer_same(const cnr_node *node, cnr_tensor *const *outputs, cnr_error *err);
+/* Method infer: one float input; the output has its type and shape. */
 cnr_status ops_infer_float(const cnr_node *node, cnr_tensor *const *outputs, cnr_error *err);
 /* Product of dims; CNR_DIM_UNKNOWN if one is unknown or the product exceeds OPS_MAX_DIM * 2^20. */
 int64_t ops_span(const cnr_tensor *t, int32_t from, int32_t to);
@@ -114,6 +118,7 @@ static inline int ops_dims_agree(int64_t a, int64_t b) { return a < 0 || b < 0 |
 static inline uint64_t ops_mul(uint64_t a, uint64_t b) {
     return b != 0 && a > UINT64_MAX / b ? UINT64_MAX : a * b;
 }
+/* Elements of t; 0 where t is NULL or a dimension is unknown. */
 static inline uint64_t ops_elements(const cnr_tensor *t) {
     const int64_t n = t ? cnr_count(t) : 0;
     return n < 0 ? 0 : (uint64_t)n;
@@ -123,16 +128,20 @@ static inline uint64_t ops_elements(const cnr_tensor *t) {
 
 /* split_axes hooks: every axis of output 0; axes 0 and 1; axis 0. */
 int32_t ops_split_all(const cnr_node *node, cnr_split_axis *axes, int32_t max);
+/* Method split_axes: the first two axes. */
 int32_t ops_split_two(const cnr_node *node, cnr_split_axis *axes, int32_t max);
+/* Method split_axes: the first axis. */
 int32_t ops_split_first(const cnr_node *node, cnr_split_axis *axes, int32_t max);
 /* region hooks: the same range of every input; the same range of input 0 and all of the others. */
 void ops_region_every(const cnr_node *node, int32_t axis, int64_t begin, int64_t end, int32_t port,
                       cnr_input_range *r);
+/* Method region: input 0 needs the same part, and the others are needed whole. */
 void ops_region_first(const cnr_node *node, int32_t axis, int64_t begin, int64_t end, int32_t port,
                       cnr_input_range *r);
 
 /* ---- elements ---- */
 
+/* Element i of p as a double. */
 static inline double ops_get(int32_t dtype, const void *p, int64_t i) {
     switch (dtype) {
     case CNR_f32: return (double)((const float *)p)[i];
@@ -243,9 +252,11 @@ cnr_status ops_grad_sum(const cnr_host *host, struct cnr_graph *graph, const cnr
                         cnr_error *err);
 /* Gradient hooks: passes the gradient through; reshapes it to the input's shape. */
 cnr_status ops_gradient_through(OPS_GRADIENT_ARGS);
+/* Method gradient of operators that only reshape: the gradient in the input's shape. */
 cnr_status ops_gradient_reshape(OPS_GRADIENT_ARGS);
 /* aliases hooks: output 0 is input 0's memory; output 0 may overwrite input 0. */
 int32_t ops_alias_view(const cnr_node *node, cnr_alias *out, int32_t max);
+/* Method aliases: the output may be written over the input. */
 int32_t ops_alias_inplace(const cnr_node *node, cnr_alias *out, int32_t max);
 
 /* Copies input 0 to output 0 unless they are the same memory. */

@@ -28,6 +28,7 @@ cnr_status kit_mul(const cnr_node *node, int64_t a, int64_t b, int64_t *out, cnr
     return CNR_OK;
 }
 
+/* *out receives a + b; unknown where one is unknown, and a failure where the sum is too large. */
 cnr_status kit_add(const cnr_node *node, int64_t a, int64_t b, int64_t *out, cnr_error *err) {
     *out = CNR_DIM_UNKNOWN;
     if (a == 0) *out = b;
@@ -83,6 +84,7 @@ void kit_dense_strides(const cnr_tensor *t, int64_t *strides) {
     }
 }
 
+/* Fails: the list `what` is too long. */
 static cnr_status too_long(const cnr_node *node, const char *what, cnr_error *err) {
     return ops_fail(err, CNR_E_LIMIT, node, "%s: %s has more than %d entries", node->desc->name,
                     what, 2 * CNR_MAX_RANK);
@@ -150,6 +152,8 @@ void kit_cost_flops(const cnr_node *node, cnr_cost *out) {
 
 /* ---- adding nodes ---- */
 
+/* Adds a node `op` with one output and returns its value; -1 where this or an earlier step
+ * failed. */
 cnr_value kit_node(kit_build *b, const char *op, const cnr_value *inputs, int32_t n_inputs,
                    const cnr_attr *attrs, int32_t n_attrs) {
     const cnr_attr *rows[8] = {NULL};
@@ -161,10 +165,12 @@ cnr_value kit_node(kit_build *b, const char *op, const cnr_value *inputs, int32_
     return b->status == CNR_OK ? out : -1;
 }
 
+/* Adds a node of one input. */
 cnr_value kit_node1(kit_build *b, const char *op, cnr_value x) {
     return kit_node(b, op, &x, 1, NULL, 0);
 }
 
+/* Adds a node of two inputs. */
 cnr_value kit_node2(kit_build *b, const char *op, cnr_value x, cnr_value y) {
     const cnr_value in[] = {x, y};
     return kit_node(b, op, in, 2, NULL, 0);
@@ -176,6 +182,7 @@ int kit_is_output(const struct cnr_graph *graph, cnr_value value) {
     return 0;
 }
 
+/* Adds a node of three inputs. */
 cnr_value kit_node3(kit_build *b, const char *op, cnr_value x, cnr_value y, cnr_value z) {
     const cnr_value in[] = {x, y, z};
     return kit_node(b, op, in, 3, NULL, 0);
@@ -193,6 +200,7 @@ cnr_status kit_built(const kit_build *b, const cnr_node *node, cnr_error *err) {
                     node->desc->name);
 }
 
+/* Adds a reshape of x to the shape of `shape`. */
 cnr_value kit_reshape(kit_build *b, cnr_value x, const cnr_tensor *shape) {
     const cnr_attr attrs[] = {kit_attr_ints("shape", shape->dim, shape->rank),
                               kit_attr_int("allowzero", 1)};

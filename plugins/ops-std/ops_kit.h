@@ -16,7 +16,10 @@ cnr_status kit_dtype(const cnr_node *node, int32_t port, uint32_t dtypes, cnr_er
 cnr_status kit_axis(const cnr_node *node, int64_t axis, int32_t rank, int32_t *out, cnr_error *err);
 
 /* ---- dimensions: < 0 is unknown and makes the result unknown ---- */
+/* *out receives a * b; unknown where one is unknown, and a failure where the product is too
+ * large. */
 cnr_status kit_mul(const cnr_node *node, int64_t a, int64_t b, int64_t *out, cnr_error *err);
+/* *out receives a + b; unknown where one is unknown, and a failure where the sum is too large. */
 cnr_status kit_add(const cnr_node *node, int64_t a, int64_t b, int64_t *out, cnr_error *err);
 /* The dimension that both must have; an unknown one agrees with any. */
 cnr_status kit_same(const cnr_node *node, int64_t a, int64_t b, int64_t *out, cnr_error *err);
@@ -29,6 +32,7 @@ cnr_status kit_broadcast(const cnr_node *node, int32_t first, int32_t n, cnr_ten
 void kit_dense_strides(const cnr_tensor *t, int64_t *strides);
 
 /* ---- lists given by an input, or else by an attribute ---- */
+/* A list given by an input or an attribute. */
 typedef struct kit_list {
     int known; /* 0: an input whose data is not known yet */
     int given; /* as an input, or as an attribute that was set */
@@ -53,12 +57,15 @@ cnr_status kit_set_data(const cnr_node *node, cnr_tensor *out, const int64_t *va
 void kit_cost_flops(const cnr_node *node, cnr_cost *out);
 
 /* ---- adding nodes ---- */
+/* A whole attribute that is set. */
 static inline cnr_attr kit_attr_int(const char *name, int64_t value) {
     return (cnr_attr){.name = name, .type = CNR_ATTR_INT, .set = 1, .i = value};
 }
+/* A float attribute that is set. */
 static inline cnr_attr kit_attr_float(const char *name, double value) {
     return (cnr_attr){.name = name, .type = CNR_ATTR_FLOAT, .set = 1, .f = value};
 }
+/* A list attribute that is set; values must last as long as it. */
 static inline cnr_attr kit_attr_ints(const char *name, const int64_t *values, int64_t n) {
     return (cnr_attr){.name = name, .type = CNR_ATTR_INTS, .set = 1, .n = n, .ints = values};
 }
@@ -68,16 +75,23 @@ typedef struct kit_build {
     struct cnr_graph *graph;
     cnr_status status;
 } kit_build;
+/* Adds a node `op` with one output and returns its value; -1 where this or an earlier step
+ * failed. */
 cnr_value kit_node(kit_build *b, const char *op, const cnr_value *inputs, int32_t n_inputs,
                    const cnr_attr *attrs, int32_t n_attrs);
+/* Adds a node of one input. */
 cnr_value kit_node1(kit_build *b, const char *op, cnr_value x);
+/* Adds a node of two inputs. */
 cnr_value kit_node2(kit_build *b, const char *op, cnr_value x, cnr_value y);
-int kit_is_output(const struct cnr_graph *graph, cnr_value value); /* of the graph */
+/* 1: the value is an output of the graph. */
+int kit_is_output(const struct cnr_graph *graph, cnr_value value);
+/* Adds a node of three inputs. */
 cnr_value kit_node3(kit_build *b, const char *op, cnr_value x, cnr_value y, cnr_value z);
 /* A tensor shaped like `like` with `value` in every element. */
 cnr_value kit_filled(kit_build *b, const cnr_tensor *like, double value);
 /* The result of a gradient hook: the build's status, with a message. */
 cnr_status kit_built(const kit_build *b, const cnr_node *node, cnr_error *err);
+/* Adds a reshape of x to the shape of `shape`. */
 cnr_value kit_reshape(kit_build *b, cnr_value x, const cnr_tensor *shape);
 /* Sums gradient `g`, of the broadcast shape, to the shape of `operand`. */
 cnr_value kit_unbroadcast(kit_build *b, cnr_value g, const cnr_tensor *shape,
@@ -86,17 +100,22 @@ cnr_value kit_unbroadcast(kit_build *b, cnr_value g, const cnr_tensor *shape,
 cnr_value kit_constant(kit_build *b, int32_t dtype, double value);
 
 /* ---- patterns of nodes, for rewrites ---- */
-int kit_is(const cnr_node *node, const char *op); /* NULL is none */
+/* 1: the node's operator is op; node NULL: 0. */
+int kit_is(const cnr_node *node, const char *op);
 /* The node that produces a value, and its inputs; NULL: no node does. */
 const cnr_node *kit_maker(const struct cnr_graph *graph, cnr_value value, const cnr_value **in);
 /* Whether the value is one constant number, of any type of floats. */
 int kit_number(const struct cnr_graph *graph, cnr_value value, double *out);
 
-/* Small graphs that rewrites change (rewrite_examples.c). */
+/* Example net for the rewrite of activations. */
 cnr_status ops_example_activations(struct cnr_graph *g, cnr_error *err);
+/* Example net for the rewrite of normalisations. */
 cnr_status ops_example_normalization(struct cnr_graph *g, cnr_error *err);
+/* Example net for the rewrite of einsum. */
 cnr_status ops_example_einsum(struct cnr_graph *g, cnr_error *err);
+/* Example net for the rewrite of gather. */
 cnr_status ops_example_gather(struct cnr_graph *g, cnr_error *err);
+/* Example net for the rewrite of scales. */
 cnr_status ops_example_scale(struct cnr_graph *g, cnr_error *err);
 cnr_status ops_example_neutral(struct cnr_graph *g, cnr_error *err);
 cnr_status ops_example_attention(struct cnr_graph *g, cnr_error *err);

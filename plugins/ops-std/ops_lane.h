@@ -20,8 +20,10 @@ cnr_status ops_lane_infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_
 cnr_status ops_lane_grad_infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_error *err);
 /* split_axes hook: all axes but that one. */
 int32_t ops_lane_split(const cnr_node *node, cnr_split_axis *axes, int32_t max);
+/* Method region of operators along a line: every input needs the same part. */
 void ops_lane_region(const cnr_node *node, int32_t axis, int64_t begin, int64_t end, int32_t port,
                      cnr_input_range *r);
+/* Method cost of operators along a line: five operations an element. */
 void ops_lane_cost(const cnr_node *node, cnr_cost *c);
 
 #endif

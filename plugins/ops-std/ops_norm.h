@@ -35,6 +35,7 @@ cnr_status ops_channel_parameters(const cnr_node *node, int32_t port, cnr_tensor
 /* region hook: a range of axis 1 is that of the channel vectors; any range is that of x. */
 void ops_channel_region(const cnr_node *node, int32_t axis, int64_t begin, int64_t end,
                         int32_t port, cnr_input_range *r);
+/* Method cost: six operations an output element. */
 void ops_norm_cost(const cnr_node *node, cnr_cost *c);
 /* A constant vector of n elements. */
 cnr_value ops_grad_vector(const cnr_host *host, struct cnr_graph *graph, int32_t dtype, int64_t n,

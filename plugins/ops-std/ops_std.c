@@ -15,6 +15,7 @@ extern const cnr_rewrite ops_fuse_attention;     /* rewrite_attention.c */
 extern const cnr_rewrite ops_trim_taps;          /* rewrite_taps.c */
 
 static const cnr_item items[] = {
+/* The registered item of operator NAME. */
 #define OP(name) {CNR_KIND_OPERATOR, &ops_##name},
 #include "ops.inc"
 #undef OP
@@ -26,6 +27,7 @@ static const cnr_item items[] = {
     {CNR_KIND_REWRITE, &ops_drop_neutral},
 };
 
+/* Registers all operators and rewrites. */
 static cnr_status start(const cnr_host *host, struct cnr_registrar *registrar, cnr_error *err) {
     (void)err;
     ops_host = host;

@@ -26,6 +26,7 @@ static inline void ops_taps(const ops_geometry *g, int axis, int64_t o, int64_t 
     if (*last > g->k[axis]) *last = g->k[axis];
     if (*last < *first) *last = *first;
 }
+/* Product of three extents. */
 static inline int64_t ops_volume(const int64_t *extent) {
     return extent[0] * extent[1] * extent[2];
 }
@@ -73,6 +74,7 @@ cnr_status ops_conv_parameters(const cnr_node *node, int32_t port, int transpose
  * one. */
 cnr_status ops_conv_grad_infer(const cnr_node *node, const cnr_tensor *x, const cnr_tensor *weight,
                                cnr_tensor *out, cnr_error *err);
+/* Multiply-adds of a gradient of a convolution. */
 void ops_conv_grad_cost(const cnr_node *node, const cnr_tensor *weight, cnr_cost *c);
 extern const cnr_attr_spec ops_conv_attrs[];
 #define OPS_CONV_N_ATTRS 8
@@ -97,15 +99,20 @@ void ops_transposed(const cnr_run *run, const ops_geometry *g, int64_t group, co
         .help = "round the number of outputs up, so that the last window may extend over the end" \
     }
 
+/* *w receives the pooling's window over x; fails where it does not fit. */
 cnr_status ops_pool_window(const cnr_node *node, const cnr_tensor *x, cnr_window *w,
                            cnr_error *err);
+/* Method infer of poolings of these types: the output's spatial axes are the window's places. */
 cnr_status ops_pool_infer(const cnr_node *node, uint32_t dtypes, cnr_tensor *const *outputs,
                           cnr_error *err);
 /* The window's geometry over x for a run. */
 cnr_status ops_pool_geometry(const cnr_run *run, const cnr_tensor *x, ops_geometry *g,
                              cnr_error *err);
+/* Elements of a pooling's window. */
 uint64_t ops_pool_taps(const cnr_node *node);
+/* Method cost of poolings: an operation for each element of each window. */
 void ops_pool_cost(const cnr_node *node, cnr_cost *c);
+/* Method region of poolings: the rows that the windows of [begin, end) cover. */
 void ops_pool_region(const cnr_node *node, int32_t axis, int64_t begin, int64_t end, int32_t port,
                      cnr_input_range *r);
 /* Bytes of an output plane of double. */

@@ -33,6 +33,7 @@ static cnr_status infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_er
     return CNR_OK;
 }
 
+/* The weight and its memories are updated in place. */
 static int32_t aliases_of(const cnr_node *node, cnr_alias *out, int32_t max) {
     int32_t n = 0;
     for (; n < node->n_outputs && n < max; n++)
@@ -40,6 +41,7 @@ static int32_t aliases_of(const cnr_node *node, cnr_alias *out, int32_t max) {
     return n;
 }
 
+/* The single element of input `port`. */
 static double scalar(const cnr_node *node, int32_t port) {
     return ops_get(node->inputs[port]->dtype, node->inputs[port]->data, 0);
 }
@@ -78,6 +80,7 @@ OPS_INLINE void sgd_body(const cnr_run *run, int32_t dtype) {
 
 OPS_REFERENCE(sgd_reference, sgd_body, outputs[0])
 
+/* Method cost of sgd: counts the arithmetic operations of a run. */
 static void sgd_cost(const cnr_node *node, cnr_cost *c) {
     c->flops = ops_mul(ops_elements(node->inputs[WEIGHT]), 6);
 }
@@ -148,6 +151,7 @@ OPS_INLINE void adam_body(const cnr_run *run, int32_t dtype) {
 
 OPS_REFERENCE(adam_reference, adam_body, outputs[0])
 
+/* Method cost of adam: counts the arithmetic operations of a run. */
 static void adam_cost(const cnr_node *node, cnr_cost *c) {
     c->flops = ops_mul(ops_elements(node->inputs[WEIGHT]), 14);
 }
@@ -171,6 +175,7 @@ static const cnr_port assign_in[] = {{.name = "x", .help = "a weight, or a state
                                      {.name = "value", .help = "of its type and shape"}};
 static const cnr_port assign_out[] = {{.name = "y", .help = "the value"}};
 
+/* Method infer of assign: checks the inputs' types and shapes, and gives each output its own. */
 static cnr_status assign_infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_error *err) {
     const cnr_tensor *x = node->inputs[0], *value = node->inputs[1];
     CNR_TRY(ops_want(node, 0, OPS_FLOATS, 0, CNR_MAX_RANK, err));
@@ -182,12 +187,14 @@ static cnr_status assign_infer(const cnr_node *node, cnr_tensor *const *outputs,
     return CNR_OK;
 }
 
+/* The output is input 0, updated in place. */
 static int32_t assign_aliases(const cnr_node *node, cnr_alias *out, int32_t max) {
     (void)node;
     if (max > 0) out[0] = (cnr_alias){CNR_ALIAS_UPDATE, 0, 0, 0};
     return max > 0 ? 1 : 0;
 }
 
+/* Method reference of assign: computes the run's part of the output with plain loops. */
 static cnr_status assign_reference(const cnr_run *run, cnr_error *err) {
     (void)err;
     const cnr_tensor *y = run->outputs[0];

@@ -4,6 +4,7 @@
 static const char *const modes[] = {"constant", "reflect", "edge", "wrap", NULL};
 enum { PAD_CONSTANT, PAD_REFLECT, PAD_EDGE, PAD_WRAP };
 
+/* An optional input NAME. */
 #define PORT(NAME, FLAG, TEXT) \
     { .name = NAME, .flags = CNR_PORT_OPTIONAL | (FLAG), .help = TEXT }
 static const cnr_port in[] =
@@ -24,11 +25,13 @@ static const cnr_attr_spec attrs[] =
       .help = "content of the border: a value, the mirrored inside, the edge, the other side"},
      {.name = "value", .type = CNR_ATTR_FLOAT, .help = "value of the border in constant mode"}};
 
+/* Padding of each axis; known 0: the pads are not constant yet. */
 typedef struct pad_plan {
     int known, mode;
     int64_t before[CNR_MAX_RANK], after[CNR_MAX_RANK];
 } pad_plan;
 
+/* *p receives the node's mode and padding; fails where a pad is out of range. */
 static cnr_status plan_of(const cnr_node *node, pad_plan *p, cnr_error *err) {
     const int32_t rank = node->inputs[0]->rank;
     kit_list pads, axes;
@@ -58,6 +61,7 @@ static cnr_status plan_of(const cnr_node *node, pad_plan *p, cnr_error *err) {
     return CNR_OK;
 }
 
+/* Method infer: checks the inputs' types and shapes, and gives each output its own. */
 static cnr_status infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_error *err) {
     const cnr_tensor *x = node->inputs[0];
     pad_plan p;
@@ -97,6 +101,7 @@ static int64_t source_of(int mode, int64_t i, int64_t dim) {
     return i < dim ? i : period - i;
 }
 
+/* Fills y with the constant input 2, or 0. */
 static void fill(const cnr_node *node, const cnr_tensor *y) {
     const cnr_tensor *value = cnr_own_input(node, 2);
     const int64_t count = cnr_count(y);
@@ -131,6 +136,7 @@ static void pad_line(const pad_plan *p, const cnr_tensor *x, const cnr_tensor *y
     }
 }
 
+/* Method reference: computes the run's part of the output with plain loops. */
 static cnr_status reference(const cnr_run *run, cnr_error *err) {
     const cnr_tensor *x = run->node->inputs[0], *y = run->outputs[0];
     const size_t size = ops_size(y->dtype);

@@ -1,6 +1,7 @@
 /* Hooks shared by the poolings. */
 #include "ops_window.h"
 
+/* *w receives the pooling's window over x; fails where it does not fit. */
 cnr_status ops_pool_window(const cnr_node *node, const cnr_tensor *x, cnr_window *w,
                            cnr_error *err) {
     int64_t n, kernel[CNR_MAX_SPATIAL] = {0};
@@ -18,6 +19,7 @@ cnr_status ops_pool_geometry(const cnr_run *run, const cnr_tensor *x, ops_geomet
     return status;
 }
 
+/* Method infer of poolings of these types: the output's spatial axes are the window's places. */
 cnr_status ops_pool_infer(const cnr_node *node, uint32_t dtypes, cnr_tensor *const *outputs,
                           cnr_error *err) {
     cnr_window w;
@@ -29,6 +31,7 @@ cnr_status ops_pool_infer(const cnr_node *node, uint32_t dtypes, cnr_tensor *con
     return CNR_OK;
 }
 
+/* Elements of a pooling's window. */
 uint64_t ops_pool_taps(const cnr_node *node) {
     int64_t n;
     uint64_t product = 1;
@@ -37,10 +40,12 @@ uint64_t ops_pool_taps(const cnr_node *node) {
     return product;
 }
 
+/* Method cost of poolings: an operation for each element of each window. */
 void ops_pool_cost(const cnr_node *node, cnr_cost *c) {
     c->flops = ops_mul(ops_elements(node->outputs[0]), ops_pool_taps(node));
 }
 
+/* Method region of poolings: the rows that the windows of [begin, end) cover. */
 void ops_pool_region(const cnr_node *node, int32_t axis, int64_t begin, int64_t end, int32_t port,
                      cnr_input_range *r) {
     cnr_window w;

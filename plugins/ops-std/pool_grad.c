@@ -6,6 +6,7 @@ static const cnr_port in[] = {{.name = "dy", .help = "gradient of the pooling's 
                               {.name = "x", .help = "the pooling's input"}};
 static const cnr_port out[] = {{.name = "dx", .help = "gradient of x"}};
 
+/* Method infer: checks the inputs' types and shapes, and gives each output its own. */
 static cnr_status infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_error *err) {
     cnr_window w;
     for (int32_t i = 0; i < 2; i++) {
@@ -21,6 +22,7 @@ static cnr_status infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_er
     return ops_want_shape(node, 0, x->dtype, x->rank, dim, err);
 }
 
+/* Method cost: counts the arithmetic operations of a run. */
 static void cost(const cnr_node *node, cnr_cost *c) {
     c->flops = ops_mul(ops_elements(node->inputs[0]), ops_pool_taps(node));
 }
@@ -65,6 +67,7 @@ OPS_INLINE void body(const cnr_run *run, const ops_geometry *g, int32_t dtype, s
         }
 }
 
+/* Method reference of average: computes the run's part of the output with plain loops. */
 static cnr_status average_reference(const cnr_run *run, cnr_error *err) {
     const cnr_tensor *x = run->node->inputs[1];
     const int include = cnr_attr_int(run->node, "count_include_pad") != 0;
@@ -75,6 +78,7 @@ static cnr_status average_reference(const cnr_run *run, cnr_error *err) {
     return CNR_OK;
 }
 
+/* Method reference of max: computes the run's part of the output with plain loops. */
 static cnr_status max_reference(const cnr_run *run, cnr_error *err) {
     const cnr_tensor *x = run->node->inputs[1];
     ops_geometry g;

@@ -9,6 +9,7 @@ static const cnr_port out[] = {{.name = "y", .help = "the shape of x"}};
 static const cnr_attr_spec attrs[] = {
     {.name = "shared", .type = CNR_ATTR_BOOL, .help = "one slope for all channels, when created"}};
 
+/* Method infer: checks the inputs' types and shapes, and gives each output its own. */
 static cnr_status infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_error *err) {
     const cnr_tensor *x = node->inputs[0];
     CNR_TRY(ops_want(node, 0, OPS_NUMBERS, 0, CNR_MAX_RANK, err));
@@ -38,6 +39,7 @@ static cnr_status parameters(const cnr_node *node, int32_t port, cnr_tensor *t, 
     return CNR_OK;
 }
 
+/* Method reference: computes the run's part of the output with plain loops. */
 static cnr_status reference(const cnr_run *run, cnr_error *err) {
     const cnr_tensor *const *ins = run->node->inputs, *y = run->outputs[0];
     const elem_domain domain = elem_domain_of(y->dtype);
@@ -57,11 +59,13 @@ static cnr_status reference(const cnr_run *run, cnr_error *err) {
     return CNR_OK;
 }
 
+/* Computes n elements with their slopes y, for a fused epilogue. */
 static void apply(const cnr_node *node, const float *x, const float *y, float *to, int64_t n) {
     (void)node;
     for (int64_t i = 0; i < n; i++) to[i] = x[i] < 0 ? x[i] * y[i] : x[i];
 }
 
+/* Writes the OpenCL formula into text; its length, or -1: too long. */
 static int32_t expression(const cnr_node *node, char *text, size_t bytes) {
     static const char formula[] = "(x < 0.0f ? x * y : x)";
     (void)node;
@@ -70,6 +74,7 @@ static int32_t expression(const cnr_node *node, char *text, size_t bytes) {
     return (int32_t)sizeof formula - 1;
 }
 
+/* Method gradient: adds nodes that compute the wanted gradients of the inputs. */
 static cnr_status gradient(OPS_GRADIENT_ARGS) {
     kit_build b = {host, graph, CNR_OK};
     const cnr_tensor *x = node->inputs[0];

@@ -6,6 +6,7 @@ static const cnr_port in[] = {{.name = "x", .help = "feature map, N C H W; its d
                                .help = "the picture, N C H W; its data is not read"}};
 static const cnr_port out[] = {
     {.name = "y", .help = "1 2 n: corners x0 y0 x1 y1 from 0 to 1, and their variances"}};
+/* Attribute: a size in pixels, 0 for none. */
 #define SIZE(NAME, TEXT) \
     { \
         .name = NAME, .type = CNR_ATTR_INT, .flags = CNR_ATTR_BOUNDED, .min = 0, .max = 1 << 30, \
@@ -53,6 +54,7 @@ static int32_t ratios_of(const cnr_node *node, double *ratios) {
     return count;
 }
 
+/* Method infer: checks the inputs' types and shapes, and gives each output its own. */
 static cnr_status infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_error *err) {
     double ratios[MAX_RATIOS];
     int64_t n_min, n_max, n_variance, n_ratios;
@@ -83,6 +85,7 @@ static cnr_status infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_er
     return kit_mul(node, y->dim[2], 4 * each, &y->dim[2], err);
 }
 
+/* Where boxes are written, with the image's size. */
 typedef struct prior_box {
     const cnr_tensor *y;
     int64_t at;
@@ -90,6 +93,7 @@ typedef struct prior_box {
     int clip;
 } prior_box;
 
+/* Writes the next box of centre (x, y), in parts of the image's size. */
 static void put(prior_box *p, double x, double y, double w, double h) {
     const double corner[4] = {(x - w / 2) / p->width, (y - h / 2) / p->height,
                               (x + w / 2) / p->width, (y + h / 2) / p->height};
@@ -99,6 +103,7 @@ static void put(prior_box *p, double x, double y, double w, double h) {
     }
 }
 
+/* Method reference: computes the run's part of the output with plain loops. */
 static cnr_status reference(const cnr_run *run, cnr_error *err) {
     const cnr_node *node = run->node;
     const cnr_tensor *x = node->inputs[0], *image = node->inputs[1];

@@ -5,6 +5,7 @@
 #include "ops_kit.h"
 
 #define QUANT_BYTES (1u << CNR_u8 | 1u << CNR_i8)
+/* An optional input NAME. */
 #define QUANT_OPTION(NAME, TEXT) \
     { .name = NAME, .flags = CNR_PORT_OPTIONAL, .help = TEXT }
 

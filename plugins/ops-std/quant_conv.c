@@ -38,6 +38,7 @@ typedef struct quant_ports {
 static const quant_ports integer_ports = {0, 1, -1, 2, -1, 3, -1, -1, -1};
 static const quant_ports qlinear_ports = {0, 3, 1, 2, 4, 5, 6, 7, 8};
 
+/* *win receives the window over the input at port p->x. */
 static cnr_status window_of(const cnr_node *node, const quant_ports *p, cnr_window *win,
                             cnr_error *err) {
     const cnr_tensor *x = node->inputs[p->x], *w = node->inputs[p->w];
@@ -70,6 +71,7 @@ static cnr_status check_each(const cnr_node *node, int32_t port, uint32_t dtypes
     return CNR_OK;
 }
 
+/* Gives y its shape; fails where types, groups or scales do not fit. */
 static cnr_status infer_with(const cnr_node *node, const quant_ports *p, cnr_tensor *y,
                              cnr_error *err) {
     const int64_t group = cnr_attr_int(node, "group");
@@ -105,11 +107,13 @@ static cnr_status infer_with(const cnr_node *node, const quant_ports *p, cnr_ten
     return CNR_OK;
 }
 
+/* Whole number i of t, or its only one; t NULL: 0. */
 static int64_t whole_at(const cnr_tensor *t, int64_t i) {
     if (!t) return 0;
     return ops_get_int(t->dtype, t->data, cnr_count(t) == 1 ? 0 : i);
 }
 
+/* Number i of t, or its only one; t NULL: 1. */
 static double real_at(const cnr_tensor *t, int64_t i) {
     if (!t) return 1;
     return ops_get(t->dtype, t->data, cnr_count(t) == 1 ? 0 : i);
@@ -121,6 +125,7 @@ typedef struct quant_conv {
     int64_t channels, in[3], k[3], stride[3], dilation[3], pad[3], out[3], x_zero, w_zero;
 } quant_conv;
 
+/* Sum of the products of one window at place o, with the zero points taken off. */
 static int64_t window_sum(const quant_conv *c, int64_t x_base, int64_t w_base, const int64_t *o) {
     const int64_t plane = c->in[0] * c->in[1] * c->in[2];
     int64_t sum = 0, w_at = w_base;
@@ -141,6 +146,7 @@ static int64_t window_sum(const quant_conv *c, int64_t x_base, int64_t w_base, c
     return sum;
 }
 
+/* Computes the run's part with inputs at the ports p. */
 static cnr_status reference_with(const cnr_run *run, const quant_ports *p, cnr_error *err) {
     const cnr_node *node = run->node;
     const cnr_tensor *y = run->outputs[0], *bias = quant_in(node, p->bias);
@@ -186,6 +192,7 @@ static cnr_status reference_with(const cnr_run *run, const quant_ports *p, cnr_e
     return CNR_OK;
 }
 
+/* Counts the multiply-adds of a run. */
 static void cost_with(const cnr_node *node, const quant_ports *p, cnr_cost *out) {
     const cnr_tensor *w = node->inputs[p->w];
     const uint64_t m = w->dim[0] > 0 ? (uint64_t)w->dim[0] : 1;

@@ -17,6 +17,7 @@ static const cnr_port qlinear_in[] = {{.name = "a", .help = "matrices, u8 or i8"
                                        .help = "one, or one per row; gives the type of y"}};
 static const cnr_port qlinear_out[] = {{.name = "y", .help = "of the type of y_zero_point"}};
 
+/* Ports of the inputs; -1: the operator has none. */
 typedef struct matmul_ports {
     int32_t a, b, a_scale, a_zero, b_scale, b_zero, y_scale, y_zero;
 } matmul_ports;
@@ -43,10 +44,12 @@ static cnr_status check_each(const cnr_node *node, int32_t port, uint32_t dtypes
                     node->desc->inputs[port].name, (long long)count, (long long)lines);
 }
 
+/* Matrices that t holds. */
 static int64_t matrices_of(const cnr_tensor *t) {
     return t->rank > 2 ? ops_span(t, 0, t->rank - 2) : 1;
 }
 
+/* Gives y its shape; fails where types or scales do not fit. */
 static cnr_status infer_with(const cnr_node *node, const matmul_ports *p, cnr_tensor *y,
                              cnr_error *err) {
     const cnr_tensor *a = node->inputs[p->a], *b = node->inputs[p->b];
@@ -82,9 +85,11 @@ static int64_t place(const cnr_tensor *t, int64_t lines, int64_t which, int64_t 
     const int64_t count = cnr_count(t);
     return count == 1 ? 0 : count == lines ? i : (which * lines + i) % count;
 }
+/* The whole number of line i of matrix `which`; t NULL: 0. */
 static int64_t whole_at(const cnr_tensor *t, int64_t lines, int64_t which, int64_t i) {
     return t ? ops_get_int(t->dtype, t->data, place(t, lines, which, i)) : 0;
 }
+/* The number of line i of matrix `which`; t NULL: 1. */
 static double real_at(const cnr_tensor *t, int64_t lines, int64_t which, int64_t i) {
     return t ? ops_get(t->dtype, t->data, place(t, lines, which, i)) : 1;
 }
@@ -104,6 +109,7 @@ static int64_t matrix_of(const cnr_tensor *t, const cnr_tensor *y, int32_t outer
     return at;
 }
 
+/* Computes the run's part with inputs at the ports p. */
 static cnr_status reference_with(const cnr_run *run, const matmul_ports *p, cnr_error *err) {
     const cnr_node *node = run->node;
     const cnr_tensor *a = node->inputs[p->a], *b = node->inputs[p->b], *y = run->outputs[0];
@@ -137,6 +143,7 @@ static cnr_status reference_with(const cnr_run *run, const matmul_ports *p, cnr_
     return CNR_OK;
 }
 
+/* Counts the multiply-adds of a run. */
 static void cost_with(const cnr_node *node, const matmul_ports *p, cnr_cost *out) {
     const cnr_tensor *a = node->inputs[p->a];
     const int64_t k = a->rank > 0 ? a->dim[a->rank - 1] : 0;

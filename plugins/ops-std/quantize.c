@@ -41,6 +41,7 @@ typedef struct scale_map {
     int64_t outer, length, inner, block, so, sc, si;
 } scale_map;
 
+/* Checks the scale's and zero point's shapes against the axis and block size. */
 static cnr_status check_scale(const cnr_node *node, cnr_error *err) {
     const cnr_tensor *x = node->inputs[0], *scale = node->inputs[1], *zero = cnr_own_input(node, 2);
     const int64_t block = cnr_attr_int(node, "block_size");
@@ -69,6 +70,7 @@ static cnr_status check_scale(const cnr_node *node, cnr_error *err) {
     return CNR_OK;
 }
 
+/* *m receives how an element's place gives its scale's. */
 static void map_of(const cnr_node *node, scale_map *m) {
     const cnr_tensor *x = node->inputs[0], *scale = node->inputs[1];
     const int64_t block = cnr_attr_int(node, "block_size");
@@ -130,6 +132,7 @@ static double saturate(double v, double low, double high) {
     return v > high ? high : v > low ? v : low;
 }
 
+/* Method infer of quantize: checks the inputs' types and shapes, and gives each output its own. */
 static cnr_status quantize_infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_error *err) {
     const cnr_tensor *zero = cnr_own_input(node, 2);
     const int32_t dtype = (int32_t)cnr_attr_int(node, "output_dtype");
@@ -144,6 +147,7 @@ static cnr_status quantize_infer(const cnr_node *node, cnr_tensor *const *output
     return CNR_OK;
 }
 
+/* Method reference of quantize: computes the run's part of the output with plain loops. */
 static cnr_status quantize_reference(const cnr_run *run, cnr_error *err) {
     const cnr_tensor *x = run->node->inputs[0], *y = run->outputs[0];
     scale_map m;
@@ -165,6 +169,8 @@ static cnr_status quantize_reference(const cnr_run *run, cnr_error *err) {
     return CNR_OK;
 }
 
+/* Method infer of dequantize: checks the inputs' types and shapes, and gives each output its
+ * own. */
 static cnr_status dequantize_infer(const cnr_node *node, cnr_tensor *const *outputs,
                                    cnr_error *err) {
     const int32_t dtype = (int32_t)cnr_attr_int(node, "output_dtype");
@@ -179,6 +185,7 @@ static cnr_status dequantize_infer(const cnr_node *node, cnr_tensor *const *outp
     return CNR_OK;
 }
 
+/* Method reference of dequantize: computes the run's part of the output with plain loops. */
 static cnr_status dequantize_reference(const cnr_run *run, cnr_error *err) {
     const cnr_tensor *x = run->node->inputs[0], *y = run->outputs[0];
     scale_map m;
@@ -228,6 +235,7 @@ static const cnr_port dynamic_out[] = {{.name = "y", .help = "u8"},
                                        {.name = "y_scale", .help = "f32, one number"},
                                        {.name = "y_zero_point", .help = "u8, one number"}};
 
+/* Method infer of dynamic: checks the inputs' types and shapes, and gives each output its own. */
 static cnr_status dynamic_infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_error *err) {
     CNR_TRY(ops_want(node, 0, 1u << CNR_f32, 0, CNR_MAX_RANK, err));
     if (node->n_outputs != 3) return ops_fail(err, CNR_E_ARG, node, "it has three outputs");
@@ -237,6 +245,7 @@ static cnr_status dynamic_infer(const cnr_node *node, cnr_tensor *const *outputs
     return CNR_OK;
 }
 
+/* Method reference of dynamic: computes the run's part of the output with plain loops. */
 static cnr_status dynamic_reference(const cnr_run *run, cnr_error *err) {
     const cnr_tensor *x = run->node->inputs[0];
     const float *in = x->data;

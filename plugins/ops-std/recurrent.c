@@ -34,6 +34,7 @@ static const cnr_attr_spec lstm_attrs[] = {RECURRENT_ROWS,
                                             .min = 0,
                                             .max = 0,
                                             .help = "0: input and forget gates are not coupled"}};
+/* An optional input NAME. */
 #define OPTION(NAME, TEXT) \
     { .name = NAME, .flags = CNR_PORT_OPTIONAL, .help = TEXT }
 #define RECURRENT_PORTS \
@@ -50,12 +51,14 @@ static const cnr_port lstm_out[] = {{.name = "y", .help = "T D N H"},
                                     OPTION("y_h", "the last h, D N H"),
                                     OPTION("y_c", "the last c, D N H")};
 
+/* FORWARD, REVERSE or BOTH, by the node's attribute. */
 static int direction_of(const cnr_node *node) {
     return cnr_attr_is(node, "direction", "forward")   ? FORWARD
            : cnr_attr_is(node, "direction", "reverse") ? REVERSE
                                                        : BOTH;
 }
 
+/* Gives the outputs their shapes, for a cell of `gates` gates. */
 static cnr_status infer_with(const cnr_node *node, int64_t gates, cnr_tensor *const *outputs,
                              cnr_error *err) {
     CNR_TRY(ops_want(node, X, OPS_FLOATS, 3, 3, err));
@@ -95,6 +98,7 @@ enum { VECTORS = 1 + 1 + 1 + 4 + 4 }; /* of H numbers; then one of I */
 
 static double sigmoid(double v) { return 1 / (1 + exp(-v)); }
 
+/* Element i of optional input `port`; 0 where it is not given. */
 static double of(const cell *k, int32_t port, int64_t i) {
     const cnr_tensor *t = cnr_own_input(k->node, port);
     return t ? ops_get(k->dtype, t->data, i) : 0;
@@ -119,6 +123,7 @@ static void recur(const cell *k, int64_t gates, int64_t row, int64_t n, const do
                        of(k, BIAS, (2 * k->direction + 1) * gates * k->hidden + i);
 }
 
+/* One step of a plain cell. */
 static void rnn_step(cell *k) {
     recur(k, 1, 0, k->hidden, k->h);
     for (int64_t i = 0; i < k->hidden; i++) k->h[i] = tanh(k->from_x[i] + k->from_h[i]);
@@ -167,6 +172,8 @@ static void enter(const cell *k, int64_t gates, int64_t at) {
                        of(k, BIAS, 2 * k->direction * gates * k->hidden + i);
 }
 
+/* Writes n numbers of the state into `output` from element `at`; nothing where the node has no
+ * such output. */
 static void write_state(const cnr_run *run, int32_t output, const double *from, int64_t at,
                         int64_t n) {
     if (output >= run->node->n_outputs) return;
@@ -174,6 +181,7 @@ static void write_state(const cnr_run *run, int32_t output, const double *from, 
     for (int64_t i = 0; i < n; i++) ops_put(y->dtype, y->data, at + i, from ? from[i] : 0);
 }
 
+/* Computes all steps of each sample and direction by `step`. */
 static cnr_status reference_with(const cnr_run *run, int64_t gates, void (*step)(cell *),
                                  cnr_error *err) {
     const cnr_node *node = run->node;
@@ -215,17 +223,20 @@ static cnr_status reference_with(const cnr_run *run, int64_t gates, void (*step)
     return CNR_OK;
 }
 
+/* Method workspace: bytes of scratch that reference needs. */
 static uint64_t workspace(const cnr_node *node) {
     const int64_t h = node->outputs[0]->dim[3], i = node->inputs[X]->dim[2];
     return h > 0 && i >= 0 ? (uint64_t)(h * VECTORS + i) * sizeof(double) : 0;
 }
 
+/* Method cost: counts the multiply-adds of a run. */
 static void cost(const cnr_node *node, cnr_cost *c) {
     const cnr_tensor *x = node->inputs[X];
     const uint64_t steps = x->dim[0] < 0 || x->dim[1] < 0 ? 0 : (uint64_t)(x->dim[0] * x->dim[1]);
     c->macs = ops_mul(steps, ops_elements(node->inputs[W]) + ops_elements(node->inputs[R]));
 }
 
+/* Operator NAME, whose cell has GATES gates. */
 #define RECURRENT_OP(NAME, GATES, SUMMARY, ATTRS, IN, OUT) \
     static cnr_status NAME##_infer(const cnr_node *node, cnr_tensor *const *outputs, \
                                    cnr_error *err) { \

@@ -1,6 +1,7 @@
 /* reduce_*: sums, means, extremes, products and norms over axes. */
 #include "ops_kit.h"
 
+/* What the elements are reduced to. */
 typedef enum reduce_kind {
     REDUCE_SUM,
     REDUCE_MEAN,
@@ -40,6 +41,7 @@ static cnr_status axes_of(const cnr_node *node, kit_list *axes, uint32_t *set, c
     return CNR_OK;
 }
 
+/* Gives y the shape that stays; fails for other types. */
 static cnr_status infer_as(const cnr_node *node, uint32_t dtypes, cnr_tensor *y, cnr_error *err) {
     const int keep = cnr_attr_int(node, "keepdims") != 0;
     const cnr_tensor *x = node->inputs[0];
@@ -77,12 +79,14 @@ static int32_t split_axes(const cnr_node *node, cnr_split_axis *split, int32_t m
 
 /* ---- reference: iterates over the kept axes, and for each over the reduced ones ---- */
 
+/* Sizes and steps of the axes that are walked. */
 typedef struct reduce_walk {
     int32_t rank;
     int64_t dim[CNR_MAX_RANK], stride[CNR_MAX_RANK], out[CNR_MAX_RANK];
     int64_t count;
 } reduce_walk;
 
+/* *w receives the walk over the axes in `set` (reduced: 1) or over the others (0) */
 static void walk_of(const cnr_tensor *x, uint32_t set, int reduced, reduce_walk *w) {
     int64_t strides[CNR_MAX_RANK], step = 1;
     kit_dense_strides(x, strides);
@@ -113,6 +117,7 @@ static int64_t offset_of(const reduce_walk *w, int64_t index, int64_t *out) {
     return at;
 }
 
+/* Takes n elements into *sum; top: the largest of all, for log_sum_exp. */
 static void add_f(reduce_kind kind, double *sum, const double *x, int64_t n, double top) {
     double s = *sum;
     switch (kind) {
@@ -160,6 +165,7 @@ static void add_i(reduce_kind kind, int is_signed, uint64_t *sum, const int64_t 
     *sum = s;
 }
 
+/* The result from the sum s of n elements. */
 static double finish_f(reduce_kind kind, double s, int64_t n, double top) {
     switch (kind) {
     case REDUCE_MEAN: return s / (double)n;
@@ -170,6 +176,7 @@ static double finish_f(reduce_kind kind, double s, int64_t n, double top) {
     }
 }
 
+/* The result over no elements. */
 static double empty_f(reduce_kind kind) {
     switch (kind) {
     case REDUCE_MAX: return -INFINITY;
@@ -188,6 +195,7 @@ static uint64_t extreme(int32_t dtype, int largest) {
     return (uint64_t)(largest ? top : -top - 1);
 }
 
+/* The result over no elements, in a whole type. */
 static uint64_t empty_i(reduce_kind kind, int32_t dtype) {
     if (kind == REDUCE_MAX) return extreme(dtype, 0);
     if (kind == REDUCE_MIN) return extreme(dtype, 1);
@@ -206,6 +214,7 @@ static uint64_t empty_i(reduce_kind kind, int32_t dtype) {
         } \
     }
 
+/* Reduces one line of elements and writes element `to` of y. */
 static void reduce_one(reduce_kind kind, const cnr_tensor *x, const reduce_walk *reduced,
                        int64_t base, const cnr_tensor *y, int64_t to, elem_domain domain) {
     reduce_walk outer = *reduced;
@@ -233,6 +242,7 @@ static void reduce_one(reduce_kind kind, const cnr_tensor *x, const reduce_walk 
     elem_set_i64(y, to, (int64_t)sum);
 }
 
+/* Reduces the run's part. */
 static cnr_status reduce(const cnr_run *run, reduce_kind kind, cnr_error *err) {
     const cnr_tensor *x = run->node->inputs[0], *y = run->outputs[0];
     const int exact = kind != REDUCE_MEAN && kind != REDUCE_L2 && kind != REDUCE_LOG_SUM &&
@@ -270,6 +280,7 @@ static cnr_status reduce(const cnr_run *run, reduce_kind kind, cnr_error *err) {
 
 /* ---- gradients: broadcast over the reduced axes ---- */
 
+/* *grad_in receives g spread over the input's shape, times scale. */
 static cnr_status spread(const cnr_host *host, struct cnr_graph *graph, const cnr_node *node,
                          cnr_value g, double scale, cnr_value *grad_in, cnr_error *err) {
     kit_build b = {host, graph, CNR_OK};
@@ -287,12 +298,14 @@ static cnr_status spread(const cnr_host *host, struct cnr_graph *graph, const cn
     return kit_built(&b, node, err);
 }
 
+/* Method gradient of reduce_sum: adds nodes that compute the wanted gradients of the inputs. */
 static cnr_status reduce_sum_gradient(OPS_GRADIENT_ARGS) {
     (void)inputs, (void)outputs;
     if (!want[0] || grad_out[0] < 0) return CNR_OK;
     return spread(host, graph, node, grad_out[0], 1, &grad_in[0], err);
 }
 
+/* Method gradient of reduce_mean: adds nodes that compute the wanted gradients of the inputs. */
 static cnr_status reduce_mean_gradient(OPS_GRADIENT_ARGS) {
     (void)inputs, (void)outputs;
     const uint64_t n = ops_elements(node->inputs[0]), kept = ops_elements(node->outputs[0]);
@@ -300,6 +313,7 @@ static cnr_status reduce_mean_gradient(OPS_GRADIENT_ARGS) {
     return spread(host, graph, node, grad_out[0], (double)kept / (double)n, &grad_in[0], err);
 }
 
+/* Calls ROW for each reduction. */
 #define REDUCTIONS(ROW) \
     ROW(reduce_sum, REDUCE_SUM, OPS_NUMBERS, "The sum over axes.", reduce_sum_gradient) \
     ROW(reduce_mean, REDUCE_MEAN, OPS_NUMBERS, "The mean over axes.", reduce_mean_gradient) \
@@ -315,6 +329,7 @@ static cnr_status reduce_mean_gradient(OPS_GRADIENT_ARGS) {
         "The logarithm of the sum of exponentials over axes.", NULL) \
     ROW(reduce_sum_square, REDUCE_SUM_SQUARE, OPS_NUMBERS, "The sum of squares over axes.", NULL)
 
+/* Operator NAME. */
 #define ROW(NAME, KIND, DTYPES, SUMMARY, GRADIENT) \
     static cnr_status NAME##_infer(const cnr_node *node, cnr_tensor *const *outputs, \
                                    cnr_error *err) { \

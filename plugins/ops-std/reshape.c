@@ -19,6 +19,7 @@ static const cnr_attr_spec squeeze_attrs[] = {
 static const cnr_attr_spec unsqueeze_attrs[] = {
     {.name = "axes", .type = CNR_ATTR_INTS, .help = "positions of the new axes in the output"}};
 
+/* Checks that x and y have equally many elements, where both are known. */
 static cnr_status check_count(const cnr_node *node, const cnr_tensor *x, const cnr_tensor *y,
                               cnr_error *err) {
     const int64_t have = cnr_count(x), wanted = cnr_count(y);
@@ -51,6 +52,7 @@ static cnr_status fill_rest(const cnr_node *node, const cnr_tensor *x, cnr_tenso
     return CNR_OK;
 }
 
+/* Method infer of reshape: checks the inputs' types and shapes, and gives each output its own. */
 static cnr_status reshape_infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_error *err) {
     const cnr_tensor *x = node->inputs[0];
     cnr_tensor *y = outputs[0];
@@ -84,6 +86,7 @@ static cnr_status reshape_infer(const cnr_node *node, cnr_tensor *const *outputs
     return check_count(node, x, y, err);
 }
 
+/* Method infer of squeeze: checks the inputs' types and shapes, and gives each output its own. */
 static cnr_status squeeze_infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_error *err) {
     const cnr_tensor *x = node->inputs[0];
     cnr_tensor *y = outputs[0];
@@ -110,6 +113,7 @@ static cnr_status squeeze_infer(const cnr_node *node, cnr_tensor *const *outputs
     return CNR_OK;
 }
 
+/* Method infer of unsqueeze: checks the inputs' types and shapes, and gives each output its own. */
 static cnr_status unsqueeze_infer(const cnr_node *node, cnr_tensor *const *outputs,
                                   cnr_error *err) {
     const cnr_tensor *x = node->inputs[0];
@@ -131,6 +135,7 @@ static cnr_status unsqueeze_infer(const cnr_node *node, cnr_tensor *const *outpu
     return CNR_OK;
 }
 
+/* Operator NAME, with the hooks NAME_infer. */
 #define RESHAPE_OP(NAME, SUMMARY, IN, ATTRS) \
     const cnr_op ops_##NAME = {CNR_OP_SIZES, \
                                .name = #NAME, \

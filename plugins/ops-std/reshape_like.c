@@ -5,6 +5,7 @@ static const cnr_port in[] = {{.name = "x", .help = "the elements"},
                               {.name = "like", .help = "gives the shape; its data is not read"}};
 static const cnr_port out[] = {{.name = "y", .help = "x in the shape of like"}};
 
+/* Method infer: checks the inputs' types and shapes, and gives each output its own. */
 static cnr_status infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_error *err) {
     cnr_status status = ops_want(node, 0, OPS_WHOLE, 0, CNR_MAX_RANK, err);
     if (status != CNR_OK) return status;

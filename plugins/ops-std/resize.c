@@ -15,6 +15,7 @@ static const char *const roundings[] = {"round_prefer_floor", "round_prefer_ceil
                                         NULL};
 static const char *const policies[] = {"stretch", "not_larger", "not_smaller", NULL};
 
+/* An optional input NAME. */
 #define OPTION(NAME, FLAG, TEXT) \
     { .name = NAME, .flags = CNR_PORT_OPTIONAL | (FLAG), .help = TEXT }
 static const cnr_port resize_in[] =
@@ -27,6 +28,7 @@ static const cnr_port upsample_in[] = {{.name = "x", .help = "any rank"},
                                               "instead of the attribute")};
 static const cnr_port out[] = {{.name = "y", .help = "x on its new grid"}};
 
+/* Attribute: one of the words CHOICES. */
 #define CHOICE(NAME, DEFAULT, CHOICES, TEXT) \
     { .name = NAME, .type = CNR_ATTR_ENUM, .default_s = DEFAULT, .choices = CHOICES, .help = TEXT }
 static const cnr_attr_spec resize_attrs[] =
@@ -57,6 +59,7 @@ static const cnr_attr_spec upsample_attrs[] =
       .alias = "scale",
       .help = "factor of each axis; fewer: of the last ones"}};
 
+/* Number of the word in attribute `name`. */
 static int choice(const cnr_node *node, const char *name) {
     const cnr_attr *a = cnr_attr_find(node, name);
     return a ? (int)a->i : 0;
@@ -82,6 +85,7 @@ static cnr_status numbers(const cnr_node *node, int32_t port, const char *attr, 
     return CNR_OK;
 }
 
+/* Fills p from n scales of these axes. */
 static cnr_status from_scales(const cnr_node *node, resize_plan *p, const double *scales,
                               const int32_t *axes, int64_t n, cnr_error *err) {
     const cnr_tensor *x = node->inputs[0];
@@ -102,6 +106,7 @@ static cnr_status from_scales(const cnr_node *node, resize_plan *p, const double
     return CNR_OK;
 }
 
+/* Fills p from n sizes of these axes. */
 static cnr_status from_sizes(const cnr_node *node, resize_plan *p, const double *sizes,
                              const int32_t *axes, int64_t n, cnr_error *err) {
     const cnr_tensor *x = node->inputs[0];
@@ -128,6 +133,7 @@ static cnr_status from_sizes(const cnr_node *node, resize_plan *p, const double 
     return CNR_OK;
 }
 
+/* axes receives the n axes that the scales or sizes are of; fails where their number differs. */
 static cnr_status plan_axes(const cnr_node *node, int64_t n, int32_t *axes, cnr_error *err) {
     const int32_t rank = node->inputs[0]->rank;
     kit_list given;
@@ -144,6 +150,7 @@ static cnr_status plan_axes(const cnr_node *node, int64_t n, int32_t *axes, cnr_
     return CNR_OK;
 }
 
+/* Fills p from what the node gives: scales or sizes. */
 static cnr_status plan_with(const cnr_node *node, int is_resize, resize_plan *p, cnr_error *err) {
     const cnr_tensor *x = node->inputs[0];
     double scales[CNR_MAX_RANK], sizes[CNR_MAX_RANK], roi[2 * CNR_MAX_RANK];
@@ -189,6 +196,7 @@ static cnr_status plan_with(const cnr_node *node, int is_resize, resize_plan *p,
     return from_sizes(node, p, sizes, axes, n, err);
 }
 
+/* Gives y the resized shape. */
 static cnr_status infer_with(const cnr_node *node, int is_resize, cnr_tensor *y, cnr_error *err) {
     const cnr_tensor *x = node->inputs[0];
     resize_plan p;
@@ -203,6 +211,7 @@ static cnr_status infer_with(const cnr_node *node, int is_resize, cnr_tensor *y,
     return CNR_OK;
 }
 
+/* Bytes of all axes' taps. */
 static uint64_t workspace_with(const cnr_node *node, int is_resize) {
     const cnr_tensor *x = node->inputs[0];
     resize_plan p;
@@ -215,6 +224,7 @@ static uint64_t workspace_with(const cnr_node *node, int is_resize) {
 
 /* ---- iteration over the output ---- */
 
+/* Where a sample is computed: the taps of each axis. */
 typedef struct resize_walk {
     const cnr_tensor *x;
     int32_t rank;
@@ -222,6 +232,7 @@ typedef struct resize_walk {
     const resize_tap *tap[CNR_MAX_RANK]; /* taps of the current position */
 } resize_walk;
 
+/* The value at a position: the weighted sum of the taps from `axis` on. */
 static double sample(const resize_walk *w, int32_t axis, int64_t at) {
     double sum = 0;
     if (axis == w->rank) return ops_get(w->x->dtype, w->x->data, at);
@@ -232,6 +243,7 @@ static double sample(const resize_walk *w, int32_t axis, int64_t at) {
     return sum;
 }
 
+/* Computes the run's part. */
 static cnr_status reference_with(const cnr_run *run, int is_resize, cnr_error *err) {
     const cnr_tensor *x = run->node->inputs[0], *y = run->outputs[0];
     const size_t size = ops_size(y->dtype);
@@ -267,11 +279,13 @@ static cnr_status reference_with(const cnr_run *run, int is_resize, cnr_error *e
     return CNR_OK;
 }
 
+/* Method cost: counts the arithmetic operations of a run. */
 static void cost(const cnr_node *node, cnr_cost *c) {
     static const uint64_t each[] = {1, 4, 16};
     c->flops = ops_mul(ops_elements(node->outputs[0]), each[choice(node, "mode") % 3]);
 }
 
+/* Operator NAME. */
 #define RESIZE_OP(NAME, SUMMARY, IS_RESIZE) \
     static cnr_status NAME##_infer(const cnr_node *node, cnr_tensor *const *outputs, \
                                    cnr_error *err) { \

@@ -4,6 +4,7 @@
 static const cnr_port in[] = {{.name = "x", .help = "rank 2 or more"},
                               {.name = "sequence_lens", .help = "i64, one per sequence"}};
 static const cnr_port out[] = {{.name = "y", .help = "the shape of x"}};
+/* Attribute: axis 0 or 1. */
 #define AXIS(NAME, DEFAULT, TEXT) \
     { \
         .name = NAME, .type = CNR_ATTR_INT, .flags = CNR_ATTR_BOUNDED, .min = 0, .max = 1, \
@@ -12,6 +13,7 @@ static const cnr_port out[] = {{.name = "y", .help = "the shape of x"}};
 static const cnr_attr_spec attrs[] = {AXIS("batch_axis", 1, "axis of the sequences"),
                                       AXIS("time_axis", 0, "axis along which a sequence runs")};
 
+/* Method infer: checks the inputs' types and shapes, and gives each output its own. */
 static cnr_status infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_error *err) {
     const int64_t batch = cnr_attr_int(node, "batch_axis");
     int64_t n;
@@ -23,6 +25,7 @@ static cnr_status infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_er
     return kit_same(node, node->inputs[0]->dim[batch], node->inputs[1]->dim[0], &n, err);
 }
 
+/* Method reference: computes the run's part of the output with plain loops. */
 static cnr_status reference(const cnr_run *run, cnr_error *err) {
     const cnr_tensor *x = run->node->inputs[0], *lens = run->node->inputs[1];
     const int batch_first = cnr_attr_int(run->node, "batch_axis") == 0;

@@ -12,11 +12,13 @@ typedef struct poly {
     double at[2][DEGREE];
 } poly;
 
+/* The net, and the values x and S(x) in which a formula is written. */
 typedef struct match {
     const struct cnr_graph *g;
     cnr_value x, s; /* s is -1: none */
 } match;
 
+/* 1: the value is a constant of one element, and *out receives it. */
 static int scalar_of(const struct cnr_graph *g, cnr_value value, double *out) {
     const cnr_tensor *t = ops_host->graph_type(g, value);
     if (!cnr_is_constant(t) || cnr_count(t) != 1 || !cnr_is_plain(t, OPS_FLOATS)) return 0;
@@ -33,7 +35,7 @@ static int is_arithmetic(const cnr_node *node) {
     return 0;
 }
 
-/* 0: the product's degree is too high. */
+/* *out receives the product; 0: its degree is too high. */
 static int multiply(const poly *a, const poly *b, poly *out) {
     poly sum = {{{0}}};
     for (int i = 0; i < 2 * DEGREE; i++)
@@ -48,6 +50,7 @@ static int multiply(const poly *a, const poly *b, poly *out) {
     return 1;
 }
 
+/* 1: the polynomial is constant, and *out receives it. */
 static int is_number(const poly *p, double *out) {
     for (int i = 1; i < 2 * DEGREE; i++)
         if (p->at[i / DEGREE][i % DEGREE] != 0) return 0;
@@ -55,6 +58,7 @@ static int is_number(const poly *p, double *out) {
     return 1;
 }
 
+/* *out receives the polynomial of the node's output from those of its inputs; 0: it has none. */
 static int combine(const cnr_node *node, const poly *a, const poly *b, poly *out) {
     poly by = {{{0}}};
     double number;
@@ -99,6 +103,7 @@ static int poly_of(const match *m, cnr_value value, int depth, poly *out) {
            combine(node, &a, &b, out);
 }
 
+/* 1: the coefficients equal `want`, each within tolerance of its size. */
 static int near(const double *p, const double *want, double tolerance) {
     for (int i = 0; i < DEGREE; i++)
         if (!(fabs(p[i] - want[i]) <= tolerance * fabs(want[i]))) return 0;
@@ -107,6 +112,7 @@ static int near(const double *p, const double *want, double tolerance) {
 
 /* ---- the bounded function S and the activations made of it ---- */
 
+/* 1: the node limits to [low, high] by constants. */
 static int is_clip(const cnr_node *node, double low, double high) {
     int known[2] = {0};
     if (!kit_is(node, "clip")) return 0;
@@ -115,8 +121,10 @@ static int is_clip(const cnr_node *node, double low, double high) {
     return known[0] && known[1] && least == low && most == high;
 }
 
+/* Bounded functions S that the formulas are made of. */
 typedef enum bounded { NONE, ERF, TANH, SIGMOID, SIX, ONE, HARD_SIGMOID } bounded;
 
+/* The bounded function that the node computes; NONE: another operator. */
 static bounded bounded_of(const cnr_node *node) {
     if (kit_is(node, "erf")) return ERF;
     if (kit_is(node, "tanh")) return TANH;
@@ -129,6 +137,7 @@ static bounded bounded_of(const cnr_node *node) {
     return NONE;
 }
 
+/* A known activation: x by a polynomial of S. */
 typedef struct activation {
     bounded kind;
     double argument[DEGREE];            /* the argument of S, as a polynomial of x */
@@ -169,6 +178,7 @@ static const activation *find(bounded kind, const poly *argument, const poly *re
 
 /* ---- search ---- */
 
+/* Values that were visited. */
 typedef struct values {
     cnr_value at[MOST_VALUES];
     int n;
@@ -219,6 +229,7 @@ static const activation *recognise(const struct cnr_graph *g, cnr_value root, cn
     return NULL;
 }
 
+/* Replaces `old` by a node of the activation a of x, before node `index`. */
 static cnr_status replace(struct cnr_graph *g, int32_t index, const activation *a, cnr_value x,
                           double alpha, cnr_value old) {
     cnr_value made = -1;
@@ -235,6 +246,7 @@ static cnr_status replace(struct cnr_graph *g, int32_t index, const activation *
     return ops_host->graph_replace(g, old, made);
 }
 
+/* The rewrite: returns how many changes it made, negative on failure. */
 static int32_t apply(struct cnr_graph *g, cnr_error *err) {
     int32_t changes = 0;
     for (int32_t i = 0; i < ops_host->graph_node_count(g); i++) {

@@ -18,6 +18,7 @@ typedef struct view {
 
 /* ---- views ---- */
 
+/* 1: *v is the view of a whole value of known shape. */
 static int whole(const struct cnr_graph *g, cnr_value value, view *v) {
     const cnr_tensor *t = ops_host->graph_type(g, value);
     if (!kit_known(t) || cnr_count(t) < 1) return 0;
@@ -27,6 +28,7 @@ static int whole(const struct cnr_graph *g, cnr_value value, view *v) {
     return 1;
 }
 
+/* Permutes the view's axes. */
 static void permuted(view *v, const int32_t *perm) {
     const view from = *v;
     for (int32_t i = 0; i < v->rank; i++) {
@@ -61,6 +63,7 @@ static int reshaped(view *v, int32_t rank, const int64_t *dim) {
     return 1;
 }
 
+/* 1: the node is a slice, and v is cut as it cuts. */
 static int cut(const cnr_node *node, view *v) {
     int64_t start[CNR_MAX_RANK], step[CNR_MAX_RANK];
     const cnr_tensor *y = node->outputs[0];
@@ -98,6 +101,7 @@ static int view_of(const struct cnr_graph *g, cnr_value value, int depth, view *
 
 /* ---- the pattern ---- */
 
+/* What was found from a product's result up to queries, keys and values. */
 typedef struct pattern {
     cnr_value input[ATTENTION_INPUTS];
     cnr_value factor; /* of whole heads: constant along rows and columns of the scores; -1: none */
@@ -116,7 +120,8 @@ static int is_inner(const struct cnr_graph *g, cnr_value value) {
 
 static int scores(const struct cnr_graph *g, cnr_value value, int depth, pattern *p);
 
-/* A product of one number for each head and of scores to which nothing was added yet. */
+/* Finds a product of one number for each head and of scores to which nothing was added yet, into p;
+ * 0: it is none. */
 static int scaled_by_head(const struct cnr_graph *g, const cnr_node *node, const cnr_value *in,
                           int depth, pattern *p) {
     const cnr_value pair[2] = {in[0], in[1]};
@@ -134,6 +139,7 @@ static int scaled_by_head(const struct cnr_graph *g, const cnr_node *node, const
     return 0;
 }
 
+/* 1: the node multiplies or divides by a constant, which p takes over. */
 static int scaled(const struct cnr_graph *g, const cnr_node *node, const cnr_value *in, int depth,
                   pattern *p) {
     double number;
@@ -290,6 +296,7 @@ static int take(const struct cnr_graph *g, const pattern *p, int32_t port, const
     return 0;
 }
 
+/* Plans the fused node of the pattern into *f; 0: an input's layout does not fit. */
 static int plan_of(const struct cnr_graph *g, int32_t index, const pattern *p, fused *f) {
     const cnr_node *node = ops_host->graph_node_at(g, index, NULL, NULL);
     const cnr_tensor *y = node->outputs[0];
@@ -342,6 +349,7 @@ static const cnr_node *turned_by(const struct cnr_graph *g, cnr_value y, fused *
     return node;
 }
 
+/* Replaces the pattern that ends at node `index` by the fused node. */
 static cnr_status fuse(struct cnr_graph *g, int32_t index, const pattern *p, fused *f) {
     const cnr_value *outputs;
     ops_host->graph_node_at(g, index, NULL, &outputs);
@@ -377,6 +385,7 @@ static int32_t prepare(kit_build *b, int32_t index, pattern *p) {
     return n;
 }
 
+/* The rewrite: returns how many changes it made, negative on failure. */
 static int32_t apply(struct cnr_graph *g, cnr_error *err) {
     int32_t changes = 0;
     for (int32_t i = 0; i < ops_host->graph_node_count(g); i++) {

@@ -23,6 +23,7 @@ static int limits_of(const cnr_node *node, double limits[2]) {
     return given;
 }
 
+/* The rewrite: returns how many changes it made, negative on failure. */
 static int32_t apply(struct cnr_graph *g, cnr_error *err) {
     int32_t changes = 0;
     for (int32_t i = 0; i < ops_host->graph_node_count(g); i++) {

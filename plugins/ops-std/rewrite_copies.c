@@ -4,12 +4,13 @@
 
 extern const cnr_rewrite ops_drop_copies;
 
+/* 1: the node converts to the type that its input has. */
 static int is_same_cast(const cnr_node *node) {
     return (strcmp(node->desc->name, "cast") == 0 || strcmp(node->desc->name, "cast_like") == 0) &&
            node->inputs[0]->dtype == node->outputs[0]->dtype;
 }
 
-/* Row i of the indices is the place of slice i, for all slices of x in their order. */
+/* 1: the scatter replaces all of x: row i of the indices is the place of slice i, in order. */
 static int replaces_all(const cnr_node *node) {
     if (strcmp(node->desc->name, "scatter_nd") != 0) return 0;
     const cnr_tensor *x = node->inputs[0], *indices = node->inputs[1];
@@ -31,6 +32,7 @@ static int replaces_all(const cnr_node *node) {
     return 1;
 }
 
+/* Replaces a scatter that writes every element by its updates, in x's shape. */
 static cnr_status replace_scatter(struct cnr_graph *g, int32_t index, const cnr_tensor *x,
                                   cnr_value updates, cnr_value old) {
     kit_build b = {ops_host, g, CNR_OK};
@@ -40,6 +42,7 @@ static cnr_status replace_scatter(struct cnr_graph *g, int32_t index, const cnr_
     return b.status ? b.status : ops_host->graph_replace(g, old, y);
 }
 
+/* The rewrite: returns how many changes it made, negative on failure. */
 static int32_t apply(struct cnr_graph *g, cnr_error *err) {
     int32_t changes = 0;
     for (int32_t i = 0; i < ops_host->graph_node_count(g); i++) {

@@ -8,12 +8,14 @@ extern const cnr_rewrite ops_einsum_to_matmul;
  * result; in the second and the result; in both but summed. */
 enum { BATCH, ROWS, COLUMNS, SUMMED, KINDS };
 
+/* Labels of each kind, in the order of the matrices. */
 typedef struct plan {
     int8_t label[KINDS][CNR_MAX_RANK];
     int32_t n[KINDS];
     int64_t size[KINDS]; /* the product of the dimensions */
 } plan;
 
+/* Kind of a label; -1: it stands in one input only and is summed. */
 static int kind_of(const einsum *e, int8_t label) {
     const int a = (int)(e->used[0] >> label & 1), b = (int)(e->used[1] >> label & 1);
     if (e->used[2] >> label & 1) return a && b ? BATCH : a ? ROWS : COLUMNS;
@@ -40,6 +42,7 @@ static int make_plan(const cnr_node *node, const einsum *e, plan *p) {
     return p->n[BATCH] + 2 <= CNR_MAX_RANK;
 }
 
+/* Adds a transpose, unless perm moves nothing. */
 static cnr_value transposed(kit_build *b, cnr_value x, const int64_t *perm, int32_t rank) {
     const cnr_attr attr = kit_attr_ints("perm", perm, rank);
     int moves = 0;
@@ -47,6 +50,7 @@ static cnr_value transposed(kit_build *b, cnr_value x, const int64_t *perm, int3
     return moves ? kit_node(b, "transpose", &x, 1, &attr, 1) : x;
 }
 
+/* Adds a reshape. */
 static cnr_value reshaped(kit_build *b, cnr_value x, const int64_t *shape, int32_t rank) {
     const cnr_attr attr = kit_attr_ints("shape", shape, rank);
     return kit_node(b, "reshape", &x, 1, &attr, 1);
@@ -84,6 +88,7 @@ static cnr_value as_result(kit_build *b, const einsum *e, const plan *p, cnr_val
     return transposed(b, x, perm, n);
 }
 
+/* The rewrite: returns how many changes it made, negative on failure. */
 static int32_t apply(struct cnr_graph *g, cnr_error *err) {
     int32_t changes = 0;
     for (int32_t i = 0; i < ops_host->graph_node_count(g); i++) {

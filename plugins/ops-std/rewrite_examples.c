@@ -1,16 +1,18 @@
 /* Small graphs that rewrites change, for conform to judge them by. */
 #include "ops_kit.h"
 
+/* Adds a net input of f32 [rows, columns]. */
 static cnr_value input(kit_build *b, const char *name, int64_t rows, int64_t columns) {
     const cnr_tensor t = {.size = sizeof t, .dtype = CNR_f32, .rank = 2, .dim = {rows, columns}};
     return ops_host->graph_input(b->graph, name, &t);
 }
 
+/* Makes y the net's output. */
 static cnr_status output(kit_build *b, cnr_value y) {
     return b->status ? b->status : ops_host->graph_output(b->graph, y, "y");
 }
 
-/* SiLU: x * sigmoid(x). */
+/* Example net for the rewrite of activations. SiLU: x * sigmoid(x). */
 cnr_status ops_example_activations(struct cnr_graph *g, cnr_error *err) {
     kit_build b = {ops_host, g, CNR_OK};
     const cnr_value x = input(&b, "x", 3, 5);
@@ -18,7 +20,8 @@ cnr_status ops_example_activations(struct cnr_graph *g, cnr_error *err) {
     return output(&b, kit_node2(&b, "mul", x, kit_node1(&b, "sigmoid", x)));
 }
 
-/* (x - mean) / sqrt(variance + epsilon) along the last axis. */
+/* Example net for the rewrite of normalisations. (x - mean) / sqrt(variance + epsilon) along the
+ * last axis. */
 cnr_status ops_example_normalization(struct cnr_graph *g, cnr_error *err) {
     const int64_t last = -1;
     const cnr_attr axes = kit_attr_ints("axes", &last, 1);
@@ -32,7 +35,7 @@ cnr_status ops_example_normalization(struct cnr_graph *g, cnr_error *err) {
     return output(&b, kit_node2(&b, "div", centred, kit_node1(&b, "sqrt", sum)));
 }
 
-/* A product of a matrix and a transposed one. */
+/* Example net for the rewrite of einsum. A product of a matrix and a transposed one. */
 cnr_status ops_example_einsum(struct cnr_graph *g, cnr_error *err) {
     const cnr_attr equation = {.name = "equation",
                                .type = CNR_ATTR_STRING,
@@ -44,7 +47,7 @@ cnr_status ops_example_einsum(struct cnr_graph *g, cnr_error *err) {
     return output(&b, kit_node(&b, "einsum", in, 2, &equation, 1));
 }
 
-/* Every second row. */
+/* Example net for the rewrite of gather. Every second row. */
 cnr_status ops_example_gather(struct cnr_graph *g, cnr_error *err) {
     int64_t rows[3] = {1, 3, 5};
     const cnr_tensor t = {.size = sizeof t,
@@ -60,7 +63,7 @@ cnr_status ops_example_gather(struct cnr_graph *g, cnr_error *err) {
     return output(&b, kit_node2(&b, "gather", x, ops_host->graph_constant(g, NULL, &t)));
 }
 
-/* (x / 8) w, as attention divides. */
+/* Example net for the rewrite of scales. (x / 8) w, as attention divides. */
 cnr_status ops_example_scale(struct cnr_graph *g, cnr_error *err) {
     kit_build b = {ops_host, g, CNR_OK};
     const cnr_value x = input(&b, "x", 3, 5), w = input(&b, "w", 5, 4);

@@ -4,6 +4,7 @@
 
 extern const cnr_rewrite ops_gather_to_slice;
 
+/* A slice that takes the same elements. */
 typedef struct cut {
     int64_t axis, start, end, step;
     int drops_axis; /* one index without an axis of its own */
@@ -32,6 +33,7 @@ static int cut_of(const cnr_node *node, cut *c) {
     return 1;
 }
 
+/* Adds the slice of x. */
 static cnr_value sliced(kit_build *b, cnr_value x, const cut *c) {
     const cnr_attr starts = kit_attr_ints("starts", &c->start, 1),
                    ends = kit_attr_ints("ends", &c->end, 1),
@@ -43,6 +45,7 @@ static cnr_value sliced(kit_build *b, cnr_value x, const cut *c) {
     return b->status || !c->drops_axis ? y : kit_node(b, "squeeze", &y, 1, &axes, 1);
 }
 
+/* The rewrite: returns how many changes it made, negative on failure. */
 static int32_t apply(struct cnr_graph *g, cnr_error *err) {
     int32_t changes = 0;
     for (int32_t i = 0; i < ops_host->graph_node_count(g); i++) {

@@ -73,6 +73,7 @@ static int is_inverse(const struct cnr_graph *g, cnr_value value, cnr_value *of)
     return 1;
 }
 
+/* 1: the value is a normalised x, and *n receives how. */
 static int is_normal(const struct cnr_graph *g, cnr_value value, normal *n) {
     const cnr_value *in;
     cnr_value deviation;
@@ -114,16 +115,19 @@ static int with_constant(const struct cnr_graph *g, cnr_value value, const char 
     return 0;
 }
 
+/* 1: the value is a normalised x without scale. */
 static int bare(const struct cnr_graph *g, cnr_value value, normal *n, cnr_value *none) {
     (void)none;
     return is_normal(g, value, n);
 }
 
+/* 1: the value is a normalised x times a constant, which *scale receives. */
 static int scaled(const struct cnr_graph *g, cnr_value value, normal *n, cnr_value *scale) {
     cnr_value none;
     return with_constant(g, value, "mul", bare, n, &none, scale);
 }
 
+/* Adds a constant of ones in the normalised shape. */
 static cnr_value one(struct cnr_graph *g, const normal *n) {
     const int32_t dtype = ops_host->graph_type(g, n->x)->dtype;
     uint64_t number = 0; /* large enough for any type */
@@ -148,6 +152,7 @@ static cnr_status replace(struct cnr_graph *g, int32_t index, const normal *n, c
     return ops_host->graph_replace(g, old, made);
 }
 
+/* Replaces `old` by x times x, before node `index`. */
 static cnr_status square(struct cnr_graph *g, int32_t index, cnr_value x, cnr_value old) {
     const cnr_value inputs[2] = {x, x};
     cnr_value made = -1;
@@ -156,6 +161,7 @@ static cnr_status square(struct cnr_graph *g, int32_t index, cnr_value x, cnr_va
     return ops_host->graph_replace(g, old, made);
 }
 
+/* One round over all nodes; returns how many changes it made, negative on failure. */
 static int32_t pass(struct cnr_graph *g, int round, cnr_error *err) {
     int32_t changes = 0;
     for (int32_t i = 0; i < ops_host->graph_node_count(g); i++) {

@@ -4,6 +4,7 @@
 
 extern const cnr_rewrite ops_scale_products;
 
+/* 1: the node's operator is `name`. */
 static int is_named(const cnr_node *node, const char *name) {
     return strcmp(node->desc->name, name) == 0;
 }
@@ -39,6 +40,7 @@ static cnr_status move_behind(struct cnr_graph *g, int32_t index, cnr_value scal
     return b.status ? b.status : ops_host->graph_replace(g, product, y);
 }
 
+/* The rewrite: returns how many changes it made, negative on failure. */
 static int32_t apply(struct cnr_graph *g, cnr_error *err) {
     int32_t changes = 0;
     for (int32_t i = 0; i < ops_host->graph_node_count(g); i++) {

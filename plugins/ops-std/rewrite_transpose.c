@@ -3,12 +3,14 @@
 
 extern const cnr_rewrite ops_merge_transposes;
 
+/* 1: the permutation leaves every axis. */
 static int moves_nothing(const int32_t *perm, int32_t rank) {
     for (int32_t i = 0; i < rank; i++)
         if (perm[i] != i) return 0;
     return 1;
 }
 
+/* 1: the node is a transpose; NULL: 0. */
 static int is_transpose(const cnr_node *node) {
     return node && strcmp(node->desc->name, ops_transpose.name) == 0;
 }
@@ -46,6 +48,7 @@ static cnr_status merge(struct cnr_graph *g, int32_t index, cnr_value from, cons
     return ops_host->graph_replace(g, old, made);
 }
 
+/* The rewrite: returns how many changes it made, negative on failure. */
 static int32_t apply(struct cnr_graph *g, cnr_error *err) {
     int32_t changes = 0;
     for (int32_t i = 0; i < ops_host->graph_node_count(g); i++) {

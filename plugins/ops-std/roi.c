@@ -22,6 +22,7 @@ static const cnr_attr_spec pool_attrs[] = {{.name = "pooled_shape",
                                            SCALE_ROW};
 static const char *const align_modes[] = {"avg", "max", NULL};
 static const char *const align_grids[] = {"half_pixel", "output_half_pixel", NULL};
+/* Attribute: a side of the output, in elements. */
 #define SIDE(NAME, TEXT) \
     { \
         .name = NAME, .type = CNR_ATTR_INT, .flags = CNR_ATTR_BOUNDED, .min = 1, .max = 1 << 16, \
@@ -50,6 +51,7 @@ static const cnr_attr_spec align_attrs[] =
               "opset 16"}};
 static const char *const pool_aliases[] = {"roi_pool", NULL};
 
+/* Gives y the shape [regions, channels, height, width]; fails unless a region has `row` numbers. */
 static cnr_status infer_with(const cnr_node *node, int64_t row, int64_t height, int64_t width,
                              cnr_tensor *y, cnr_error *err) {
     const cnr_tensor *x = node->inputs[0], *rois = node->inputs[1];
@@ -67,6 +69,7 @@ static cnr_status infer_with(const cnr_node *node, int64_t row, int64_t height, 
     return CNR_OK;
 }
 
+/* Method infer of pool: checks the inputs' types and shapes, and gives each output its own. */
 static cnr_status pool_infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_error *err) {
     int64_t n;
     const int64_t *shape = cnr_attr_ints(node, "pooled_shape", &n);
@@ -74,6 +77,7 @@ static cnr_status pool_infer(const cnr_node *node, cnr_tensor *const *outputs, c
     return infer_with(node, 5, shape[0], shape[1], outputs[0], err);
 }
 
+/* Method infer of align: checks the inputs' types and shapes, and gives each output its own. */
 static cnr_status align_infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_error *err) {
     int64_t n;
     CNR_TRY(ops_want(node, 2, OPS_INTS, 1, 1, err));
@@ -82,6 +86,7 @@ static cnr_status align_infer(const cnr_node *node, cnr_tensor *const *outputs, 
     return kit_same(node, node->inputs[1]->dim[0], node->inputs[2]->dim[0], &n, err);
 }
 
+/* *picture receives the number v of a picture in the batch; fails where there is none. */
 static cnr_status picture_of(const cnr_node *node, double v, int64_t *picture, cnr_error *err) {
     const int64_t n = node->inputs[0]->dim[0];
     if (!(v >= 0 && v < (double)n))
@@ -99,6 +104,7 @@ static int64_t edge(double v, double start, int64_t limit) {
 /* NaN counts as largest. */
 static double larger(double a, double b) { return a > b || a != a ? a : b; }
 
+/* Method reference of pool: computes the run's part of the output with plain loops. */
 static cnr_status pool_reference(const cnr_run *run, cnr_error *err) {
     const cnr_tensor *x = run->node->inputs[0], *rois = run->node->inputs[1];
     const cnr_tensor *y = run->outputs[0];
@@ -146,11 +152,13 @@ static double bilinear(const cnr_tensor *x, int64_t base, double py, double px, 
     return largest ? larger(larger(v[0], v[1]), larger(v[2], v[3])) : v[0] + v[1] + v[2] + v[3];
 }
 
+/* Sampling points along a bin: as wanted, else one for each element it covers. */
 static int64_t samples(int64_t wanted, double bin) {
     const double n = ceil(bin);
     return wanted > 0 ? wanted : !(n >= 1) ? 1 : n > 1024 ? 1024 : (int64_t)n;
 }
 
+/* Method reference of align: computes the run's part of the output with plain loops. */
 static cnr_status align_reference(const cnr_run *run, cnr_error *err) {
     const cnr_node *node = run->node;
     const cnr_tensor *x = node->inputs[0], *rois = node->inputs[1], *y = run->outputs[0];

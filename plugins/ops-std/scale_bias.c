@@ -17,6 +17,7 @@ static const cnr_port in[] = {{.name = "x", .help = "any tensor"},
 static const cnr_port out[] = {{.name = "y", .help = "x * scale + bias"}};
 static const char *const aliases[] = {"scale", NULL};
 
+/* Method infer: checks the inputs' types and shapes, and gives each output its own. */
 static cnr_status infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_error *err) {
     int32_t axis = 0;
     CNR_TRY(ops_want(node, 0, OPS_FLOATS, 0, CNR_MAX_RANK, err));
@@ -42,6 +43,8 @@ static void places(const cnr_node *node, int64_t *inner, int64_t *many) {
     *inner = scale->rank > 0 ? cnr_span(x, axis + scale->rank, x->rank) : 1;
 }
 
+/* scale and shift receive the constants a channel is multiplied by and shifted by; 0: they are
+ * not known. */
 static int32_t channel_affine(const cnr_node *node, int64_t channels, float *scale, float *shift) {
     const cnr_tensor *s = node->inputs[1], *b = cnr_own_input(node, 2);
     int32_t axis = -1;
@@ -55,6 +58,8 @@ static int32_t channel_affine(const cnr_node *node, int64_t channels, float *sca
     return 1;
 }
 
+/* Method parameters: *t receives type and shape of the weight at `port`, and *init how it is
+ * first filled. */
 static cnr_status parameters(const cnr_node *node, int32_t port, cnr_tensor *t, cnr_init *init,
                              cnr_error *err) {
     int32_t axis;
@@ -75,6 +80,8 @@ static cnr_status parameters(const cnr_node *node, int32_t port, cnr_tensor *t, 
     return CNR_OK;
 }
 
+/* Method region: *r receives the part of input `port` that [begin, end) of the output's axis
+ * needs; axis -1: all. */
 static void region(const cnr_node *node, int32_t axis, int64_t begin, int64_t end, int32_t port,
                    cnr_input_range *r) {
     const cnr_tensor *scale = node->inputs[1];
@@ -87,6 +94,7 @@ static void region(const cnr_node *node, int32_t axis, int64_t begin, int64_t en
         *r = (cnr_input_range){axis - first, begin, end};
 }
 
+/* Method gradient: adds nodes that compute the wanted gradients of the inputs. */
 static cnr_status gradient(OPS_GRADIENT_ARGS) {
     const cnr_tensor *x = node->inputs[0], *scale = node->inputs[1];
     const cnr_attr axis_attr = kit_attr_int("axis", cnr_attr_int(node, "axis"));

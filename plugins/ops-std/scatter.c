@@ -16,6 +16,7 @@ static const cnr_attr_spec elements_attrs[] = {OPS_AXIS_ROW(0, "the axis of the 
 static const cnr_attr_spec nd_attrs[] = {REDUCTION_ROW};
 static const char *const elements_aliases[] = {"scatter", NULL};
 
+/* Checks the inputs and gives y the shape of input 0. */
 static cnr_status check(const cnr_node *node, cnr_tensor *y, cnr_error *err) {
     CNR_TRY(ops_want(node, 0, OPS_WHOLE, 1, CNR_MAX_RANK, err));
     CNR_TRY(ops_want(node, 1, 1u << CNR_i32 | 1u << CNR_i64, 1, CNR_MAX_RANK, err));
@@ -24,6 +25,7 @@ static cnr_status check(const cnr_node *node, cnr_tensor *y, cnr_error *err) {
     return CNR_OK;
 }
 
+/* *at receives index i, counted from 0; fails where it is outside dim. */
 static cnr_status index_at(const cnr_node *node, int64_t i, int64_t dim, int64_t *at,
                            cnr_error *err) {
     const cnr_tensor *indices = node->inputs[1];
@@ -43,6 +45,7 @@ static void join(const cnr_tensor *y, int64_t to, const cnr_tensor *updates, int
         elem_run a, b;
         elem_load(updates->dtype, updates->data, from + k, 1, n, domain, &b);
         if (how) elem_load(y->dtype, y->data, to + k, 1, n, domain, &a);
+/* Joins n elements of b to a by the wanted reduction. */
 #define JOIN(v, T) \
     for (int64_t i = 0; how && i < n; i++) \
     b.v[i] = how == 1   ? (T)(a.v[i] + b.v[i]) \
@@ -61,6 +64,7 @@ static void join(const cnr_tensor *y, int64_t to, const cnr_tensor *updates, int
     }
 }
 
+/* Method infer of elements: checks the inputs' types and shapes, and gives each output its own. */
 static cnr_status elements_infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_error *err) {
     const cnr_tensor *x = node->inputs[0], *indices = node->inputs[1], *updates = node->inputs[2];
     int32_t axis;
@@ -78,6 +82,7 @@ static cnr_status elements_infer(const cnr_node *node, cnr_tensor *const *output
     return CNR_OK;
 }
 
+/* Method reference of elements: computes the run's part of the output with plain loops. */
 static cnr_status elements_reference(const cnr_run *run, cnr_error *err) {
     const cnr_node *node = run->node;
     const cnr_tensor *x = node->inputs[0], *indices = node->inputs[1], *y = run->outputs[0];
@@ -97,6 +102,7 @@ static cnr_status elements_reference(const cnr_run *run, cnr_error *err) {
     return CNR_OK;
 }
 
+/* Method infer of nd: checks the inputs' types and shapes, and gives each output its own. */
 static cnr_status nd_infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_error *err) {
     const cnr_tensor *x = node->inputs[0], *indices = node->inputs[1], *updates = node->inputs[2];
     int64_t dim;
@@ -116,6 +122,7 @@ static cnr_status nd_infer(const cnr_node *node, cnr_tensor *const *outputs, cnr
     return CNR_OK;
 }
 
+/* Method reference of nd: computes the run's part of the output with plain loops. */
 static cnr_status nd_reference(const cnr_run *run, cnr_error *err) {
     const cnr_node *node = run->node;
     const cnr_tensor *x = node->inputs[0], *indices = node->inputs[1];

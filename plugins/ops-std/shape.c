@@ -4,6 +4,7 @@
 
 const char *const ops_auto_pads[] = {"NOTSET", "SAME_UPPER", "SAME_LOWER", "VALID", NULL};
 
+/* Name of input `port`, for messages. */
 static const char *port_name(const cnr_node *node, int32_t port) {
     const int32_t last = node->desc->n_inputs - 1;
     return node->desc->inputs[port < last ? port : last].name;
@@ -67,6 +68,7 @@ cnr_status ops_axis(const cnr_node *node, const char *name, int32_t rank, int pa
     return CNR_OK;
 }
 
+/* Gives the output the type and shape of input 0; fails for other types. */
 static cnr_status infer_like(const cnr_node *node, cnr_tensor *const *outputs, uint32_t dtypes,
                              cnr_error *err) {
     const cnr_status status = ops_want(node, 0, dtypes, 0, CNR_MAX_RANK, err);
@@ -78,6 +80,7 @@ cnr_status ops_infer_same(const cnr_node *node, cnr_tensor *const *outputs, cnr_
     return infer_like(node, outputs, OPS_WHOLE, err);
 }
 
+/* Method infer: one float input; the output has its type and shape. */
 cnr_status ops_infer_float(const cnr_node *node, cnr_tensor *const *outputs, cnr_error *err) {
     return infer_like(node, outputs, OPS_FLOATS, err);
 }
@@ -94,6 +97,7 @@ int64_t ops_span(const cnr_tensor *t, int32_t from, int32_t to) {
     return zero ? 0 : n;
 }
 
+/* axes receives the axes 0 to rank - 1, at most max; returns how many. */
 static int32_t split_below(int32_t rank, cnr_split_axis *axes, int32_t max) {
     int32_t n = 0;
     for (; n < rank && n < max; n++) axes[n] = (cnr_split_axis){.axis = n, .alignment = 1};
@@ -104,10 +108,12 @@ int32_t ops_split_all(const cnr_node *node, cnr_split_axis *axes, int32_t max) {
     return split_below(node->outputs[0]->rank, axes, max);
 }
 
+/* Method split_axes: the first two axes. */
 int32_t ops_split_two(const cnr_node *node, cnr_split_axis *axes, int32_t max) {
     return split_below(node->outputs[0]->rank < 2 ? node->outputs[0]->rank : 2, axes, max);
 }
 
+/* Method split_axes: the first axis. */
 int32_t ops_split_first(const cnr_node *node, cnr_split_axis *axes, int32_t max) {
     return split_below(node->outputs[0]->rank < 1 ? 0 : 1, axes, max);
 }
@@ -117,6 +123,7 @@ void ops_region_every(const cnr_node *node, int32_t axis, int64_t begin, int64_t
     *r = (cnr_input_range){cnr_own_input(node, port) ? axis : -1, begin, end};
 }
 
+/* Method region: input 0 needs the same part, and the others are needed whole. */
 void ops_region_first(const cnr_node *node, int32_t axis, int64_t begin, int64_t end, int32_t port,
                       cnr_input_range *r) {
     ops_region_every(node, axis, begin, end, port, r);

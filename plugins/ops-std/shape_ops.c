@@ -14,11 +14,13 @@ static const cnr_attr_spec shape_attrs[] = {{.name = "start",
                                              .default_i = INT64_MAX,
                                              .help = "first axis that is left out"}};
 
+/* A place between axes, limited to [0, rank]; negative ones count from the end. */
 static int32_t shape_bound(int64_t axis, int32_t rank) {
     if (axis < 0) axis = axis < -rank ? 0 : axis + rank;
     return (int32_t)(axis > rank ? rank : axis);
 }
 
+/* Method infer of shape: checks the inputs' types and shapes, and gives each output its own. */
 static cnr_status shape_infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_error *err) {
     const cnr_tensor *x = node->inputs[0];
     const int32_t from = shape_bound(cnr_attr_int(node, "start"), x->rank);
@@ -32,6 +34,7 @@ static cnr_status shape_infer(const cnr_node *node, cnr_tensor *const *outputs, 
     return kit_set_data(node, y, x->dim + from, y->dim[0], err);
 }
 
+/* Method reference of shape: computes the run's part of the output with plain loops. */
 static cnr_status shape_reference(const cnr_run *run, cnr_error *err) {
     const cnr_tensor *x = run->node->inputs[0], *y = run->outputs[0];
     const int32_t from = shape_bound(cnr_attr_int(run->node, "start"), x->rank);
@@ -55,12 +58,14 @@ const cnr_op ops_shape = {
 
 static const cnr_port size_out[] = {{.name = "y", .help = "i64, one number"}};
 
+/* Method infer of size: checks the inputs' types and shapes, and gives each output its own. */
 static cnr_status size_infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_error *err) {
     const int64_t n = cnr_count(node->inputs[0]);
     outputs[0]->dtype = CNR_i64;
     return n < 0 ? CNR_OK : kit_set_data(node, outputs[0], &n, 1, err);
 }
 
+/* Method reference of size: computes the run's part of the output with plain loops. */
 static cnr_status size_reference(const cnr_run *run, cnr_error *err) {
     (void)err;
     elem_set_i64(run->outputs[0], 0, cnr_count(run->node->inputs[0]));
@@ -88,6 +93,7 @@ static const cnr_attr_spec fill_attrs[] =
      {.name = "value", .type = CNR_ATTR_FLOAT, .help = "value of each element"},
      {.name = "dtype", .type = CNR_ATTR_DTYPE, .default_i = CNR_f32, .help = "of the output"}};
 
+/* Method infer of fill: checks the inputs' types and shapes, and gives each output its own. */
 static cnr_status fill_infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_error *err) {
     cnr_tensor *y = outputs[0];
     kit_list shape;
@@ -107,6 +113,7 @@ static cnr_status fill_infer(const cnr_node *node, cnr_tensor *const *outputs, c
     return CNR_OK;
 }
 
+/* Method reference of fill: computes the run's part of the output with plain loops. */
 static cnr_status fill_reference(const cnr_run *run, cnr_error *err) {
     const cnr_tensor *y = run->outputs[0];
     const double value = cnr_attr_float(run->node, "value");
@@ -139,6 +146,7 @@ static const cnr_port range_in[] =
      {.name = "delta", .flags = CNR_PORT_CONST, .help = "step"}};
 static const cnr_port range_out[] = {{.name = "y", .help = "the numbers"}};
 
+/* Method infer of range: checks the inputs' types and shapes, and gives each output its own. */
 static cnr_status range_infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_error *err) {
     const uint32_t types = OPS_FLOATS | 1u << CNR_i16 | 1u << CNR_i32 | 1u << CNR_i64;
     int known[3];
@@ -159,6 +167,7 @@ static cnr_status range_infer(const cnr_node *node, cnr_tensor *const *outputs, 
     return CNR_OK;
 }
 
+/* Method reference of range: computes the run's part of the output with plain loops. */
 static cnr_status range_reference(const cnr_run *run, cnr_error *err) {
     const cnr_tensor *const *ins = run->node->inputs, *y = run->outputs[0];
     const double start = elem_f64(ins[0], 0), delta = elem_f64(ins[2], 0);
@@ -189,6 +198,7 @@ static const cnr_attr_spec eye_attrs[] =
     {{.name = "k", .type = CNR_ATTR_INT, .help = "diagonal: 0 main, above it positive"},
      {.name = "dtype", .type = CNR_ATTR_DTYPE, .help = "of the output; none: that of x"}};
 
+/* Method infer of eye: checks the inputs' types and shapes, and gives each output its own. */
 static cnr_status eye_infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_error *err) {
     const int32_t dtype = (int32_t)cnr_attr_int(node, "dtype");
     CNR_TRY(ops_want(node, 0, OPS_WHOLE, 2, 2, err));
@@ -199,6 +209,7 @@ static cnr_status eye_infer(const cnr_node *node, cnr_tensor *const *outputs, cn
     return CNR_OK;
 }
 
+/* Method reference of eye: computes the run's part of the output with plain loops. */
 static cnr_status eye_reference(const cnr_run *run, cnr_error *err) {
     const cnr_tensor *y = run->outputs[0];
     const int64_t k = cnr_attr_int(run->node, "k"), rows = y->dim[0], columns = y->dim[1];
@@ -228,6 +239,7 @@ static const cnr_port hot_in[] =
 static const cnr_port hot_out[] = {{.name = "y", .help = "shape of indices with the new axis"}};
 static const cnr_attr_spec hot_attrs[] = {OPS_AXIS_ROW(-1, "position of the new axis")};
 
+/* Method infer of hot: checks the inputs' types and shapes, and gives each output its own. */
 static cnr_status hot_infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_error *err) {
     int32_t axis;
     int known;
@@ -249,6 +261,7 @@ static cnr_status hot_infer(const cnr_node *node, cnr_tensor *const *outputs, cn
     return CNR_OK;
 }
 
+/* Method reference of hot: computes the run's part of the output with plain loops. */
 static cnr_status hot_reference(const cnr_run *run, cnr_error *err) {
     const cnr_tensor *x = run->node->inputs[0], *values = run->node->inputs[2];
     const cnr_tensor *y = run->outputs[0];
@@ -285,6 +298,7 @@ static const cnr_port where_in[] = {{.name = "x", .help = "any shape"}};
 static const cnr_port where_out[] = {
     {.name = "y", .help = "i64, [rank, found]: one column per element"}};
 
+/* Method infer of where: checks the inputs' types and shapes, and gives each output its own. */
 static cnr_status where_infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_error *err) {
     const int64_t n = cnr_count(node->inputs[0]);
     CNR_TRY(ops_want(node, 0, OPS_WHOLE, 0, CNR_MAX_RANK, err));
@@ -296,6 +310,7 @@ static cnr_status where_infer(const cnr_node *node, cnr_tensor *const *outputs, 
     return CNR_OK;
 }
 
+/* Method reference of where: computes the run's part of the output with plain loops. */
 static cnr_status where_reference(const cnr_run *run, cnr_error *err) {
     const cnr_tensor *x = run->node->inputs[0];
     cnr_tensor *y = run->outputs[0];

@@ -52,6 +52,7 @@ static cnr_status scaled(const cnr_node *node, int64_t x, int64_t times, int64_t
     return CNR_OK;
 }
 
+/* Gives y the shape with blocks moved from channels to space (to_space: 1) or back (0) */
 static cnr_status rescale(const cnr_node *node, cnr_tensor *y, int64_t block, int to_space,
                           cnr_error *err) {
     const cnr_tensor *x = node->inputs[0];
@@ -66,14 +67,17 @@ static cnr_status rescale(const cnr_node *node, cnr_tensor *y, int64_t block, in
     return CNR_OK;
 }
 
+/* Method infer of d2s: checks the inputs' types and shapes, and gives each output its own. */
 static cnr_status d2s_infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_error *err) {
     return rescale(node, outputs[0], cnr_attr_int(node, "blocksize"), 1, err);
 }
 
+/* Method infer of s2d: checks the inputs' types and shapes, and gives each output its own. */
 static cnr_status s2d_infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_error *err) {
     return rescale(node, outputs[0], cnr_attr_int(node, "blocksize"), 0, err);
 }
 
+/* Method infer of reorg: checks the inputs' types and shapes, and gives each output its own. */
 static cnr_status reorg_infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_error *err) {
     const int64_t stride = cnr_attr_int(node, "stride"), channels = node->inputs[0]->dim[1];
     CNR_TRY(rescale(node, outputs[0], stride, cnr_attr_int(node, "reverse") != 0, err));
@@ -103,6 +107,7 @@ static void blocks(const cnr_tensor *x, const cnr_tensor *y, int64_t n, int64_t 
     move_copy(ops_size(y->dtype), x->data, y->data, &m);
 }
 
+/* Method reference of d2s: computes the run's part of the output with plain loops. */
 static cnr_status d2s_reference(const cnr_run *run, cnr_error *err) {
     const cnr_tensor *x = run->node->inputs[0], *y = run->outputs[0];
     (void)err;
@@ -111,6 +116,7 @@ static cnr_status d2s_reference(const cnr_run *run, cnr_error *err) {
     return CNR_OK;
 }
 
+/* Method reference of s2d: computes the run's part of the output with plain loops. */
 static cnr_status s2d_reference(const cnr_run *run, cnr_error *err) {
     const cnr_tensor *x = run->node->inputs[0], *y = run->outputs[0];
     (void)err;
@@ -130,6 +136,7 @@ static cnr_status reorg_reference(const cnr_run *run, cnr_error *err) {
     return CNR_OK;
 }
 
+/* Method infer of group: checks the inputs' types and shapes, and gives each output its own. */
 static cnr_status group_infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_error *err) {
     const int64_t group = cnr_attr_int(node, "group");
     int64_t each;
@@ -138,6 +145,7 @@ static cnr_status group_infer(const cnr_node *node, cnr_tensor *const *outputs, 
     return scaled(node, node->inputs[0]->dim[1], 1, group, &each, err);
 }
 
+/* Moves channels so that those of each group are dealt in turn. */
 static void deal(const cnr_tensor *x, const cnr_tensor *y, int64_t group) {
     const int64_t each = x->dim[1] / group, inner = cnr_span(x, 2, x->rank);
     move_map m = {.rank = 0};
@@ -148,6 +156,7 @@ static void deal(const cnr_tensor *x, const cnr_tensor *y, int64_t group) {
     move_copy(ops_size(y->dtype), x->data, y->data, &m);
 }
 
+/* Method reference of group: computes the run's part of the output with plain loops. */
 static cnr_status group_reference(const cnr_run *run, cnr_error *err) {
     (void)err;
     deal(run->node->inputs[0], run->outputs[0], cnr_attr_int(run->node, "group"));
@@ -162,11 +171,13 @@ static cnr_status back_by(const char *op, OPS_GRADIENT_ARGS) {
                          &grad_in[0], err);
 }
 
+/* Method gradient of d2s: adds nodes that compute the wanted gradients of the inputs. */
 static cnr_status d2s_gradient(OPS_GRADIENT_ARGS) {
     return back_by("space_to_depth", host, graph, node, inputs, outputs, grad_out, want, grad_in,
                    err);
 }
 
+/* Method gradient of s2d: adds nodes that compute the wanted gradients of the inputs. */
 static cnr_status s2d_gradient(OPS_GRADIENT_ARGS) {
     return back_by("depth_to_space", host, graph, node, inputs, outputs, grad_out, want, grad_in,
                    err);
@@ -183,6 +194,7 @@ static cnr_status group_gradient(OPS_GRADIENT_ARGS) {
     return kit_built(&b, node, err);
 }
 
+/* Operator NAME. */
 #define SHUFFLE_OP(SYMBOL, NAME, SUMMARY, HOOKS, ATTRS, GRADIENT) \
     const cnr_op ops_##SYMBOL = \
         {CNR_OP_SIZES,           .name = NAME,         .summary = SUMMARY, \
@@ -210,12 +222,14 @@ static const cnr_attr_spec crop_attrs[] =
       .max = 1 << 30,
       .help = "start of the crop: one number for all axes, or one each"}};
 
+/* Offset of cropped axis i. */
 static int64_t crop_offset(const cnr_node *node, int32_t i) {
     int64_t n;
     const int64_t *list = cnr_attr_ints(node, "offset", &n);
     return n == 0 ? 0 : n == 1 ? list[0] : i < n ? list[i] : 0;
 }
 
+/* Method infer of crop: checks the inputs' types and shapes, and gives each output its own. */
 static cnr_status crop_infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_error *err) {
     const cnr_tensor *x = node->inputs[0], *like = node->inputs[1];
     int32_t axis;
@@ -238,6 +252,7 @@ static cnr_status crop_infer(const cnr_node *node, cnr_tensor *const *outputs, c
     return CNR_OK;
 }
 
+/* Method reference of crop: computes the run's part of the output with plain loops. */
 static cnr_status crop_reference(const cnr_run *run, cnr_error *err) {
     const cnr_tensor *x = run->node->inputs[0], *y = run->outputs[0];
     int64_t from[CNR_MAX_RANK], to[CNR_MAX_RANK];

@@ -1,8 +1,10 @@
 /* slice: every step-th element from start to end, along some axes. */
 #include "move.h"
 
+/* Attribute: a list of whole numbers. */
 #define LIST(NAME, TEXT) \
     { .name = NAME, .type = CNR_ATTR_INTS, .help = TEXT }
+/* An optional constant input that stands for the attribute NAME. */
 #define PORT(NAME) \
     { \
         .name = NAME, .flags = CNR_PORT_OPTIONAL | CNR_PORT_CONST, \
@@ -25,10 +27,12 @@ typedef struct slice_plan {
     int64_t start[CNR_MAX_RANK], step[CNR_MAX_RANK], count[CNR_MAX_RANK];
 } slice_plan;
 
+/* v limited to [low, high]. */
 static int64_t clamp(int64_t v, int64_t low, int64_t high) {
     return v < low ? low : v > high ? high : v;
 }
 
+/* Fills axis a of the plan: start, step and size; `dim` negative: unknown. */
 static void along_axis(slice_plan *p, int32_t a, int64_t dim, int64_t start, int64_t end,
                        int64_t step) {
     p->step[a] = step;
@@ -52,6 +56,7 @@ static void along_axis(slice_plan *p, int32_t a, int64_t dim, int64_t start, int
     p->start[a] = start;
 }
 
+/* Fills the plan from the node's inputs or attributes. */
 static cnr_status plan_of(const cnr_node *node, slice_plan *p, cnr_error *err) {
     const cnr_tensor *x = node->inputs[0];
     kit_list starts, ends, axes, steps;
@@ -99,6 +104,7 @@ int move_slice(const cnr_node *node, int64_t *start, int64_t *step) {
     return 1;
 }
 
+/* Method infer: checks the inputs' types and shapes, and gives each output its own. */
 static cnr_status infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_error *err) {
     slice_plan p;
     CNR_TRY(ops_want(node, 0, OPS_WHOLE, 0, CNR_MAX_RANK, err));
@@ -127,6 +133,7 @@ static int32_t aliases_of(const cnr_node *node, cnr_alias *alias, int32_t max) {
     return 1;
 }
 
+/* Method reference: computes the run's part of the output with plain loops. */
 static cnr_status reference(const cnr_run *run, cnr_error *err) {
     const cnr_tensor *x = run->node->inputs[0], *y = run->outputs[0];
     const size_t size = ops_size(y->dtype);

@@ -19,6 +19,7 @@ OPS_INLINE double exp_sum(int32_t dtype, const void *x, const ops_lane *l, doubl
     return sum;
 }
 
+/* Softmax of one line. */
 static void softmax(const cnr_run *run, const ops_lane *l, int32_t dtype) {
     const void *x = run->node->inputs[0]->data;
     double largest;
@@ -29,6 +30,7 @@ static void softmax(const cnr_run *run, const ops_lane *l, int32_t dtype) {
     }
 }
 
+/* Logarithm of the softmax of one line. */
 static void log_softmax(const cnr_run *run, const ops_lane *l, int32_t dtype) {
     const void *x = run->node->inputs[0]->data;
     double largest;
@@ -39,6 +41,7 @@ static void log_softmax(const cnr_run *run, const ops_lane *l, int32_t dtype) {
     }
 }
 
+/* 1 at the first largest element of a line, 0 elsewhere. */
 static void hardmax(const cnr_run *run, const ops_lane *l, int32_t dtype) {
     const void *x = run->node->inputs[0]->data;
     int64_t top = 0;
@@ -54,16 +57,20 @@ static void hardmax(const cnr_run *run, const ops_lane *l, int32_t dtype) {
         ops_put(dtype, run->outputs[0]->data, l->first + i * l->step, i == top && best == best);
 }
 
+/* Method reference of softmax. */
 static cnr_status run_softmax(const cnr_run *run, cnr_error *err) {
     return ops_each_lane(run, softmax, err);
 }
+/* Method reference of log_softmax. */
 static cnr_status run_log_softmax(const cnr_run *run, cnr_error *err) {
     return ops_each_lane(run, log_softmax, err);
 }
+/* Method reference of hardmax. */
 static cnr_status run_hardmax(const cnr_run *run, cnr_error *err) {
     return ops_each_lane(run, hardmax, err);
 }
 
+/* Method gradient of add: adds nodes that compute the wanted gradients of the inputs. */
 static cnr_status add_gradient(const char *op, OPS_GRADIENT_ARGS) {
     const cnr_value in_g[] = {grad_out[0], outputs[0]};
     (void)inputs;
@@ -72,11 +79,13 @@ static cnr_status add_gradient(const char *op, OPS_GRADIENT_ARGS) {
                          err);
 }
 
+/* Method gradient: adds nodes that compute the wanted gradients of the inputs. */
 static cnr_status gradient(OPS_GRADIENT_ARGS) {
     return add_gradient("softmax_grad", host, graph, node, inputs, outputs, grad_out, want, grad_in,
                         err);
 }
 
+/* Method gradient of log: adds nodes that compute the wanted gradients of the inputs. */
 static cnr_status log_gradient(OPS_GRADIENT_ARGS) {
     return add_gradient("log_softmax_grad", host, graph, node, inputs, outputs, grad_out, want,
                         grad_in, err);

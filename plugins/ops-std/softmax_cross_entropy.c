@@ -10,6 +10,7 @@ static const cnr_port grad_in_ports[] = {{.name = "dloss", .help = "gradient of 
                                          {.name = "labels", .help = "as the loss had them"}};
 static const cnr_port grad_out_ports[] = {{.name = "dlogits", .help = "gradient of the logits"}};
 
+/* Checks logits and labels, at ports first and first + 1. */
 static cnr_status check(const cnr_node *node, int32_t first, cnr_error *err) {
     CNR_TRY(ops_want(node, first, OPS_FLOATS, 2, CNR_MAX_RANK, err));
     CNR_TRY(ops_want(node, first + 1, OPS_NUMBERS, 1, 2, err));
@@ -23,10 +24,12 @@ static cnr_status check(const cnr_node *node, int32_t first, cnr_error *err) {
     return CNR_OK;
 }
 
+/* Type of the loss: f64 for f64 logits, else f32. */
 static int32_t loss_dtype(const cnr_tensor *logits) {
     return logits->dtype == CNR_f64 ? CNR_f64 : CNR_f32;
 }
 
+/* Method infer: checks the inputs' types and shapes, and gives each output its own. */
 static cnr_status infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_error *err) {
     CNR_TRY(check(node, 0, err));
     outputs[0]->dtype = loss_dtype(node->inputs[0]);
@@ -34,6 +37,7 @@ static cnr_status infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_er
     return CNR_OK;
 }
 
+/* Method infer of grad: checks the inputs' types and shapes, and gives each output its own. */
 static cnr_status grad_infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_error *err) {
     CNR_TRY(check(node, 1, err));
     CNR_TRY(ops_want(node, 0, OPS_FLOATS, 0, 1, err));
@@ -50,6 +54,7 @@ static int64_t label_of(const cnr_tensor *labels, int64_t n, int64_t classes) {
     return v >= 0 && v < (double)classes ? (int64_t)v : -1;
 }
 
+/* Logarithm of the sum of e^logit over a row, less the largest one, which *largest receives. */
 static double log_sum(const cnr_tensor *logits, int64_t row, double *largest) {
     const int64_t c = logits->dim[1];
     double sum = 0;
@@ -63,11 +68,13 @@ static double log_sum(const cnr_tensor *logits, int64_t row, double *largest) {
     return log(sum) + *largest;
 }
 
+/* Fails: label n is no class. */
 static cnr_status bad_label(const cnr_node *node, int64_t n, int64_t classes, cnr_error *err) {
     return ops_fail(err, CNR_E_ARG, node, "label %lld: want 0 to %lld", (long long)n,
                     (long long)classes - 1);
 }
 
+/* Method reference: computes the run's part of the output with plain loops. */
 static cnr_status reference(const cnr_run *run, cnr_error *err) {
     const cnr_tensor *logits = run->node->inputs[0], *labels = run->node->inputs[1];
     const int64_t rows = logits->dim[0], c = logits->dim[1];
@@ -100,6 +107,7 @@ static cnr_status grad_reference(const cnr_run *run, cnr_error *err) {
     return CNR_OK;
 }
 
+/* Method gradient: adds nodes that compute the wanted gradients of the inputs. */
 static cnr_status gradient(OPS_GRADIENT_ARGS) {
     const cnr_value in_g[] = {grad_out[0], inputs[0], inputs[1]};
     (void)outputs;
@@ -108,6 +116,7 @@ static cnr_status gradient(OPS_GRADIENT_ARGS) {
                          &grad_in[0], err);
 }
 
+/* Method cost: counts the arithmetic operations of a run. */
 static void cost(const cnr_node *node, cnr_cost *c) {
     const int32_t last = node->n_inputs - 2; /* logits come before labels, in either form */
     c->flops = ops_mul(ops_elements(node->inputs[last]), 5);

@@ -33,9 +33,11 @@ static void log_softmax(const cnr_run *run, const ops_lane *l, int32_t dtype) {
     }
 }
 
+/* Method reference of the gradient of softmax. */
 static cnr_status run_softmax(const cnr_run *run, cnr_error *err) {
     return ops_each_lane(run, softmax, err);
 }
+/* Method reference of the gradient of log_softmax. */
 static cnr_status run_log_softmax(const cnr_run *run, cnr_error *err) {
     return ops_each_lane(run, log_softmax, err);
 }

@@ -17,6 +17,7 @@ static const cnr_attr_spec attrs[] =
       .max = 1 << 20,
       .help = "number of equal parts; the last one may be shorter"}};
 
+/* Method infer: checks the inputs' types and shapes, and gives each output its own. */
 static cnr_status infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_error *err) {
     const cnr_tensor *x = node->inputs[0];
     const int64_t parts = node->n_outputs, wanted = cnr_attr_int(node, "num_outputs");
@@ -51,6 +52,7 @@ static cnr_status infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_er
     return CNR_OK;
 }
 
+/* Method aliases: each output is a part of the input, where they lie in one piece. */
 static int32_t aliases_of(const cnr_node *node, cnr_alias *alias, int32_t max) {
     const int32_t axis = ops_axis_of(node, node->inputs[0]);
     uint64_t offset = 0;
@@ -64,6 +66,7 @@ static int32_t aliases_of(const cnr_node *node, cnr_alias *alias, int32_t max) {
     return n;
 }
 
+/* Method reference: computes the run's part of the output with plain loops. */
 static cnr_status reference(const cnr_run *run, cnr_error *err) {
     const cnr_tensor *x = run->node->inputs[0];
     const int32_t axis = ops_axis_of(run->node, run->node->inputs[0]);
@@ -84,6 +87,7 @@ static cnr_status reference(const cnr_run *run, cnr_error *err) {
     return CNR_OK;
 }
 
+/* Method gradient: adds nodes that compute the wanted gradients of the inputs. */
 static cnr_status gradient(OPS_GRADIENT_ARGS) {
     kit_build b = {host, graph, CNR_OK};
     cnr_value parts[64];

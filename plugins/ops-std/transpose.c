@@ -16,6 +16,7 @@ void move_perm(const cnr_node *node, int32_t rank, int32_t *perm) {
     }
 }
 
+/* Method infer: checks the inputs' types and shapes, and gives each output its own. */
 static cnr_status infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_error *err) {
     const cnr_tensor *x = node->inputs[0];
     int32_t perm[CNR_MAX_RANK];
@@ -47,6 +48,8 @@ static int32_t aliases_of(const cnr_node *node, cnr_alias *alias, int32_t max) {
     return ops_alias_view(node, alias, max);
 }
 
+/* Method region: *r receives the part of input `port` that [begin, end) of the output's axis
+ * needs; axis -1: all. */
 static void region(const cnr_node *node, int32_t axis, int64_t begin, int64_t end, int32_t port,
                    cnr_input_range *r) {
     int32_t perm[CNR_MAX_RANK];
@@ -55,6 +58,7 @@ static void region(const cnr_node *node, int32_t axis, int64_t begin, int64_t en
     *r = (cnr_input_range){perm[axis], begin, end};
 }
 
+/* Method reference: computes the run's part of the output with plain loops. */
 static cnr_status reference(const cnr_run *run, cnr_error *err) {
     const cnr_tensor *x = run->node->inputs[0], *y = run->outputs[0];
     int64_t from[CNR_MAX_RANK], to[CNR_MAX_RANK];
@@ -71,6 +75,7 @@ static cnr_status reference(const cnr_run *run, cnr_error *err) {
     return CNR_OK;
 }
 
+/* Method gradient: adds nodes that compute the wanted gradients of the inputs. */
 static cnr_status gradient(OPS_GRADIENT_ARGS) {
     kit_build b = {host, graph, CNR_OK};
     const int32_t rank = node->inputs[0]->rank;

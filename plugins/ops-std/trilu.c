@@ -13,6 +13,7 @@ static const cnr_attr_spec attrs[] = {
      .default_i = 1,
      .help = "keep the diagonal and the part right of it; else the part left of it"}};
 
+/* Method infer: checks the inputs' types and shapes, and gives each output its own. */
 static cnr_status infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_error *err) {
     const cnr_tensor *k = cnr_own_input(node, 1);
     CNR_TRY(ops_want(node, 0, OPS_WHOLE, 2, CNR_MAX_RANK, err));
@@ -23,12 +24,15 @@ static cnr_status infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_er
     return CNR_OK;
 }
 
+/* Method split_axes: axes receives at most max output axes that a run may be cut along; returns
+ * how many. */
 static int32_t split_axes(const cnr_node *node, cnr_split_axis *axes, int32_t max) {
     int32_t n = 0;
     for (; n < node->outputs[0]->rank - 2 && n < max; n++) axes[n] = (cnr_split_axis){n, 1};
     return n;
 }
 
+/* Method reference: computes the run's part of the output with plain loops. */
 static cnr_status reference(const cnr_run *run, cnr_error *err) {
     const cnr_tensor *x = run->node->inputs[0], *y = run->outputs[0];
     const cnr_tensor *k = cnr_own_input(run->node, 1);
@@ -55,6 +59,7 @@ static cnr_status reference(const cnr_run *run, cnr_error *err) {
     return CNR_OK;
 }
 
+/* Method gradient: adds nodes that compute the wanted gradients of the inputs. */
 static cnr_status gradient(OPS_GRADIENT_ARGS) {
     kit_build b = {host, graph, CNR_OK};
     const cnr_value in_grad[] = {grad_out[0], node->n_inputs > 1 ? inputs[1] : -1};

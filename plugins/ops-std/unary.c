@@ -10,6 +10,7 @@ const cnr_port unary_grad_inputs[2] = {
     {.name = "dy", .help = "gradient of its output"},
 };
 
+/* Values of the named attributes, in this order; missing ones are 0. */
 static unary_coef coefficients(const cnr_node *node, const char *const *names) {
     double values[3] = {0, 0, 0};
     for (int i = 0; i < 3 && names[i]; i++) {
@@ -19,6 +20,7 @@ static unary_coef coefficients(const cnr_node *node, const char *const *names) {
     return (unary_coef){values[0], values[1], values[2]};
 }
 
+/* Method infer with the row's types: the output has the input's shape, and its type or bool. */
 cnr_status unary_infer(const cnr_node *node, const unary_row *row, cnr_tensor *const *out,
                        cnr_error *err) {
     CNR_TRY(kit_dtype(node, 0, row->dtypes, err));
@@ -27,6 +29,7 @@ cnr_status unary_infer(const cnr_node *node, const unary_row *row, cnr_tensor *c
     return CNR_OK;
 }
 
+/* Method reference: the row's formula over the run's range. */
 cnr_status unary_reference(const cnr_run *run, const unary_row *row, cnr_error *err) {
     const cnr_tensor *x = run->node->inputs[0], *y = run->outputs[0];
     const unary_coef k = coefficients(run->node, row->coef);
@@ -46,12 +49,14 @@ cnr_status unary_reference(const cnr_run *run, const unary_row *row, cnr_error *
     return CNR_OK;
 }
 
+/* Computes n elements by the row's f32 loop. */
 void unary_apply(const cnr_node *node, const unary_row *row, const float *x, float *out,
                  int64_t n) {
     row->f32(x, out, n, coefficients(node, row->coef));
 }
 
-/* Replaces "$a" by the coefficient's bits, so neither locale nor rounding matters. */
+/* Method expression: the OpenCL formula with the attributes' values; its length, or -1. Replaces
+ * "$a" by the coefficient's bits, so neither locale nor rounding matters. */
 int32_t unary_expression(const cnr_node *node, const unary_row *row, char *text, size_t bytes) {
     const unary_coef k = coefficients(node, row->coef);
     const float values[3] = {(float)k.a, (float)k.b, (float)k.c};
@@ -74,6 +79,7 @@ int32_t unary_expression(const cnr_node *node, const unary_row *row, char *text,
     return (int32_t)used;
 }
 
+/* Method gradient: a node NAME_grad of input or output and the output's gradient. */
 cnr_status unary_gradient(const cnr_host *host, struct cnr_graph *graph, const cnr_node *node,
                           const unary_row *row, const cnr_value *inputs, const cnr_value *outputs,
                           const cnr_value *grad_out, const int32_t *want, cnr_value *grad_in) {
@@ -83,6 +89,7 @@ cnr_status unary_gradient(const cnr_host *host, struct cnr_graph *graph, const c
                             &grad_in[0], 1);
 }
 
+/* Method infer of the gradient: both inputs are floats that broadcast to one shape. */
 cnr_status unary_grad_infer(const cnr_node *node, cnr_tensor *const *out, cnr_error *err) {
     CNR_TRY(kit_dtype(node, 0, OPS_FLOATS, err));
     CNR_TRY(kit_dtype(node, 1, OPS_FLOATS, err));
@@ -91,6 +98,7 @@ cnr_status unary_grad_infer(const cnr_node *node, cnr_tensor *const *out, cnr_er
     return CNR_OK;
 }
 
+/* Method reference of the gradient. */
 cnr_status unary_grad_reference(const cnr_run *run, const unary_grad_row *row) {
     const cnr_tensor *v = run->node->inputs[0], *dy = run->node->inputs[1], *dx = run->outputs[0];
     const unary_coef k = coefficients(run->node, row->coef);

@@ -9,6 +9,7 @@ typedef struct unary_coef {
     double a, b, c;
 } unary_coef;
 
+/* An operator of one input: its types and formulas. */
 typedef struct unary_row {
     uint32_t dtypes; /* of x; types without a formula of their own are computed in double */
     int32_t to_bool;
@@ -24,21 +25,29 @@ typedef struct unary_row {
     int32_t grad_of_y;
 } unary_row;
 
+/* The derivative of one. */
 typedef struct unary_grad_row {
     const char *coef[3];
     void (*f64)(const double *v, const double *dy, double *out, int64_t n, unary_coef k);
     void (*f32)(const float *v, const float *dy, float *out, int64_t n, unary_coef k);
 } unary_grad_row;
 
+/* Method infer with the row's types: the output has the input's shape, and its type or bool. */
 cnr_status unary_infer(const cnr_node *node, const unary_row *row, cnr_tensor *const *out,
                        cnr_error *err);
+/* Method reference: the row's formula over the run's range. */
 cnr_status unary_reference(const cnr_run *run, const unary_row *row, cnr_error *err);
+/* Computes n elements by the row's f32 loop. */
 void unary_apply(const cnr_node *node, const unary_row *row, const float *x, float *out, int64_t n);
+/* Method expression: the OpenCL formula with the attributes' values; its length, or -1. */
 int32_t unary_expression(const cnr_node *node, const unary_row *row, char *text, size_t bytes);
+/* Method gradient: a node NAME_grad of input or output and the output's gradient. */
 cnr_status unary_gradient(const cnr_host *host, struct cnr_graph *graph, const cnr_node *node,
                           const unary_row *row, const cnr_value *inputs, const cnr_value *outputs,
                           const cnr_value *grad_out, const int32_t *want, cnr_value *grad_in);
+/* Method infer of the gradient: both inputs are floats that broadcast to one shape. */
 cnr_status unary_grad_infer(const cnr_node *node, cnr_tensor *const *out, cnr_error *err);
+/* Method reference of the gradient. */
 cnr_status unary_grad_reference(const cnr_run *run, const unary_grad_row *row);
 void unary_grad_apply(const cnr_node *node, const unary_grad_row *row, const float *v,
                       const float *dy, float *out, int64_t n);
@@ -48,6 +57,7 @@ extern const cnr_port unary_inputs[1], unary_outputs[1], unary_grad_inputs[2];
 /* In a formula: T is its type, x the operand, and R(c) a constant of that type. */
 #define R(c) ((T)(c))
 
+/* A loop NAME over n elements by FORMULA, in which a, b, c are the attributes. */
 #define UNARY_LOOP(type, NAME, FORMULA) \
     static void NAME(const type *xs, type *out, int64_t n, unary_coef k) { \
         typedef type T; \
@@ -62,8 +72,11 @@ extern const cnr_port unary_inputs[1], unary_outputs[1], unary_grad_inputs[2];
 
 /* Lists as macro arguments, in parentheses because of their commas. */
 #define UNARY_PLAIN (.n_attrs = 0)
+/* The operator's attributes, in parentheses. */
 #define UNARY_ATTRS(name) (CNR_OP_ATTRS(name##_attrs))
+/* Names of the attributes a, b, c of a formula, in parentheses. */
 #define UNARY_COEF(...) ({__VA_ARGS__})
+/* The names without parentheses. */
 #define UNARY_LIST(...) __VA_ARGS__
 
 /* Defines hooks and descriptor of an operator whose row is NAME_row. */
@@ -102,8 +115,11 @@ extern const cnr_port unary_inputs[1], unary_outputs[1], unary_grad_inputs[2];
         .gradient = GRADIENT##_HOOK(NAME), \
     };
 
+/* For an operator without gradient: nothing. */
 #define UNARY_NO_GRAD(NAME)
+/* For an operator without gradient: no method. */
 #define UNARY_NO_GRAD_HOOK(NAME) NULL
+/* Method gradient of operator NAME and its operator NAME_grad. */
 #define UNARY_GRAD(NAME) \
     static cnr_status NAME##_gradient(const cnr_host *host, struct cnr_graph *graph, \
                                       const cnr_node *node, const cnr_value *inputs, \
@@ -113,6 +129,7 @@ extern const cnr_port unary_inputs[1], unary_outputs[1], unary_grad_inputs[2];
         return unary_gradient(host, graph, node, &NAME##_row, inputs, outputs, grad_out, want, \
                               grad_in); \
     }
+/* Name of that method. */
 #define UNARY_GRAD_HOOK(NAME) NAME##_gradient
 
 /* Defines the derivative as operator NAME_grad(v, dy); D is a function of v. */

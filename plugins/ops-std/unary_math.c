@@ -31,6 +31,7 @@ static const char *const neg_aliases[] = {"negative", NULL};
 
 #define OF_X 0
 #define OF_Y 1
+/* Operator NAME on floats with the formula F and the derivative D. */
 #define ROW(NAME, ALIASES, SUMMARY, F, D, OF, OPENCL) \
     UNARY_LOOP(double, NAME##_f64, F) \
     UNARY_LOOP(float, NAME##_f32, F) \
@@ -63,6 +64,7 @@ SMOOTH(ROW)
     ROW(ceil, NULL, "the smallest integer not below x", OPS_FLOATS, ceil(x), x, x, 0, "ceil(x)") \
     ROW(round, NULL, "the nearest integer, halves to even", OPS_FLOATS, rint(x), x, x, 0, "rint(x)")
 
+/* Operator NAME on floats and whole numbers. */
 #define ROW(NAME, ALIASES, SUMMARY, DTYPES, F, I, U, D, OPENCL) \
     UNARY_LOOP(double, NAME##_f64, F) \
     UNARY_LOOP(float, NAME##_f32, F) \

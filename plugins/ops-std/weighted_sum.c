@@ -9,12 +9,14 @@ static const cnr_attr_spec attrs[] = {{.name = "coeffs",
                                        .alias = "coeff",
                                        .help = "one factor per input; missing ones are 1"}};
 
+/* Coefficient of input i; 1 where none is given. */
 static double factor(const cnr_node *node, int32_t i) {
     int64_t n;
     const double *list = cnr_attr_floats(node, "coeffs", &n);
     return i < n ? list[i] : 1;
 }
 
+/* Method infer: checks the inputs' types and shapes, and gives each output its own. */
 static cnr_status infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_error *err) {
     static const fold_row row = {.dtypes = OPS_FLOATS};
     int64_t n;
@@ -25,6 +27,7 @@ static cnr_status infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_er
     return fold_infer(node, &row, outputs, err);
 }
 
+/* Method reference: computes the run's part of the output with plain loops. */
 static cnr_status reference(const cnr_run *run, cnr_error *err) {
     const cnr_node *node = run->node;
     const cnr_tensor *y = run->outputs[0];
@@ -44,11 +47,13 @@ static cnr_status reference(const cnr_run *run, cnr_error *err) {
     return CNR_OK;
 }
 
+/* Computes n weighted sums of two inputs, for a fused epilogue; y NULL: of one. */
 static void apply(const cnr_node *node, const float *x, const float *y, float *to, int64_t n) {
     const float a = (float)factor(node, 0), b = (float)factor(node, 1);
     for (int64_t i = 0; i < n; i++) to[i] = y ? a * x[i] + b * y[i] : a * x[i];
 }
 
+/* Method gradient: adds nodes that compute the wanted gradients of the inputs. */
 static cnr_status gradient(OPS_GRADIENT_ARGS) {
     kit_build b = {host, graph, CNR_OK};
     (void)inputs, (void)outputs;

@@ -6,6 +6,7 @@ static const cnr_port in[] = {{.name = "condition", .help = "bool; all three bro
                               {.name = "y", .help = "taken where it is false"}};
 static const cnr_port out[] = {{.name = "z", .help = "the result in the broadcast shape"}};
 
+/* Method infer: checks the inputs' types and shapes, and gives each output its own. */
 static cnr_status infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_error *err) {
     CNR_TRY(ops_want(node, 0, ELEM_BOOL, 0, CNR_MAX_RANK, err));
     CNR_TRY(ops_want(node, 1, OPS_WHOLE, 0, CNR_MAX_RANK, err));
@@ -14,6 +15,7 @@ static cnr_status infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_er
     return kit_broadcast(node, 0, 3, outputs[0], err);
 }
 
+/* Method reference: computes the run's part of the output with plain loops. */
 static cnr_status reference(const cnr_run *run, cnr_error *err) {
     const cnr_tensor *const *ins = run->node->inputs, *z = run->outputs[0];
     const elem_domain domain = elem_domain_of(z->dtype);
@@ -32,6 +34,7 @@ static cnr_status reference(const cnr_run *run, cnr_error *err) {
     return CNR_OK;
 }
 
+/* Method gradient: adds nodes that compute the wanted gradients of the inputs. */
 static cnr_status gradient(OPS_GRADIENT_ARGS) {
     kit_build b = {host, graph, CNR_OK};
     const cnr_tensor *z = node->outputs[0];

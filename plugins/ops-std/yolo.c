@@ -5,6 +5,7 @@
 
 static const cnr_port in[] = {{.name = "x", .help = "N, anchors (coords + 1 + classes), H, W"}};
 static const cnr_port out[] = {{.name = "y", .help = "the shape of x"}};
+/* A whole attribute of 0 or more. */
 #define COUNT(NAME, DEFAULT, TEXT) \
     { \
         .name = NAME, .type = CNR_ATTR_INT, .flags = CNR_ATTR_BOUNDED, .min = 0, .max = 1 << 20, \
@@ -24,6 +25,7 @@ static const cnr_attr_spec region_attrs[] =
      {.name = "softmax", .type = CNR_ATTR_BOOL, .default_i = 1, .help = "over the classes"},
      {.name = "background", .type = CNR_ATTR_BOOL, .help = "objectness is treated as a class"}};
 
+/* Method infer: checks the inputs' types and shapes, and gives each output its own. */
 static cnr_status infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_error *err) {
     const int64_t coords = cnr_attr_find(node, "coords") ? cnr_attr_int(node, "coords") : 4;
     const int64_t channels =
@@ -48,6 +50,7 @@ static void plane(const cnr_run *run, int64_t from, int active, double scale, do
     }
 }
 
+/* Method reference of yolo: computes the run's part of the output with plain loops. */
 static cnr_status yolo_reference(const cnr_run *run, cnr_error *err) {
     const int64_t each = 5 + cnr_attr_int(run->node, "classes");
     const int64_t planes = run->outputs[0]->dim[0] * run->outputs[0]->dim[1];
@@ -62,6 +65,7 @@ static cnr_status yolo_reference(const cnr_run *run, cnr_error *err) {
     return CNR_OK;
 }
 
+/* Softmax over n channels from `first`, at each place of the run. */
 static void softmax(const cnr_run *run, int64_t first, int64_t n) {
     const cnr_tensor *x = run->node->inputs[0], *y = run->outputs[0];
     const int64_t area = x->dim[2] * x->dim[3];
@@ -74,6 +78,7 @@ static void softmax(const cnr_run *run, int64_t first, int64_t n) {
     }
 }
 
+/* Method reference of region: computes the run's part of the output with plain loops. */
 static cnr_status region_reference(const cnr_run *run, cnr_error *err) {
     const cnr_node *node = run->node;
     const int64_t coords = cnr_attr_int(node, "coords"), classes = cnr_attr_int(node, "classes");
@@ -92,6 +97,7 @@ static cnr_status region_reference(const cnr_run *run, cnr_error *err) {
     return CNR_OK;
 }
 
+/* Operator NAME, with the hooks of this file. */
 #define HEAD_OP(NAME, SUMMARY) \
     const cnr_op ops_##NAME = {CNR_OP_SIZES, \
                                .name = #NAME, \

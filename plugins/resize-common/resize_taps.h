@@ -17,6 +17,7 @@ enum {
 };
 enum { RESIZE_NEAREST, RESIZE_LINEAR, RESIZE_CUBIC };
 
+/* How a tensor is resized: its axes' scales, sizes and rules. */
 typedef struct resize_plan {
     int known; /* scales, sizes and axes are known */
     int mode, grid, rounding, exclude, antialias;
@@ -26,6 +27,7 @@ typedef struct resize_plan {
     double begin[CNR_MAX_RANK], end[CNR_MAX_RANK]; /* roi */
 } resize_plan;
 
+/* One input place of an axis and its weight in an output place. */
 typedef struct resize_tap {
     int64_t at; /* times the axis's stride; -1: outside the region */
     double weight;
@@ -70,6 +72,7 @@ static inline double resize_source(const resize_plan *p, int32_t a, int64_t i, i
     }
 }
 
+/* Weight of a cubic interpolation with coefficient a at distance x. */
 static inline double resize_cubic(double x, double a) {
     x = fabs(x);
     if (x <= 1) return ((a + 2) * x - (a + 3)) * x * x + 1;
@@ -77,6 +80,7 @@ static inline double resize_cubic(double x, double a) {
     return 0;
 }
 
+/* The input place nearest to x, by the plan's rounding. */
 static inline int64_t resize_nearest(const resize_plan *p, double x) {
     const double base = floor(x), part = x - base;
     int up = 0;
@@ -88,10 +92,13 @@ static inline int64_t resize_nearest(const resize_plan *p, double x) {
     return (int64_t)base + up;
 }
 
+/* `at` limited to [0, in) */
 static inline int64_t resize_inside(int64_t at, int64_t in) {
     return at < 0 ? 0 : at >= in ? in - 1 : at;
 }
 
+/* taps receives the n taps of output place i of axis a, which has `in` places of `stride`
+ * elements. */
 static inline void resize_fill(const resize_plan *p, int32_t a, int64_t i, int64_t in,
                                int64_t stride, int64_t n, resize_tap *taps) {
     const double x = resize_source(p, a, i, in);

@@ -3,6 +3,7 @@
 
 enum { RAW = 0, RLE8 = 1, RLE4 = 2, BITFIELDS = 3, FILE_HEADER = 14, PIXELS_A_BYTE = 1 << 16 };
 
+/* A BMP file and what its headers say. */
 typedef struct bitmap {
     const img_bytes *file;
     cnr_error *err;
@@ -15,6 +16,7 @@ typedef struct bitmap {
     int shift[3], wide[3]; /* position of red, green and blue in a pixel, and their bits */
 } bitmap;
 
+/* The number of `bytes` bytes at `at`, lowest byte first; bytes past the file's end are 0. */
 static uint32_t number(const bitmap *b, size_t at, int bytes) {
     uint32_t v = 0;
     for (int i = bytes - 1; i >= 0; i--)
@@ -22,11 +24,13 @@ static uint32_t number(const bitmap *b, size_t at, int bytes) {
     return v;
 }
 
+/* Fails: the file is damaged (CNR_E_FORMAT) or of a kind that is not read. */
 static cnr_status refuse(const bitmap *b, int32_t code, const char *text) {
     return img_host->fail(b->err, code, b->file->path, "%s BMP: %s",
                           code == CNR_E_FORMAT ? "damaged" : "a", text);
 }
 
+/* 1: the head of a file is a BMP's. */
 int img_is_bmp(const uint8_t *head, size_t n) {
     return n >= 18 && head[0] == 'B' && head[1] == 'M' && !head[15] && !head[16] && !head[17];
 }
@@ -58,6 +62,7 @@ static cnr_status read_masks(bitmap *b) {
     return refuse(b, CNR_E_UNSUPPORTED, "its layout of bits is not known");
 }
 
+/* Sets the places of red, green and blue that a pixel has without masks. */
 static void usual_masks(bitmap *b) {
     const int wide = b->bits == 16 ? 5 : 8;
     for (int i = 0; i < 3; i++) {
@@ -66,6 +71,7 @@ static void usual_masks(bitmap *b) {
     }
 }
 
+/* Finds the palette at `at`; fails where it has too many colours or is cut off. */
 static cnr_status read_palette(bitmap *b, size_t at) {
     const uint32_t colours = b->colours ? b->colours : 1u << b->bits;
     if (colours > 65536) return refuse(b, CNR_E_FORMAT, "too many colours");
@@ -77,6 +83,7 @@ static cnr_status read_palette(bitmap *b, size_t at) {
     return CNR_OK;
 }
 
+/* Reads the headers; fails on a damaged or unread kind. */
 static cnr_status read_header(bitmap *b) {
     size_t masks = 0;
     b->header = number(b, FILE_HEADER, 4);
@@ -121,11 +128,13 @@ static cnr_status read_header(bitmap *b) {
 
 /* ---- pixels ---- */
 
+/* Colour `index` of the palette as red, green, blue; black where it has none. */
 static void colour(const bitmap *b, uint32_t index, uint8_t *to) {
     const uint8_t *entry = b->palette + index * b->entry; /* blue, green, red */
     for (int c = 0; c < 3; c++) to[c] = index < b->known ? entry[2 - c] : 0;
 }
 
+/* Converts a row of pixels to red, green, blue. */
 static void unpack(const bitmap *b, const uint8_t *row, uint8_t *to) {
     for (int64_t x = 0; x < b->w; x++, to += 3) {
         if (b->bits <= 8) {
@@ -144,10 +153,12 @@ static void unpack(const bitmap *b, const uint8_t *row, uint8_t *to) {
     }
 }
 
+/* Row y of the picture, from the top, where the file may begin at the bottom. */
 static uint8_t *row_at(const bitmap *b, const img_picture *p, int64_t y) {
     return p->data + (b->top_down ? y : b->h - 1 - y) * b->w * 3;
 }
 
+/* Reads all pixels of an uncompressed file. */
 static cnr_status read_rows(const bitmap *b, const img_picture *p) {
     const uint64_t stride = ((uint64_t)b->w * b->bits + 31) / 32 * 4;
     /* padding of the last row may be missing */
@@ -162,6 +173,7 @@ static cnr_status read_rows(const bitmap *b, const img_picture *p) {
 
 /* ---- run lengths: pixels are consecutive; codes end rows ---- */
 
+/* Where the reading of run-lengths stands. */
 typedef struct runs {
     const bitmap *b;
     const img_picture *p;
@@ -169,11 +181,13 @@ typedef struct runs {
     int64_t n, x, all; /* pixels written, column, pixels in total */
 } runs;
 
+/* Writes the colour `index` up to `times` times. */
 static void put(runs *r, uint32_t index, int64_t times) {
     for (; times > 0 && r->n < r->all; times--, r->n++)
         colour(r->b, index, row_at(r->b, r->p, r->n / r->b->w) + r->n % r->b->w * 3);
 }
 
+/* Writes `count` colours that stand one by one in the file. */
 static void literal(runs *r, uint32_t count) {
     const img_bytes *f = r->b->file;
     const int four = r->b->bits == 4;
@@ -188,6 +202,7 @@ static void literal(runs *r, uint32_t count) {
     r->at += r->at % 2; /* aligned to words */
 }
 
+/* Reads all pixels of a run-length file. */
 static cnr_status read_runs(const bitmap *b, const img_picture *p) {
     runs r = {b, p, b->pixels, 0, 0, b->w * b->h};
     const img_bytes *f = b->file;
@@ -217,6 +232,7 @@ static cnr_status read_runs(const bitmap *b, const img_picture *p) {
     return r.n < r.all ? refuse(b, CNR_E_FORMAT, "the file ends too early") : CNR_OK;
 }
 
+/* Reads a BMP into *out, as red, green, blue. */
 cnr_status img_read_bmp(const img_bytes *file, img_picture *out, cnr_error *err) {
     bitmap b = {.file = file, .err = err};
     cnr_status status = read_header(&b);

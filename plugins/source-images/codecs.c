@@ -4,6 +4,7 @@
 const cnr_host *img_host;
 
 CNR_EXPORT const img_codec *img_codecs(const cnr_host *host);
+/* The readers by format; NULL where a library was not built in. */
 const img_codec *img_codecs(const cnr_host *host) {
     static const img_codec codecs[IMG_CODECS] = {
 #ifdef IMG_HAS_TIFF

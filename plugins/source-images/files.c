@@ -7,6 +7,7 @@
 
 enum { MAX_ENTRIES = 50000000, MAX_CLASSES = 1000000 };
 
+/* *data receives the whole file, which the caller frees; *n its bytes. */
 cnr_status img_read_file(const char *path, uint8_t **data, size_t *n, cnr_error *err) {
     void *all;
     uint64_t bytes;
@@ -18,6 +19,7 @@ cnr_status img_read_file(const char *path, uint8_t **data, size_t *n, cnr_error 
 
 /* ---- lists ---- */
 
+/* folder/name; NULL: no memory. */
 static char *join(const char *folder, const char *name) {
     const size_t a = strlen(folder), b = strlen(name);
     const size_t slash = a > 0 && folder[a - 1] != '/';
@@ -57,15 +59,18 @@ void img_list_free(img_list *list) {
 
 /* ---- directories ---- */
 
+/* Compares two entries by path, for qsort. */
 static int by_path(const void *a, const void *b) {
     return strcmp(((const img_entry *)a)->path, ((const img_entry *)b)->path);
 }
 
+/* 1: the path is a folder. */
 static int is_folder(const char *path) {
     struct stat about;
     return stat(path, &about) == 0 && S_ISDIR(about.st_mode);
 }
 
+/* 1: the path is a regular file. */
 static int is_file(const char *path) {
     struct stat about;
     return stat(path, &about) == 0 && S_ISREG(about.st_mode);
@@ -116,6 +121,8 @@ static cnr_status open_directory(const char *path, img_list *out, cnr_error *err
 
 /* ---- "images:LIST": lines "path index" ---- */
 
+/* Adds a line of a list (a path, and a label after blanks) to *out; paths are relative to
+ * folder. */
 static cnr_status add_line(const char *folder, char *line, int64_t number, const char *list_path,
                            img_list *out, cnr_error *err) {
     char *end = line + strlen(line);
@@ -140,6 +147,7 @@ static cnr_status add_line(const char *folder, char *line, int64_t number, const
     return add(out, *line == '/' ? join("", line) : join(folder, line), (int32_t)label, err);
 }
 
+/* Reads a list file into *out. */
 static cnr_status open_list(const char *path, img_list *out, cnr_error *err) {
     uint8_t *text;
     size_t n;
@@ -171,6 +179,7 @@ int img_is_pattern(const char *spec) {
     return strpbrk(spec, "*?") && img_has_picture_name(spec) && stat(spec, &about) != 0;
 }
 
+/* *out receives the files that the pattern matches. */
 static cnr_status open_pattern(const char *spec, img_list *out, cnr_error *err) {
     glob_t found;
     cnr_status status = img_host->may_open(spec, 0, err);

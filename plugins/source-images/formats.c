@@ -2,6 +2,7 @@
 #include "images.h"
 #include <strings.h>
 
+/* An image format: its name, endings, how it is known and read. */
 typedef struct format {
     const char *name, *endings; /* endings: each followed by a blank */
     int (*is)(const uint8_t *head, size_t n);
@@ -71,12 +72,14 @@ static const struct {
     {"SVG", 0, 4, "<svg"},
 };
 
+/* The format whose head this is; NULL: none that is read. */
 static const format *format_of(const uint8_t *head, size_t n) {
     for (int i = 0; i < FORMATS; i++)
         if (formats[i].is(head, n)) return &formats[i];
     return NULL;
 }
 
+/* Name of a format that is known but not read; NULL: unknown. */
 static const char *other_of(const uint8_t *head, size_t n) {
     for (size_t i = 0; i < sizeof others / sizeof others[0]; i++)
         if (n >= others[i].at + others[i].n &&
@@ -89,6 +92,7 @@ int32_t img_knows(const uint8_t *head, size_t n) {
     return format_of(head, n) ? 100 : other_of(head, n) ? 1 : 0;
 }
 
+/* 1: the path has the ending of a format that is read. */
 int img_has_picture_name(const char *path) {
     const char *dot = strrchr(path, '.');
     const size_t n = dot ? strlen(dot) : 0;
@@ -106,6 +110,8 @@ const char *img_formats(char text[IMG_FORMATS_ROOM]) {
     return text;
 }
 
+/* Decodes a file's bytes into *out; fails with the formats that are read where it is none of
+ * them. */
 cnr_status img_decode(const img_bytes *file, img_picture *out, cnr_error *err) {
     char known[IMG_FORMATS_ROOM];
     const format *f = format_of(file->at, file->n);

@@ -4,15 +4,18 @@
 
 enum { PIXELS_A_BYTE = 1 << 14 };
 
+/* Where giflib's reading of the file stands. */
 typedef struct reader {
     const img_bytes *file;
     size_t at;
 } reader;
 
+/* 1: the head of a file is a GIF's. */
 int img_is_gif(const uint8_t *head, size_t n) {
     return n >= 6 && (memcmp(head, "GIF87a", 6) == 0 || memcmp(head, "GIF89a", 6) == 0);
 }
 
+/* giflib asks for n bytes; returns how many it got. */
 static int take(GifFileType *gif, GifByteType *to, int n) {
     reader *r = gif->UserData;
     const size_t left = r->file->n - r->at, got = (size_t)n < left ? (size_t)n : left;
@@ -39,6 +42,7 @@ static int find_picture(GifFileType *gif, int *clear) {
     return 0;
 }
 
+/* Writes the colour `index` of the map as red, green, blue; black where it has none. */
 static void paint(const ColorMapObject *map, int index, uint8_t *to) {
     const int known = map && index < map->ColorCount;
     to[0] = known ? map->Colors[index].Red : (uint8_t)(map ? 0 : index);
@@ -46,6 +50,7 @@ static void paint(const ColorMapObject *map, int index, uint8_t *to) {
     to[2] = known ? map->Colors[index].Blue : to[0];
 }
 
+/* Row of the picture that is i-th in the file; woven: the file is interlaced. */
 static int64_t row_of(int64_t i, int64_t h, int woven) {
     static const int first[] = {0, 4, 2, 1}, step[] = {8, 8, 4, 2};
     for (int pass = 0; woven && pass < 4; pass++) {
@@ -58,6 +63,7 @@ static int64_t row_of(int64_t i, int64_t h, int woven) {
     return i;
 }
 
+/* Decodes the first picture into *out; clear: the transparent colour, -1 for none. */
 static cnr_status decode(GifFileType *gif, const img_bytes *file, img_picture *out, uint8_t *line,
                          int clear, cnr_error *err) {
     const GifImageDesc *at = &gif->Image;
@@ -76,6 +82,7 @@ static cnr_status decode(GifFileType *gif, const img_bytes *file, img_picture *o
     return CNR_OK;
 }
 
+/* Reads the first picture of a GIF into *out. */
 cnr_status img_read_gif(const img_bytes *file, img_picture *out, cnr_error *err) {
     reader r = {file, 0};
     int code = 0, clear = -1;

@@ -4,6 +4,7 @@
 
 enum { PIXELS_A_BYTE = 1 << 16 };
 
+/* Decodes the picture into *out, as red, green, blue. */
 static cnr_status decode(struct heif_image_handle *handle, const img_bytes *file, img_picture *out,
                          cnr_error *err) {
     struct heif_image *image = NULL;
@@ -32,6 +33,7 @@ static cnr_status decode(struct heif_image_handle *handle, const img_bytes *file
                           e.code && e.message ? e.message : "odd sizes");
 }
 
+/* Reads the main picture of a HEIF or AVIF file into *out. */
 cnr_status img_read_heif(const img_bytes *file, img_picture *out, cnr_error *err) {
     struct heif_context *context = heif_context_alloc();
     struct heif_image_handle *handle = NULL;

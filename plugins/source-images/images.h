@@ -29,6 +29,7 @@ typedef struct img_bytes {
  * byte. */
 cnr_status img_make(img_picture *p, int64_t h, int64_t w, int64_t c, const img_bytes *file,
                     int64_t per_byte, cnr_error *err);
+/* Frees the picture's pixels. */
 void img_drop(img_picture *p);
 
 /* For each format: whether a file begins like it, and its decoder; *out is empty after an error. */
@@ -53,6 +54,8 @@ typedef const img_codec *(*img_codecs_fn)(const cnr_host *host);
 enum { IMG_FORMATS_ROOM = 128 };
 /* 100: can be read; 1: can only be named; 0: not a picture. */
 int32_t img_knows(const uint8_t *head, size_t n);
+/* Decodes a file's bytes into *out; fails with the formats that are read where it is none of
+ * them. */
 cnr_status img_decode(const img_bytes *file, img_picture *out, cnr_error *err);
 const char *img_formats(char text[IMG_FORMATS_ROOM]); /* "JPEG, PNG" */
 
@@ -63,11 +66,14 @@ cnr_status img_write(const char *path, const cnr_tensor *picture, cnr_error *err
 /* from codecs.so; *data by host->alloc */
 typedef cnr_status (*img_webp_fn)(const cnr_host *host, const cnr_tensor *picture, const char *path,
                                   uint8_t **data, size_t *n, cnr_error *err);
+/* Writes a u8 tensor [height, width, colours] as a PNG. */
 cnr_status img_write_png(const char *path, const cnr_tensor *picture, cnr_error *err);
 
-/* sequence.c */
+/* Begins a sequence of files named by the pattern spec. */
 cnr_status img_sequence_open(const char *spec, void **state, cnr_error *err);
+/* Writes the sample as the next file of the sequence. */
 cnr_status img_sequence_next(void *state, const cnr_sample *sample, cnr_error *err);
+/* Ends the sequence; status: how the writing ended. */
 cnr_status img_sequence_close(void *state, int32_t status, cnr_error *err);
 
 /* ---- orient.c ---- */
@@ -77,11 +83,13 @@ int img_exif_orientation(const uint8_t *tiff, size_t n);
 cnr_status img_orient(img_picture *p, int orientation, const char *path, cnr_error *err);
 
 /* ---- files.c: expansion of a spec ---- */
+/* A picture's file and its label. */
 typedef struct img_entry {
     char *path;
     int32_t label;
 } img_entry;
 
+/* The files of a source with their labels. */
 typedef struct img_list {
     img_entry *at;
     int64_t n, room;
@@ -91,9 +99,11 @@ typedef struct img_list {
 /* A picture, a directory, or "images:LIST". */
 cnr_status img_list_open(const char *spec, img_list *out, cnr_error *err);
 void img_list_free(img_list *list);
+/* 1: the path has the ending of a format that is read. */
 int img_has_picture_name(const char *path);
 /* Whether it is a pattern of picture names, and not an existing file. */
 int img_is_pattern(const char *spec);
+/* *data receives the whole file, which the caller frees; *n its bytes. */
 cnr_status img_read_file(const char *path, uint8_t **data, size_t *n, cnr_error *err);
 
 #endif

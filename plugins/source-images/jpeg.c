@@ -19,6 +19,7 @@ typedef struct reader {
     JSAMPROW row; /* CMYK */
 } reader;
 
+/* libjpeg's error: keeps its text and leaves the decoder. */
 static void fail(j_common_ptr jpeg) {
     reader *r = jpeg->client_data;
     jpeg->err->format_message(jpeg, r->text);
@@ -37,6 +38,7 @@ static void message(j_common_ptr jpeg, int level) {
     }
 }
 
+/* Leaves the decoder at a file of too many scans. */
 static void watch_scans(j_common_ptr jpeg) {
     reader *r = jpeg->client_data;
     if (jpeg->is_decompressor && ((j_decompress_ptr)jpeg)->input_scan_number > MAX_SCANS) {
@@ -45,10 +47,12 @@ static void watch_scans(j_common_ptr jpeg) {
     }
 }
 
+/* 1: the head of a file is a JPEG's. */
 int img_is_jpeg(const uint8_t *head, size_t n) {
     return n >= 3 && head[0] == 0xff && head[1] == 0xd8 && head[2] == 0xff;
 }
 
+/* How the picture is to be turned, by its EXIF data: 1 to 8; 1: not at all. */
 static int orientation_of(const struct jpeg_decompress_struct *jpeg) {
     for (jpeg_saved_marker_ptr m = jpeg->marker_list; m; m = m->next)
         if (m->marker == JPEG_APP0 + 1 && m->data_length > EXIF_HEADER &&
@@ -66,6 +70,7 @@ static void from_cmyk(const uint8_t *in, uint8_t *out, int64_t n, int inverted) 
     }
 }
 
+/* Decodes the file into the reader's picture. */
 static cnr_status decode(reader *r, const img_bytes *file, cnr_error *err) {
     struct jpeg_decompress_struct *jpeg = &r->jpeg;
     jpeg_create_decompress(jpeg);
@@ -97,6 +102,7 @@ static cnr_status decode(reader *r, const img_bytes *file, cnr_error *err) {
     return img_orient(&r->picture, orientation, file->path, err);
 }
 
+/* Reads a JPEG into *out, turned upright. */
 cnr_status img_read_jpeg(const img_bytes *file, img_picture *out, cnr_error *err) {
     reader *r = img_host->alloc(sizeof *r);
     if (!r) return img_host->fail(err, CNR_E_MEMORY, file->path, "out of memory");

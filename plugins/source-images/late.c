@@ -4,6 +4,8 @@
 #include "late.h"
 #include <stdatomic.h>
 
+/* Reads by a decoder of the part that is loaded on first use; fails where that part was not
+ * built or installed. */
 static cnr_status read_by(int codec, const img_bytes *file, img_picture *out, cnr_error *err) {
     static _Atomic(const img_codec *) codecs;
     if (!codecs) {
@@ -17,27 +19,32 @@ static cnr_status read_by(int codec, const img_bytes *file, img_picture *out, cn
 }
 
 #ifdef IMG_HAS_TIFF
+/* 1: the head of a file is a TIFF's. */
 int img_is_tiff(const uint8_t *head, size_t n) {
     return n >= 8 && (memcmp(head, "II*\0", 4) == 0 || memcmp(head, "MM\0*", 4) == 0 ||
                       memcmp(head, "II+\0", 4) == 0 || memcmp(head, "MM\0+", 4) == 0);
 }
 
+/* Reads a TIFF into *out. */
 cnr_status img_read_tiff(const img_bytes *file, img_picture *out, cnr_error *err) {
     return read_by(IMG_TIFF, file, out, err);
 }
 #endif
 
 #ifdef IMG_HAS_WEBP
+/* 1: the head of a file is a WebP's. */
 int img_is_webp(const uint8_t *head, size_t n) {
     return n >= 12 && memcmp(head, "RIFF", 4) == 0 && memcmp(head + 8, "WEBP", 4) == 0;
 }
 
+/* Reads a WebP into *out. */
 cnr_status img_read_webp(const img_bytes *file, img_picture *out, cnr_error *err) {
     return read_by(IMG_WEBP, file, out, err);
 }
 #endif
 
 #ifdef IMG_HAS_HEIF
+/* 1: the head of a file is a HEIF's or AVIF's. */
 int img_is_heif(const uint8_t *head, size_t n) {
     static const char *const brands[] = {"heic", "heix", "hevc", "hevx", "heim", "heis", "mif1",
                                          "msf1", "avif", "avis", "miaf", "mif2", "jpeg"};
@@ -47,6 +54,7 @@ int img_is_heif(const uint8_t *head, size_t n) {
     return 0;
 }
 
+/* Reads a HEIF or AVIF into *out. */
 cnr_status img_read_heif(const img_bytes *file, img_picture *out, cnr_error *err) {
     return read_by(IMG_HEIF, file, out, err);
 }

@@ -19,6 +19,7 @@ cnr_status img_make(img_picture *p, int64_t h, int64_t w, int64_t c, const img_b
     return CNR_OK;
 }
 
+/* Frees the picture's pixels. */
 void img_drop(img_picture *p) {
     img_host->free(p->data);
     p->data = NULL;

@@ -1,6 +1,7 @@
 /* EXIF orientation: reads it, and rotates the picture. */
 #include "images.h"
 
+/* The number of `bytes` bytes; little: the lowest byte is first. */
 static uint32_t number(const uint8_t *at, int bytes, int little) {
     uint32_t v = 0;
     for (int i = 0; i < bytes; i++) v = v << 8 | at[little ? bytes - 1 - i : i];

@@ -14,6 +14,7 @@ static int32_t img_accepts(const char *spec, const uint8_t *head, size_t n) {
     return img_is_written(spec) ? 100 : 0;
 }
 
+/* Method open: *state receives the list of files, *info their number and classes. */
 static cnr_status img_open(const char *spec, const char *split, void **state, cnr_source_info *info,
                            cnr_error *err) {
     (void)split;
@@ -30,6 +31,7 @@ static cnr_status img_open(const char *spec, const char *split, void **state, cn
     return CNR_OK;
 }
 
+/* Method read: *out receives picture `index` and its label. */
 static cnr_status img_read(void *state, int64_t index, cnr_sample *out, cnr_error *err) {
     const img_list *list = state;
     if (index < 0 || index >= list->n)
@@ -79,6 +81,7 @@ static const cnr_source source = {
     .write_close = img_sequence_close,
 };
 
+/* Registers the source. */
 static cnr_status img_init(const cnr_host *given, struct cnr_registrar *registrar, cnr_error *err) {
     (void)err;
     img_host = given;

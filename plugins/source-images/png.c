@@ -39,6 +39,7 @@ static png_voidp get_memory(png_structp png, png_alloc_size_t n) {
     return block;
 }
 
+/* libpng frees a block. */
 static void free_memory(png_structp png, png_voidp block) {
     (void)png;
     img_host->free(block);
@@ -58,8 +59,10 @@ static void take(png_structp png, png_bytep to, size_t n) {
     c->at += n;
 }
 
+/* 1: the head of a file is a PNG's. */
 int img_is_png(const uint8_t *head, size_t n) { return n >= 8 && png_sig_cmp(head, 0, 8) == 0; }
 
+/* How the picture is to be turned, by its EXIF data: 1 to 8; 1: not at all. */
 static int orientation_of(coder *c) {
     png_uint_32 n = 0;
     png_bytep exif = NULL;
@@ -78,6 +81,7 @@ static void ask_for_bytes(coder *c) {
     png_read_update_info(c->png, c->info);
 }
 
+/* Decodes the file into the coder's picture. */
 static cnr_status decode(coder *c, cnr_error *err) {
     png_set_read_fn(c->png, c, take);
     png_set_user_limits(c->png, MAX_SIDE, MAX_SIDE);
@@ -99,6 +103,7 @@ static cnr_status decode(coder *c, cnr_error *err) {
     return img_orient(&c->picture, orientation_of(c), c->from.path, err);
 }
 
+/* Frees the coder; reading: it was made to read. */
 static void coder_free(coder *c, int reading) {
     if (reading) png_destroy_read_struct(&c->png, &c->info, NULL);
     else png_destroy_write_struct(&c->png, &c->info);
@@ -106,6 +111,7 @@ static void coder_free(coder *c, int reading) {
     img_host->free(c);
 }
 
+/* A coder for a file; NULL: no memory. */
 static coder *coder_new(const img_bytes *from, int reading) {
     coder *c = img_host->alloc(sizeof *c);
     if (!c) return NULL;
@@ -121,6 +127,7 @@ static coder *coder_new(const img_bytes *from, int reading) {
     return NULL;
 }
 
+/* Reads a PNG into *out, turned upright. */
 cnr_status img_read_png(const img_bytes *file, img_picture *out, cnr_error *err) {
     coder *c = coder_new(file, 1);
     if (!c) return img_host->fail(err, CNR_E_MEMORY, file->path, "out of memory");
@@ -136,12 +143,14 @@ cnr_status img_read_png(const img_bytes *file, img_picture *out, cnr_error *err)
 
 /* ---- writing ---- */
 
+/* libpng writes n bytes; a failure leaves the encoder. */
 static void give(png_structp png, png_bytep data, size_t n) {
     coder *c = png_get_io_ptr(png);
     c->failed = img_host->output_write(c->out, data, n, c->err);
     if (c->failed) longjmp(png_jmpbuf(png), 1);
 }
 
+/* Encodes a picture [height, width, colours]. */
 static void encode(coder *c, const cnr_tensor *picture) {
     const int64_t h = picture->dim[0], w = picture->dim[1], colours = picture->dim[2];
     png_set_write_fn(c->png, c, give, NULL);
@@ -154,6 +163,7 @@ static void encode(coder *c, const cnr_tensor *picture) {
     png_write_end(c->png, NULL);
 }
 
+/* Encodes, and turns a jump out of libpng into a failure. */
 static cnr_status encode_guarded(coder *c, const cnr_tensor *picture, cnr_error *err) {
     if (setjmp(png_jmpbuf(c->png)) == 0) {
         encode(c, picture);
@@ -163,6 +173,7 @@ static cnr_status encode_guarded(coder *c, const cnr_tensor *picture, cnr_error 
     return img_host->fail(err, CNR_E_IO, c->from.path, "can't write: %s", c->text);
 }
 
+/* Writes a u8 tensor [height, width, colours] as a PNG. */
 cnr_status img_write_png(const char *path, const cnr_tensor *t, cnr_error *err) {
     const img_bytes name = {NULL, 0, path};
     if (t->dtype != CNR_u8 || t->rank != 3 || !t->data || t->dim[0] < 1 || t->dim[1] < 1 ||

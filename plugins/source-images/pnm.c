@@ -4,6 +4,7 @@
 
 enum { MOST_DIGITS = 10, PIXELS_A_BYTE = 8 };
 
+/* A PNM file and what its header says. */
 typedef struct pnm {
     const img_bytes *file;
     cnr_error *err;
@@ -14,10 +15,12 @@ typedef struct pnm {
     int packed;          /* three bits of red, three of green, two of blue */
 } pnm;
 
+/* Fails: the file is damaged. */
 static cnr_status refuse(const pnm *p, const char *text) {
     return img_host->fail(p->err, CNR_E_FORMAT, p->file->path, "damaged PNM: %s", text);
 }
 
+/* 1: the head of a file is a PNM's. */
 int img_is_pnm(const uint8_t *head, size_t n) {
     return n >= 3 && head[0] == 'P' && strchr("1234567f", head[1]) && head[1] &&
            strchr(" \t\n\v\f\r#", head[2]) && head[2];
@@ -46,7 +49,7 @@ static size_t word(pnm *p, char *to, size_t room) {
     return n;
 }
 
-/* -1: not a number of at most ten digits. */
+/* The next number of the text; -1: there is none of at most ten digits. */
 static int64_t number(pnm *p) {
     char text[MOST_DIGITS + 1];
     int64_t v = 0;
@@ -75,6 +78,7 @@ static cnr_status read_pam(pnm *p) {
     return CNR_OK;
 }
 
+/* Reads the header; *scale receives the factor of floats. */
 static cnr_status read_header(pnm *p, double *scale) {
     char magic[8], text[MOST_DIGITS + 1];
     cnr_status status = CNR_OK;
@@ -118,6 +122,7 @@ static uint8_t level(const pnm *p, int64_t value) {
     return scaled > 255 ? 255 : (uint8_t)scaled;
 }
 
+/* Reads n numbers in text. */
 static cnr_status read_plain(pnm *p, uint8_t *to, int64_t n) {
     const img_bytes *f = p->file;
     for (int64_t i = 0; i < n; i++) {
@@ -162,6 +167,7 @@ static cnr_status read_raw(pnm *p, uint8_t *to, int64_t kept) {
     return CNR_OK;
 }
 
+/* Reads pixels of one byte each. */
 static cnr_status read_packed(pnm *p, uint8_t *to) {
     const img_bytes *f = p->file;
     if (f->n - p->at < (uint64_t)(p->w * p->h)) return refuse(p, "the file ends too early");
@@ -190,6 +196,7 @@ static cnr_status read_floats(pnm *p, uint8_t *to, double scale) {
     return CNR_OK;
 }
 
+/* Reads a PNM into *out. */
 cnr_status img_read_pnm(const img_bytes *file, img_picture *out, cnr_error *err) {
     pnm p = {.file = file, .err = err};
     double scale = 0;

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+/* A sequence of numbered files that is written. */
 typedef struct sequence {
     int64_t n;
     int width;     /* minimum of digits */
@@ -41,6 +42,7 @@ cnr_status img_sequence_open(const char *spec, void **state, cnr_error *err) {
     return CNR_OK;
 }
 
+/* Writes the sample as the next file of the sequence. */
 cnr_status img_sequence_next(void *state, const cnr_sample *sample, cnr_error *err) {
     sequence *s = state;
     const size_t room = strlen(s->pattern) + 32;

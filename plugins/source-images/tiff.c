@@ -5,6 +5,7 @@
 
 enum { PIXELS_A_BYTE = 1 << 18, MOST_SAMPLES = 8, MAX_BLOCK = 1 << 30 };
 
+/* A TIFF file and what its tags say. */
 typedef struct reader {
     const img_bytes *file;
     toff_t at;
@@ -18,6 +19,7 @@ typedef struct reader {
 
 /* ---- a file in memory ---- */
 
+/* libtiff asks for n bytes; returns how many it got. */
 static tmsize_t take(thandle_t arg, void *to, tmsize_t n) {
     reader *r = arg;
     const toff_t left = r->at < r->file->n ? r->file->n - r->at : 0;
@@ -27,11 +29,13 @@ static tmsize_t take(thandle_t arg, void *to, tmsize_t n) {
     return got;
 }
 
+/* libtiff may not write: 0 bytes. */
 static tmsize_t give(thandle_t arg, void *from, tmsize_t n) {
     (void)arg, (void)from, (void)n;
     return 0;
 }
 
+/* libtiff moves in the file; returns the new place. */
 static toff_t seek(thandle_t arg, toff_t to, int whence) {
     reader *r = arg;
     r->at = to + (whence == SEEK_CUR ? r->at : whence == SEEK_END ? r->file->n : 0);
@@ -41,6 +45,7 @@ static toff_t seek(thandle_t arg, toff_t to, int whence) {
 static toff_t length(thandle_t arg) { return ((reader *)arg)->file->n; }
 static int end(thandle_t arg) { return (void)arg, 0; }
 
+/* Keeps the text of libtiff's first error. */
 static int note(TIFF *tiff, void *arg, const char *module, const char *format, va_list list) {
     reader *r = arg;
     (void)tiff, (void)module;
@@ -48,11 +53,13 @@ static int note(TIFF *tiff, void *arg, const char *module, const char *format, v
     return 1;
 }
 
+/* Ignores a warning of libtiff's. */
 static int ignore(TIFF *tiff, void *arg, const char *module, const char *format, va_list list) {
     (void)tiff, (void)arg, (void)module, (void)format, (void)list;
     return 1;
 }
 
+/* Fails: the file is damaged. */
 static cnr_status damaged(const reader *r, cnr_error *err) {
     return img_host->fail(err, CNR_E_FORMAT, r->file->path, "damaged TIFF: %s",
                           *r->text ? r->text : "the file ends too early");
@@ -60,6 +67,7 @@ static cnr_status damaged(const reader *r, cnr_error *err) {
 
 /* ---- what it holds ---- */
 
+/* 1: pixels of this kind are read. */
 static int known(const reader *r) {
     const int grey = r->photometric <= PHOTOMETRIC_MINISBLACK;
     switch (r->bits) {
@@ -74,6 +82,7 @@ static int known(const reader *r) {
     }
 }
 
+/* Reads the tags; fails for a kind that is not read. */
 static cnr_status look(reader *r, cnr_error *err) {
     uint16_t *kinds = NULL, *map[3];
     TIFF *t = r->tiff;
@@ -139,11 +148,13 @@ static uint8_t level(const reader *r, const uint8_t *row, int64_t i) {
     return cut(r->format == SAMPLEFORMAT_INT ? v : (double)(uint32_t)v);
 }
 
+/* A colour v that was multiplied by alpha, without that; at most 255. */
 static uint8_t unmultiplied(unsigned v, unsigned alpha) {
     const unsigned whole = alpha ? 255 * v / alpha : v;
     return (uint8_t)(whole > 255 ? 255 : whole);
 }
 
+/* a * b / 255, rounded. */
 static unsigned share(unsigned a, unsigned b) {
     const unsigned t = a * b + 128;
     return (t + (t >> 8)) >> 8;
@@ -187,6 +198,7 @@ static void paint(const reader *r, const uint8_t *s, uint8_t *to) {
 
 /* ---- blocks: strips and tiles, of all samples or of one ---- */
 
+/* A strip or tile. */
 typedef struct block {
     int64_t x, y, w, h; /* on the picture */
     int64_t stride;     /* bytes of its rows */
@@ -210,6 +222,7 @@ static void lay(const reader *r, const block *b, const uint8_t *data, int plane,
         }
 }
 
+/* Reads one block of a plane into data; the bytes read, or negative. */
 static tmsize_t read_block(const reader *r, const block *b, int plane, int tiled, uint8_t *data,
                            tmsize_t room) {
     const uint16_t sample = (uint16_t)plane;
@@ -222,6 +235,7 @@ static tmsize_t read_block(const reader *r, const block *b, int plane, int tiled
                                 room);
 }
 
+/* Reads all blocks into *out; planes: room where colours stand apart. */
 static cnr_status read_blocks(reader *r, uint8_t *data, tmsize_t room, uint8_t *planes,
                               img_picture *out, cnr_error *err) {
     const int tiled = TIFFIsTiled(r->tiff);
@@ -251,6 +265,7 @@ static cnr_status read_blocks(reader *r, uint8_t *data, tmsize_t room, uint8_t *
     return CNR_OK;
 }
 
+/* Decodes the page into *out. */
 static cnr_status decode(reader *r, img_picture *out, cnr_error *err) {
     const tmsize_t room = TIFFIsTiled(r->tiff) ? TIFFTileSize(r->tiff) : TIFFStripSize(r->tiff);
     const int apart = r->planar == PLANARCONFIG_SEPARATE && r->samples > 1;
@@ -281,6 +296,7 @@ static cnr_status convert(reader *r, img_picture *out, cnr_error *err) {
     return good ? CNR_OK : damaged(r, err);
 }
 
+/* Reads the first page, turned upright. */
 static cnr_status read_page(reader *r, img_picture *out, cnr_error *err) {
     uint32_t w = 0, h = 0;
     TIFFGetField(r->tiff, TIFFTAG_IMAGEWIDTH, &w);
@@ -295,6 +311,7 @@ static cnr_status read_page(reader *r, img_picture *out, cnr_error *err) {
     return status;
 }
 
+/* Reads the first page of a TIFF into *out. */
 cnr_status img_read_tiff(const img_bytes *file, img_picture *out, cnr_error *err) {
     reader *r = img_host->alloc(sizeof *r);
     TIFFOpenOptions *options = TIFFOpenOptionsAlloc();

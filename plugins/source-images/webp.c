@@ -5,6 +5,7 @@
 
 enum { PIXELS_A_BYTE = 1 << 16, WRITTEN_QUALITY = 90 };
 
+/* Reads a WebP into *out; of an animation, the first picture. */
 cnr_status img_read_webp(const img_bytes *file, img_picture *out, cnr_error *err) {
     const WebPData data = {file->at, file->n};
     WebPBitstreamFeatures about;
@@ -36,6 +37,7 @@ cnr_status img_read_webp(const img_bytes *file, img_picture *out, cnr_error *err
  * messages. Shape and type are not checked; too large: CNR_E_LIMIT. */
 CNR_EXPORT cnr_status img_encode_webp(const cnr_host *host, const cnr_tensor *t, const char *path,
                                       uint8_t **data, size_t *n, cnr_error *err);
+/* *data receives the tensor's picture as a lossless WebP of n bytes, which the caller frees. */
 cnr_status img_encode_webp(const cnr_host *host, const cnr_tensor *t, const char *path,
                            uint8_t **data, size_t *n, cnr_error *err) {
     const int64_t h = t->dim[0], w = t->dim[1], c = t->dim[2];

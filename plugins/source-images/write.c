@@ -9,6 +9,7 @@
 
 enum { JPEG_QUALITY = 92, MAX_WRITTEN_SIDE = 65500 };
 
+/* A picture that is written, and where to. */
 typedef struct output {
     struct cnr_output *to;
     const cnr_tensor *picture;
@@ -17,16 +18,19 @@ typedef struct output {
     int64_t h, w, c;
 } output;
 
+/* Row y of the picture. */
 static const uint8_t *row_of(const output *o, int64_t y) {
     return (const uint8_t *)o->picture->data + y * o->w * o->c;
 }
 
+/* Writes n bytes. */
 static cnr_status put(const output *o, const void *data, size_t n) {
     return img_host->output_write(o->to, data, n, o->err);
 }
 
 /* ---- JPEG ---- */
 
+/* State of libjpeg's encoder. */
 typedef struct jpeg_writer {
     struct jpeg_compress_struct jpeg;
     struct jpeg_error_mgr manager;
@@ -36,6 +40,7 @@ typedef struct jpeg_writer {
     unsigned long n;
 } jpeg_writer;
 
+/* libjpeg's error: keeps its text and leaves the encoder. */
 static void fail(j_common_ptr jpeg) {
     jpeg_writer *w = jpeg->client_data;
     jpeg->err->format_message(jpeg, w->text);
@@ -44,6 +49,7 @@ static void fail(j_common_ptr jpeg) {
 
 static void say_nothing(j_common_ptr jpeg) { (void)jpeg; }
 
+/* Encodes the picture; 0: w->text tells what failed. */
 static int encode(jpeg_writer *w, const output *o) {
     if (setjmp(w->out)) return 0;
     jpeg_create_compress(&w->jpeg);
@@ -64,6 +70,7 @@ static int encode(jpeg_writer *w, const output *o) {
     return 1;
 }
 
+/* Writes a JPEG. */
 static cnr_status write_jpeg(const output *o) {
     jpeg_writer *w = img_host->alloc(sizeof *w);
     if (!w) return img_host->fail(o->err, CNR_E_MEMORY, o->path, "out of memory");
@@ -83,6 +90,7 @@ static cnr_status write_jpeg(const output *o) {
 
 /* ---- formats whose files are a header and the pixels ---- */
 
+/* Writes v in `bytes` bytes, the lowest first. */
 static void number(uint8_t *at, uint32_t v, int bytes) {
     for (int i = 0; i < bytes; i++) at[i] = (uint8_t)(v >> 8 * i);
 }
@@ -112,6 +120,7 @@ static cnr_status write_bmp(const output *o) {
     return status;
 }
 
+/* Writes the pixels as they are. */
 static cnr_status put_pixels(const output *o) {
     return put(o, o->picture->data, (size_t)(o->h * o->w * o->c));
 }
@@ -156,6 +165,7 @@ static cnr_status write_tiff(const output *o) {
 /* ---- by codecs.so ---- */
 
 #ifdef IMG_HAS_WEBP
+/* Writes a WebP, by the part that is loaded on first use. */
 static cnr_status write_webp(const output *o) {
     static _Atomic(img_webp_fn) encode_webp;
     uint8_t *data = NULL;
@@ -185,6 +195,7 @@ static const struct {
 #endif
                {".tif .tiff ", write_tiff}};
 
+/* Number of the format by the path's ending; -1: none that is written. */
 static int format_of(const char *path) {
     const char *dot = strrchr(path, '.');
     const size_t n = dot ? strlen(dot) : 0;

@@ -7,6 +7,7 @@
 
 enum { UNSIGNED_BYTE = 8, MAX_RATIO = 1040 };
 
+/* Text of the file's last error, in `room`. */
 static const char *why(gzFile file, char *room, size_t bytes) {
     int code = Z_OK;
     const char *text = gzerror(file, &code);
@@ -17,6 +18,7 @@ static const char *why(gzFile file, char *room, size_t bytes) {
     return room;
 }
 
+/* Reads n bytes; 0: the file ends too early or is damaged. */
 static int read_all(gzFile file, uint8_t *to, int64_t n) {
     while (n > 0) {
         const unsigned part = n > 1 << 30 ? 1u << 30 : (unsigned)n;

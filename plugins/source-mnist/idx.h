@@ -6,6 +6,7 @@
 
 extern const cnr_host *mnist_host;
 
+/* An array of bytes as IDX files hold them. */
 typedef struct mnist_idx {
     int32_t rank;
     int64_t dim[3];

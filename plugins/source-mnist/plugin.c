@@ -7,11 +7,13 @@ const cnr_host *mnist_host;
 
 static const char scheme[] = "mnist:";
 
+/* The pictures and labels of one split. */
 typedef struct mnist_set {
     mnist_idx pictures, labels;
     int training;
 } mnist_set;
 
+/* Method accepts: a spec that begins with the scheme, and is no file. */
 static int32_t mnist_accepts(const char *spec, const uint8_t *head, size_t head_bytes) {
     (void)head_bytes;
     if (head) return 0; /* an existing file, whatever its name */
@@ -61,6 +63,7 @@ static void mnist_close(void *state) {
     mnist_host->free(set);
 }
 
+/* Method open: reads the pictures and labels of the split. */
 static cnr_status mnist_open(const char *spec, const char *split, void **state,
                              cnr_source_info *info, cnr_error *err) {
     char folder[4096];
@@ -89,6 +92,7 @@ static cnr_status mnist_open(const char *spec, const char *split, void **state,
     return CNR_OK;
 }
 
+/* Method read: *out receives picture `index` and its label. */
 static cnr_status mnist_read(void *state, int64_t index, cnr_sample *out, cnr_error *err) {
     const mnist_set *set = state;
     const int64_t h = set->pictures.dim[1], w = set->pictures.dim[2];
@@ -121,6 +125,7 @@ static const cnr_source source = {
     .close = mnist_close,
 };
 
+/* Registers the source. */
 static cnr_status mnist_init(const cnr_host *given, struct cnr_registrar *registrar,
                              cnr_error *err) {
     (void)err;

@@ -32,6 +32,7 @@ int vid_is_device(const char *name) {
 
 /* ---- files, by descriptor ---- */
 
+/* FFmpeg asks for n bytes of the file; returns how many it got, or an error. */
 static int take(void *arg, uint8_t *to, int n) {
     const int *file = arg;
     ssize_t got;
@@ -40,6 +41,7 @@ static int take(void *arg, uint8_t *to, int n) {
     return got > 0 ? (int)got : got ? AVERROR(errno) : AVERROR_EOF;
 }
 
+/* FFmpeg moves in the file or asks for its size; returns the new place or an error. */
 static int64_t seek(void *arg, int64_t to, int whence) {
     const int *file = arg;
     struct stat about;
@@ -84,6 +86,7 @@ typedef struct origin {
     int port;
 } origin;
 
+/* Scheme, host and port of an address. */
 static origin origin_of(const char *url) {
     origin o;
     av_url_split(o.scheme, sizeof o.scheme, NULL, 0, o.host, sizeof o.host, &o.port, NULL, 0, url);
@@ -136,6 +139,7 @@ static void resolve(const char *url, const char *to, char *out, size_t room) {
     else snprintf(out, room, "%.*s/%s", (int)((slash ? slash : path) - url), url, to);
 }
 
+/* Refuses an address and keeps it for the message. */
 static int refuse(vid_input *in, const char *to) {
     av_freep(&in->leads);
     in->leads = av_strdup(to);
@@ -193,6 +197,7 @@ static int open_named(AVFormatContext *f, AVIOContext **io, const char *url, int
     return open_http(in, io, inner != url ? url : inner, flags, protocols, options);
 }
 
+/* Closes a file that FFmpeg opened through us; 0 or an error. */
 static int close_named(AVFormatContext *f, AVIOContext *io) {
     (void)f;
     if (!io || io->read_packet != take) return io ? avio_close(io) : 0;

@@ -29,6 +29,7 @@ void vid_painter_close(vid_painter *p) {
     *p = (vid_painter){0};
 }
 
+/* Prepares the conversion of frames like f; negative: an error of FFmpeg. */
 static int prepare(vid_painter *p, const AVFrame *f) {
     const int hd = f->height >= 720;
     const int space = f->colorspace == AVCOL_SPC_UNSPECIFIED ? (hd ? SWS_CS_ITU709 : SWS_CS_ITU601)
@@ -64,6 +65,7 @@ static void turn(const uint8_t *from, int64_t h, int64_t w, int turns, uint8_t *
         }
 }
 
+/* *out receives the frame as u8 [height, width, 3], after `turns` quarter turns clockwise. */
 cnr_status vid_paint(vid_painter *p, const AVFrame *frame, int turns, cnr_tensor *out,
                      const char *where, cnr_error *err) {
     const int64_t h = frame->height, w = frame->width;

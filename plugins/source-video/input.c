@@ -23,6 +23,7 @@ cnr_status vid_fail(cnr_error *err, const char *where, const char *what, int cod
 
 /* ---- opening ---- */
 
+/* Takes over an open file. */
 static cnr_status open_descriptor(vid_input *in, int file, int can_seek, cnr_error *err) {
     in->file = file;
     in->io = vid_reader_of(&in->file, can_seek);
@@ -31,6 +32,7 @@ static cnr_status open_descriptor(vid_input *in, int file, int can_seek, cnr_err
     return CNR_OK;
 }
 
+/* Opens a file by its path. */
 static cnr_status open_file(vid_input *in, const char *path, cnr_error *err) {
     uint64_t bytes;
     const int file = vid_host->file_open(path, &bytes, err);
@@ -38,6 +40,7 @@ static cnr_status open_file(vid_input *in, const char *path, cnr_error *err) {
     return open_descriptor(in, file, 1, err);
 }
 
+/* Opens a copy of standard input. */
 static cnr_status open_stdin(vid_input *in, cnr_error *err) {
     const int file = fcntl(0, F_DUPFD_CLOEXEC, 3);
     if (file < 0) return vid_fail(err, in->spec, "standard input", AVERROR(errno));
@@ -49,13 +52,15 @@ int vid_is_single(const char *spec) {
     return p.is_live || p.kind == VID_STDIN;
 }
 
-/* Interrupt callback, which FFmpeg calls while it waits. */
+/* 1: the input was stopped or its time is over. Interrupt callback, which FFmpeg calls while it
+ * waits. */
 int vid_gives_up(void *arg) {
     vid_input *in = arg;
     const uint64_t until = atomic_load(&in->until);
     return atomic_load(&in->stopped) || (until && vid_host->now_ns() > until);
 }
 
+/* Finds the video stream; fails where there is none. */
 static cnr_status find_video(vid_input *in, cnr_error *err) {
     AVFormatContext *f = in->format;
     int code = avformat_find_stream_info(f, NULL);
@@ -95,6 +100,7 @@ static AVDictionary *options_of(const vid_place *p) {
     return options;
 }
 
+/* *kind receives FFmpeg's input format for the place; NULL: it is to find out. */
 static cnr_status kind_of(const vid_input *in, const vid_place *p, const AVInputFormat **kind,
                           cnr_error *err) {
     *kind = NULL;
@@ -111,6 +117,7 @@ static cnr_status kind_of(const vid_input *in, const vid_place *p, const AVInput
                                   p->device);
 }
 
+/* Opens the place. */
 static cnr_status open_place(vid_input *in, const vid_place *p, cnr_error *err) {
     const AVInputFormat *kind;
     const int own = p->kind == VID_FILE || p->kind == VID_STDIN;
@@ -149,6 +156,7 @@ static cnr_status open_place(vid_input *in, const vid_place *p, cnr_error *err) 
     return CNR_OK;
 }
 
+/* Opens what spec names and finds its video stream; a stop that was asked for before stays. */
 cnr_status vid_input_open(vid_input *in, const char *spec, cnr_error *err) {
     const int stopped = atomic_load(&in->stopped);
     memset(in, 0, sizeof *in);

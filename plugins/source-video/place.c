@@ -21,22 +21,25 @@ static const struct {
                {"srt://", "srt", 1}};
 enum { N_SCHEMES = sizeof schemes / sizeof schemes[0] };
 
+/* 1: text begins with `with`. */
 static int begins(const char *text, const char *with) {
     return strncmp(text, with, strlen(with)) == 0;
 }
 
+/* 1: the path is a regular file. */
 static int is_file(const char *path) {
     struct stat about;
     return stat(path, &about) == 0 && S_ISREG(about.st_mode);
 }
 
+/* Index of the spec's scheme; -1: none that is known. */
 static int scheme_of(const char *spec) {
     for (int i = 0; i < N_SCHEMES; i++)
         if (strncasecmp(spec, schemes[i].scheme, strlen(schemes[i].scheme)) == 0) return i;
     return -1;
 }
 
-/* "0" is the first camera, unless a file has that name. */
+/* The device of a camera's number "0" to "9", unless a file has that name; NULL: spec is none. */
 static const char *camera_of(const char *spec) {
     static const char *const cameras[] = {"/dev/video0", "/dev/video1", "/dev/video2",
                                           "/dev/video3", "/dev/video4", "/dev/video5",

@@ -3,8 +3,10 @@
 #ifndef VID_PLACE_H
 #define VID_PLACE_H
 
+/* Where a video comes from. */
 typedef enum vid_kind { VID_FILE, VID_PATTERN, VID_STDIN, VID_DEVICE, VID_URL } vid_kind;
 
+/* What a spec names. */
 typedef struct vid_place {
     vid_kind kind;
     const char *url;       /* what is opened; points into the spec */
@@ -16,7 +18,7 @@ typedef struct vid_place {
 
 /* An existing file is that file, whatever its name. */
 vid_place vid_place_of(const char *spec);
-/* One of our prefixes, or the scheme of a supported URL. */
+/* 1: spec begins with one of our prefixes, or the scheme of a supported URL. */
 int vid_has_prefix(const char *spec);
 
 #endif

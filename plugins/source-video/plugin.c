@@ -12,6 +12,7 @@ static _Atomic(const cnr_source *) loaded; /* from ffmpeg.so; NULL: not loaded y
 
 typedef const cnr_source *(*source_fn)(const cnr_host *host);
 
+/* The source with FFmpeg, which is loaded on first use; NULL: it cannot be. */
 static const cnr_source *load(cnr_error *err) {
     if (loaded) return loaded;
     const source_fn get =
@@ -44,6 +45,7 @@ static const struct {
              {0, 4, "\0\0\0\1"},
              {4, 8, "ftypqt  "}};
 
+/* 1: a file begins as a known container does. */
 static int has_head(const uint8_t *head, size_t n) {
     if (n >= 189 && head[0] == 0x47 && head[188] == 0x47) return 1; /* MPEG-TS */
     for (size_t i = 0; i < sizeof heads / sizeof heads[0]; i++)
@@ -53,6 +55,7 @@ static int has_head(const uint8_t *head, size_t n) {
     return 0;
 }
 
+/* 1: the spec has the ending of a known container. */
 static int has_ending(const char *spec) {
     static const char *const endings[] = {".mp4", ".m4v",  ".mov",  ".mkv",   ".webm",
                                           ".avi", ".mpg",  ".mpeg", ".ts",    ".m2ts",
@@ -76,12 +79,14 @@ static int32_t accepts(const char *spec, const uint8_t *head, size_t n) {
 
 /* ---- forwarded to ffmpeg.so ---- */
 
+/* Method open, of the loaded source. */
 static cnr_status video_open(const char *spec, const char *split, void **state,
                              cnr_source_info *info, cnr_error *err) {
     const cnr_source *s = load(err);
     return s ? s->open(spec, split, state, info, err) : CNR_E_IO;
 }
 
+/* Method read, of the loaded source. */
 static cnr_status video_read(void *state, int64_t index, cnr_sample *out, cnr_error *err) {
     return loaded->read(state, index, out, err);
 }
@@ -89,29 +94,35 @@ static cnr_status video_read(void *state, int64_t index, cnr_sample *out, cnr_er
 static void video_close(void *state) { loaded->close(state); }
 static void video_stop(void *state) { loaded->stop(state); }
 
+/* Method select, of the loaded source. */
 static cnr_status video_choose(void *state, const cnr_selection *span, cnr_source_info *info,
                                cnr_error *err) {
     return loaded->select(state, span, info, err);
 }
 
+/* Method write_open, of the loaded source. */
 static cnr_status video_write_open(const char *spec, void **state, cnr_error *err) {
     const cnr_source *s = load(err);
     return s ? s->write_open(spec, state, err) : CNR_E_IO;
 }
 
+/* Method write_from, of the loaded source. */
 static cnr_status video_write_from(void *state, const char *spec, const cnr_selection *span,
                                    cnr_error *err) {
     return loaded->write_from(state, spec, span, err);
 }
 
+/* Method write_next, of the loaded source. */
 static cnr_status video_write_next(void *state, const cnr_sample *sample, cnr_error *err) {
     return loaded->write_next(state, sample, err);
 }
 
+/* Method write_close, of the loaded source. */
 static cnr_status video_write_close(void *state, int32_t status, cnr_error *err) {
     return loaded->write_close(state, status, err);
 }
 
+/* What the spec touches: files, a device or the network. */
 static int32_t reach(const char *spec, int32_t writes) {
     const vid_kind kind = vid_place_of(spec).kind;
     if (writes || kind == VID_FILE || kind == VID_PATTERN) return CNR_TOUCHES_FILES;
@@ -139,6 +150,7 @@ static const cnr_source source = {
     .touches = reach,
 };
 
+/* Registers the source. */
 static cnr_status init(const cnr_host *given, struct cnr_registrar *registrar, cnr_error *err) {
     (void)err;
     host = given;

@@ -8,6 +8,7 @@ enum { AGAIN_S = 30, MOST_FAULTS = 1000, BIG = 1 << 20 };
 
 const cnr_host *vid_host;
 
+/* A video that is read. */
 typedef struct reader {
     vid_input in;
     AVCodecContext *decoder;
@@ -25,6 +26,7 @@ typedef struct reader {
 
 /* ---- opening ---- */
 
+/* Opens the decoder of the stream; fails where there is none. */
 static cnr_status open_decoder(reader *r, cnr_error *err) {
     const AVStream *stream = r->in.format->streams[r->in.video];
     const AVCodec *codec = avcodec_find_decoder(stream->codecpar->codec_id);
@@ -49,6 +51,7 @@ static cnr_status open_decoder(reader *r, cnr_error *err) {
     return CNR_OK;
 }
 
+/* Closes input and decoder. */
 static void close_input(reader *r) {
     if (r->closed) return;
     avcodec_free_context(&r->decoder);
@@ -56,6 +59,7 @@ static void close_input(reader *r) {
     r->closed = 1;
 }
 
+/* Opens input and decoder. */
 static cnr_status open_input(reader *r, const char *spec, cnr_error *err) {
     cnr_status status = vid_input_open(&r->in, spec, err);
     r->closed = status != CNR_OK;
@@ -66,6 +70,7 @@ static cnr_status open_input(reader *r, const char *spec, cnr_error *err) {
     return status;
 }
 
+/* Logs how many broken pieces were passed over, and forgets them. */
 static void tell_faults(reader *r) {
     if (r->faults)
         vid_host->log(CNR_LOG_WARN, "source-video", "%s: %lld broken pieces were passed over",
@@ -83,6 +88,7 @@ static void reader_close(void *state) {
     vid_host->free(r);
 }
 
+/* Method open: *state receives the reader, *info what is known of the video. */
 static cnr_status reader_open(const char *spec, const char *split, void **state,
                               cnr_source_info *info, cnr_error *err) {
     (void)split;
@@ -105,6 +111,7 @@ static cnr_status reader_open(const char *spec, const char *split, void **state,
     return CNR_OK;
 }
 
+/* Method select: frames of this span only; fails for a time in a live input. */
 static cnr_status reader_choose(void *state, const cnr_selection *span, cnr_source_info *info,
                                 cnr_error *err) {
     reader *r = state;
@@ -120,6 +127,7 @@ static cnr_status reader_choose(void *state, const cnr_selection *span, cnr_sour
     return CNR_OK;
 }
 
+/* Method stop, from any thread: reading ends soon. */
 static void reader_stop(void *state) {
     reader *r = state;
     atomic_store(&r->in.stopped, 1);
@@ -127,6 +135,7 @@ static void reader_stop(void *state) {
 
 /* ---- packets to frames ---- */
 
+/* Counts a broken piece, and logs the first. */
 static void note_fault(reader *r, const char *what) {
     if (r->faults++ == 0)
         vid_host->log(CNR_LOG_WARN, "source-video", "%s: %s after %.2f s: passed over", r->in.spec,
@@ -163,6 +172,8 @@ static int feed(reader *r) {
     return AVERROR_EOF;
 }
 
+/* Decodes the next frame, broken ones noted; 0, or AVERROR_EOF at the end, or another error of
+ * FFmpeg. */
 static int next_frame(reader *r) {
     for (int tries = 0; tries < MOST_FAULTS;) {
         int code = avcodec_receive_frame(r->decoder, r->frame);
@@ -192,6 +203,8 @@ static int next_frame(reader *r) {
 
 /* ---- times ---- */
 
+/* Time of the frame in nanoseconds from the beginning; where none is stored, it follows from the
+ * last. */
 static int64_t time_of(reader *r) {
     const AVRational base = r->in.format->streams[r->in.video]->time_base;
     int64_t pts = r->frame->best_effort_timestamp, ns;
@@ -234,6 +247,7 @@ static cnr_status reconnect(reader *r, int code, cnr_error *err) {
 
 /* ---- samples ---- */
 
+/* Opens the input again at its beginning. */
 static cnr_status begin_again(reader *r, cnr_error *err) {
     char *spec = av_strdup(r->in.spec);
     const cnr_selection span = r->span;
@@ -255,6 +269,7 @@ static int wanted(reader *r, int64_t ns) {
     return r->seen++ % (r->span.every > 1 ? r->span.every : 1) == 0;
 }
 
+/* Method read: *out receives frame `index`; only 0 may go back. */
 static cnr_status reader_read(void *state, int64_t index, cnr_sample *out, cnr_error *err) {
     reader *r = state;
     cnr_status status = CNR_OK;
@@ -300,6 +315,7 @@ static cnr_status reader_read(void *state, int64_t index, cnr_sample *out, cnr_e
 
 /* ---- entry point ---- */
 
+/* FFmpeg's messages: the worst go to the log. */
 static void say(void *of, int level, const char *format, va_list list) {
     char line[500];
     int first = 1;
@@ -326,6 +342,7 @@ static const cnr_source source = {.size = sizeof source,
                                   .stop = reader_stop};
 
 CNR_EXPORT const cnr_source *video_source(const cnr_host *host);
+/* The source with FFmpeg; called once, after the library was loaded. */
 const cnr_source *video_source(const cnr_host *host) {
     vid_host = host;
     av_log_set_callback(say);

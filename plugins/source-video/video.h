@@ -18,6 +18,7 @@ enum { VID_PATIENCE_S = 10 };
 #define VID_MAX_PIXELS (INT64_C(200) << 20)
 
 /* ---- input.c: opening a spec ---- */
+/* An opened video, camera or stream. */
 typedef struct vid_input {
     char *spec;
     AVFormatContext *format;
@@ -35,9 +36,11 @@ typedef struct vid_input {
     _Atomic uint64_t until; /* monotonic ns by which data must arrive; 0: no limit */
 } vid_input;
 
+/* Opens what spec names and finds its video stream; a stop that was asked for before stays. */
 cnr_status vid_input_open(vid_input *in, const char *spec, cnr_error *err);
 void vid_input_close(vid_input *in);
-int vid_gives_up(void *input); /* stopped, or timed out */
+/* 1: the input was stopped, or its time is over. */
+int vid_gives_up(void *input);
 /* Whether it can be read only once: a camera, a stream, standard input. */
 int vid_is_single(const char *spec);
 /* "PLACE: what: FFmpeg's words for code". */
@@ -45,6 +48,7 @@ cnr_status vid_fail(cnr_error *err, const char *where, const char *what, int cod
 
 /* ---- access.c: what FFmpeg may open ---- */
 const char *vid_formats(const vid_place *p); /* its demuxers, separated by commas */
+/* 1: the name is a camera device's. */
 int vid_is_device(const char *name);
 /* A context over a descriptor; the caller owns both. */
 AVIOContext *vid_reader_of(int *file, int can_seek);
@@ -55,10 +59,12 @@ void vid_guard(vid_input *in, AVFormatContext *f);
 void vid_hear(void *of, const char *format, va_list list);
 
 /* ---- frame.c: a frame to u8 H W 3, upright ---- */
+/* Converts frames to upright u8 pictures. */
 typedef struct vid_painter {
     struct SwsContext *scaler;
     int w, h, format, space, range; /* parameters of the current scaler */
 } vid_painter;
+/* *out receives the frame as u8 [height, width, 3], after `turns` quarter turns clockwise. */
 cnr_status vid_paint(vid_painter *p, const AVFrame *frame, int turns, cnr_tensor *out,
                      const char *where, cnr_error *err);
 void vid_painter_close(vid_painter *p);

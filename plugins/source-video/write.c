@@ -6,6 +6,7 @@
 
 enum { PIECE = 1 << 16, USUAL_RATE = 25 };
 
+/* A video that is written. */
 typedef struct writer {
     char *spec;
     struct cnr_output *out;
@@ -33,6 +34,7 @@ typedef struct writer {
 #else
 #define PIECE_DATA const uint8_t
 #endif
+/* FFmpeg writes n bytes. */
 static int give(void *arg, PIECE_DATA *data, int n) {
     writer *w = arg;
     if (!w->failed) w->failed = vid_host->output_write(w->out, data, (uint64_t)n, &w->why);
@@ -40,6 +42,7 @@ static int give(void *arg, PIECE_DATA *data, int n) {
     return w->failed ? AVERROR(EIO) : n;
 }
 
+/* FFmpeg moves in the output; returns the new place or an error. */
 static int64_t go_to(void *arg, int64_t to, int whence) {
     writer *w = arg;
     if (whence & AVSEEK_SIZE) return AVERROR(ENOSYS);
@@ -50,6 +53,7 @@ static int64_t go_to(void *arg, int64_t to, int whence) {
     return w->failed ? AVERROR(EIO) : to;
 }
 
+/* Fails with the output's own error where there was one, else FFmpeg's `code`. */
 static cnr_status fail(const writer *w, const char *what, int code, cnr_error *err) {
     if (w->failed) return vid_host->fail(err, w->failed, w->why.where, "%s", w->why.text);
     return vid_fail(err, w->spec, what, code);
@@ -66,6 +70,7 @@ static const AVOutputFormat *format_of(const char *spec) {
                : NULL;
 }
 
+/* FFmpeg may open nothing itself. */
 static int open_nothing(AVFormatContext *f, AVIOContext **io, const char *url, int flags,
                         AVDictionary **options) {
     (void)f, (void)io, (void)url, (void)flags, (void)options;
@@ -124,6 +129,7 @@ static AVRational time_base(const writer *w, const AVCodec *codec) {
     return w->base.num ? w->base : (AVRational){1, 90000};
 }
 
+/* The encoder for the container; NULL: none is built in. */
 static const AVCodec *codec_of(const AVOutputFormat *format) {
     /* widely supported codecs, if the container's default is slow or missing */
     static const enum AVCodecID choices[] = {AV_CODEC_ID_H264, AV_CODEC_ID_VP8, AV_CODEC_ID_MPEG4};
@@ -135,6 +141,7 @@ static const AVCodec *codec_of(const AVOutputFormat *format) {
     return codec ? codec : avcodec_find_encoder(format->video_codec);
 }
 
+/* Opens the encoder for pictures of this size. */
 static cnr_status open_encoder(writer *w, cnr_error *err) {
     const AVCodec *codec = codec_of(w->format->oformat);
     AVDictionary *options = NULL;
@@ -167,6 +174,7 @@ static cnr_status open_encoder(writer *w, cnr_error *err) {
     return code < 0 ? vid_fail(err, w->spec, "its encoder can't be opened", code) : CNR_OK;
 }
 
+/* Begins the file by the first picture's size. */
 static cnr_status begin(writer *w, const cnr_tensor *picture, cnr_error *err) {
     w->began = 1;
     w->h = picture->dim[0];
@@ -250,6 +258,7 @@ static cnr_status encode(writer *w, const AVFrame *frame, cnr_error *err) {
     return fail(w, "can't be written", code, err);
 }
 
+/* Time of the sample in the stream's units: its own, else one frame after the last. */
 static int64_t time_of(const writer *w, const cnr_sample *sample) {
     const int timed = sample->time_ns || (sample->is_timed && w->last < 0);
     const int64_t usual = av_rescale_q(1, av_inv_q(w->encoder->framerate), w->encoder->time_base);
@@ -276,6 +285,7 @@ cnr_status vid_write_next(void *state, const cnr_sample *sample, cnr_error *err)
     return encode(w, w->frame, err);
 }
 
+/* Encodes what is left and ends the file. */
 static cnr_status finish(writer *w, cnr_error *err) {
     if (!w->format || !w->encoder)
         return vid_host->fail(err, CNR_E_STATE, w->spec, "no picture was written");

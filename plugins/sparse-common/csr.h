@@ -16,6 +16,7 @@
 
 #include <cnnrun/kit.h>
 
+/* The head of an encoded weight. */
 typedef struct csr_header {
     uint32_t magic;      /* CSR_MAGIC */
     uint8_t index_bits;  /* 0: all columns; 1 to 8: gaps; 16 or 32: columns */
@@ -49,12 +50,15 @@ typedef struct csr_matrix {
     const void *index, *value;
 } csr_matrix;
 
+/* Blocks of rows. */
 static inline uint64_t csr_blocks(const csr_header *h) {
     return (h->rows + h->block - 1) / h->block;
 }
+/* Entries of the table: a scale for each row, or the shared values; 0: no table. */
 static inline uint64_t csr_table_length(const csr_header *h) {
     return h->value == CNR_i8 ? h->rows : h->value == CSR_SHARED ? (uint64_t)1 << h->bits : 0;
 }
+/* Bytes of a value. */
 static inline uint64_t csr_value_bytes(const csr_header *h) {
     return h->value == CNR_f32 ? 4 : h->value == CNR_f16 ? 2 : 1;
 }
@@ -67,6 +71,7 @@ uint64_t csr_index_bytes(const csr_header *h);
 typedef struct csr_parts {
     uint64_t table, row_begin, index, value, all;
 } csr_parts;
+/* Bytes of each part of the image. */
 csr_parts csr_parts_of(const csr_header *h);
 
 /* Reads a header of any form as the newest one, and where its parts begin; 0: it is none. */
@@ -77,6 +82,7 @@ const char *csr_header_fault(const csr_header *h, const cnr_tensor *t);
 csr_matrix csr_view(const void *data);
 /* What is wrong with stored data; NULL: nothing, and the functions below may be called. */
 const char *csr_check(const cnr_tensor *t);
+/* Writes the dense rows, zeros included. */
 void csr_decode(const csr_matrix *m, float *dense);
 
 /* Reads the columns of block `b`. *cursor: where its indices begin, on return the next block's.

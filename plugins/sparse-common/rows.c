@@ -7,6 +7,7 @@ static uint64_t rows_of(const csr_matrix *m, uint64_t b) {
     return left < m->head.block ? left : m->head.block;
 }
 
+/* Places of the parts, in words. */
 csr_rows_layout csr_rows_layout_of(const csr_matrix *m) {
     csr_rows_layout l = {.index_at = m->head.rows + 1};
     for (uint64_t b = 0; b < m->blocks; b++)

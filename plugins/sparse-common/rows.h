@@ -6,10 +6,12 @@
 
 #include "csr.h"
 
+/* Layout of rows of words that a device reads. */
 typedef struct csr_rows_layout {
     uint64_t entries, index_at, value_at, words; /* places and length in words of 4 bytes */
 } csr_rows_layout;
 
+/* Places of the parts, in words. */
 csr_rows_layout csr_rows_layout_of(const csr_matrix *m);
 /* `prepare_size` of a kernel of such a node. */
 cnr_status csr_rows_prepare_size(const cnr_device *device, const cnr_node *node, cnr_space *out,

@@ -9,6 +9,7 @@ uint64_t csr_index_bytes(const csr_header *h) {
     return h->index_bits % 8 ? (bits + 7) / 8 + 8 : bits / 8;
 }
 
+/* Bytes of each part of the image. */
 csr_parts csr_parts_of(const csr_header *h) {
     csr_parts p = {.table = csr_table_length(h) * sizeof(float),
                    .row_begin = (csr_blocks(h) + 1) * sizeof(uint32_t),
@@ -98,6 +99,7 @@ csr_matrix csr_view(const void *data) {
     return take_apart(&h, (const char *)data + at);
 }
 
+/* Column of entry i, where columns are stored whole. */
 static uint32_t column_at(const csr_matrix *m, uint64_t i) {
     return m->head.index_bits == 16 ? ((const uint16_t *)m->index)[i]
                                     : ((const uint32_t *)m->index)[i];
@@ -133,6 +135,7 @@ static inline uint64_t follow(const csr_matrix *m, uint64_t n, uint64_t *at, uin
 
 static const char too_long[] = "a gap is longer than the header says";
 
+/* What is wrong with rows that have all columns, or NULL. */
 static const char *check_all(const csr_matrix *m) {
     for (uint64_t b = 0; b < m->blocks; b++)
         if (m->row_begin[b + 1] - m->row_begin[b] != m->head.columns)
@@ -140,6 +143,7 @@ static const char *check_all(const csr_matrix *m) {
     return NULL;
 }
 
+/* What is wrong with the columns, or NULL: they must rise in a row. */
 static const char *check_columns(const csr_matrix *m) {
     for (uint64_t b = 0; b < m->blocks; b++) {
         uint64_t next = 0;
@@ -172,6 +176,7 @@ static const char *check_bytes(const csr_matrix *m) {
     return NULL;
 }
 
+/* What is wrong with the gaps, or NULL. */
 static const char *check_gaps(const csr_matrix *m) {
     uint64_t at = 0, longest = 0;
     if (m->head.index_bits == 8 && m->head.indices == m->head.entries) return check_bytes(m);
@@ -186,12 +191,14 @@ static const char *check_gaps(const csr_matrix *m) {
     return at == m->head.indices ? NULL : "there are more gaps than entries";
 }
 
+/* What is wrong with the table, or NULL. */
 static const char *check_table(const csr_matrix *m) {
     for (uint64_t i = 0; i < csr_table_length(&m->head); i++)
         if (!(m->table[i] - m->table[i] == 0)) return "its table has what is not a number";
     return NULL;
 }
 
+/* What is wrong with the values, or NULL: each must have its place in the table. */
 static const char *check_values(const csr_matrix *m) {
     const uint8_t *v = (const uint8_t *)m->value;
     const uint64_t n = m->head.entries * m->head.block;
@@ -258,6 +265,7 @@ void csr_values(const csr_matrix *m, uint64_t b, uint64_t r, uint64_t first, uin
 
 enum { PIECE = 256 };
 
+/* Writes the dense rows, zeros included. */
 void csr_decode(const csr_matrix *m, float *dense) {
     const csr_header *h = &m->head;
     uint64_t at = 0;

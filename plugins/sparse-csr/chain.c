@@ -4,6 +4,7 @@
 
 #include <math.h>
 
+/* A step of the epilogue in the form that the kernels compute. */
 static csr_link link_of(const cnr_epilogue *e) {
     const cnr_node *node = e->node;
     const char *name = node->desc->name;
@@ -25,11 +26,13 @@ static csr_link link_of(const cnr_epilogue *e) {
     return link;
 }
 
+/* *out receives the node's epilogue. */
 void csr_chain_of(const cnr_node *node, csr_chain *out) {
     out->n = node->n_epilogue;
     for (int32_t i = 0; i < out->n; i++) out->link[i] = link_of(node->epilogue[i]);
 }
 
+/* Limits n values; not-a-number stays. */
 static void bound(const csr_link *link, float *x, int64_t n) {
     for (int64_t i = 0; i < n; i++) { /* NaN stays */
         const float y = x[i] < link->low ? link->low : x[i];

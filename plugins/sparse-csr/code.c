@@ -15,6 +15,7 @@ enum { FRAMES = 3, MOST = 64 };
 /* Such data has more literals than matches: the fastest level compresses best. */
 enum { LEVEL = 1 };
 
+/* Head of a compressed image: bytes of each frame. */
 typedef struct coded_header {
     uint32_t magic, reserved;
     uint64_t frame[FRAMES]; /* bytes */
@@ -27,6 +28,7 @@ typedef struct part {
     uint64_t at, bytes, width;
 } part;
 
+/* out receives the parts that are frames, with the width of their numbers. */
 static void parts_of(const csr_header *h, part *out) {
     const csr_parts p = csr_parts_of(h);
     const uint64_t first = sizeof *h + p.table;
@@ -37,6 +39,7 @@ static void parts_of(const csr_header *h, part *out) {
                     csr_value_bytes(h)};
 }
 
+/* 1: the data is a compressed image. */
 int csr_is_coded(const void *data, uint64_t bytes) {
     uint32_t magic = 0;
     if (data && bytes >= sizeof magic) memcpy(&magic, data, sizeof magic);
@@ -57,6 +60,7 @@ static void spread(const uint8_t *from, uint64_t bytes, uint64_t width, uint8_t 
     for (uint64_t b = 0; b < width; b++)
         for (uint64_t i = 0; i < n; i++) to[b * n + i] = from[i * width + b];
 }
+/* Joins bytes that stand apart by their place in a number. */
 static void gather(const uint8_t *from, uint64_t bytes, uint64_t width, uint8_t *to) {
     const uint64_t n = bytes / width;
     for (uint64_t b = 0; b < width; b++)
@@ -67,12 +71,14 @@ static void gather(const uint8_t *from, uint64_t bytes, uint64_t width, uint8_t 
 static void to_lengths(uint32_t *row, uint64_t n) {
     for (uint64_t i = n; i-- > 1;) row[i] -= row[i - 1];
 }
+/* Turns the lengths of rows into where they begin. */
 static void to_pointers(uint32_t *row, uint64_t n) {
     for (uint64_t i = 1; i < n; i++) row[i] += row[i - 1];
 }
 
 #ifdef CSR_ZSTD
 
+/* Fails: out of memory. */
 static cnr_status no_memory(cnr_error *err) {
     return csr_host->fail(err, CNR_E_MEMORY, "sparse-csr", "out of memory");
 }
@@ -97,6 +103,7 @@ static cnr_status pack(const uint8_t *plain, const csr_header *h, coded_header *
     return CNR_OK;
 }
 
+/* Bytes of the longest part, rounded up to 8. */
 static uint64_t largest(const csr_header *h) {
     part p[FRAMES];
     uint64_t most = 0;
@@ -133,6 +140,7 @@ cnr_status csr_code(const void *plain, uint64_t bytes, void **out, uint64_t *cod
     return CNR_OK;
 }
 
+/* Unpacks the first `frames` frames; returns what is wrong with them, or NULL. */
 static const char *unpack(const uint8_t *from, const coded_header *head, const csr_header *h,
                           int frames, uint8_t *plain, uint8_t *scratch) {
     part p[FRAMES];
@@ -193,6 +201,7 @@ cnr_status csr_code(const void *plain, uint64_t bytes, void **out, uint64_t *cod
     return csr_host->fail(err, CNR_E_UNSUPPORTED, "sparse-csr", "was built without zstd");
 }
 
+/* Where zstd was left out: fails. */
 static cnr_status uncode(const cnr_tensor *t, int frames, void **out, uint64_t *bytes,
                          const char **wrong, cnr_error *err) {
     (void)t, (void)frames, (void)out, (void)bytes, (void)wrong;

@@ -9,6 +9,7 @@
 
 #include <cnnrun/window.h>
 
+/* Window and layout of the node. */
 typedef struct geometry {
     cnr_window w;                          /* of 2 axes */
     int64_t groups, channels, rows;        /* channels and rows of a group */
@@ -32,6 +33,7 @@ static cnr_window two_axes(const cnr_window *own) {
     return w;
 }
 
+/* *g receives the node's sizes; returns why it cannot be done, or NULL. */
 static const char *resolve(const cnr_node *node, geometry *g) {
     const cnr_tensor *x = node->inputs[0], *w = node->inputs[1];
     cnr_window own;
@@ -72,6 +74,7 @@ static const char *resolve(const cnr_node *node, geometry *g) {
 
 static int64_t channel_floats(const geometry *g) { return g->phases[0] * g->phases[1] * g->plane; }
 
+/* Takes convolutions by a weight in compressed sparse rows; else out tells why not. */
 static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
     (void)device;
     const cnr_tensor *x = node->inputs[0], *w = node->inputs[1], *y = node->outputs[0];
@@ -99,6 +102,7 @@ static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_ac
     return cnr_take(node, out, sparse ? 900 : 50); /* other kernels read it decoded */
 }
 
+/* Method prepare_size: bytes of the packed weights; 0: none. */
 static cnr_status prepare_size(const cnr_device *device, const cnr_node *node, cnr_space *out,
                                cnr_error *err) {
     const csr_header h = csr_header_of(node->inputs[1]->data);
@@ -122,6 +126,7 @@ static void offsets(const geometry *g, uint32_t *offset) {
             }
 }
 
+/* Method prepare: packs the node's weights into blob. */
 static cnr_status prepare(const cnr_device *device, const cnr_node *node, void *blob,
                           cnr_error *err) {
     csr_matrix m;
@@ -146,6 +151,7 @@ static int64_t slack(const geometry *g) {
     return cnr_max(csr_tiles_reads(g->columns, 1), csr_tiles_reads(g->columns, CSR_BLOCK));
 }
 
+/* Method plan: finds the device code and keeps what run needs in *state. */
 static cnr_status plan(const cnr_device *device, const cnr_node *node, cnr_space *workspace,
                        void **state, cnr_error *err) {
     (void)device;
@@ -162,6 +168,7 @@ static cnr_status plan(const cnr_device *device, const cnr_node *node, cnr_space
     return CNR_OK;
 }
 
+/* Method plan_free: frees what plan kept. */
 static void plan_free(const cnr_device *device, void *state) {
     (void)device;
     csr_host->free(state);
@@ -169,6 +176,7 @@ static void plan_free(const cnr_device *device, void *state) {
 
 /* ---- running ---- */
 
+/* Arguments of the tasks that copy the input. */
 typedef struct copying {
     const geometry *g;
     const float *x;
@@ -186,6 +194,7 @@ static void copy_row(const geometry *g, const float *x, int64_t phase, float *to
     for (q += n; q < g->pitch; q++) to[q] = 0;
 }
 
+/* Task: copies channel c into its phases. */
 static void copy_channel(void *arg, int64_t c, int32_t thread) {
     const copying *k = (const copying *)arg;
     const geometry *g = k->g;
@@ -201,6 +210,7 @@ static void copy_channel(void *arg, int64_t c, int32_t thread) {
             }
 }
 
+/* Method run: queues the code over the run's range on its stream. */
 static cnr_status run(const cnr_run *run, cnr_error *err) {
     const geometry *g = (const geometry *)run->state;
     const cnr_node *node = run->node;

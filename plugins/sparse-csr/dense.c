@@ -32,6 +32,7 @@ static const char *unfit(const cnr_node *node) {
     return NULL;
 }
 
+/* Takes products by a weight in compressed sparse rows; else out tells why not. */
 static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
     (void)device;
     const char *why = unfit(node);
@@ -55,6 +56,7 @@ static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_ac
     return cnr_take(node, out, sparse ? 900 : 50); /* other kernels read it decoded */
 }
 
+/* Method prepare_size: bytes of the packed weights; 0: none. */
 static cnr_status prepare_size(const cnr_device *device, const cnr_node *node, cnr_space *out,
                                cnr_error *err) {
     csr_matrix m;
@@ -73,6 +75,7 @@ static cnr_status prepare_size(const cnr_device *device, const cnr_node *node, c
     return status;
 }
 
+/* Makes the packed rows, with offsets of the input's columns. */
 static cnr_status make_rows(const cnr_node *node, const csr_matrix *m, void *blob, cnr_error *err) {
     uint32_t *offset = (uint32_t *)csr_host->alloc((m->head.columns + 1) * sizeof *offset);
     const uint32_t pitch = (uint32_t)pitch_of(node);
@@ -83,6 +86,7 @@ static cnr_status make_rows(const cnr_node *node, const csr_matrix *m, void *blo
     return status;
 }
 
+/* Method prepare: packs the node's weights into blob. */
 static cnr_status prepare(const cnr_device *device, const cnr_node *node, void *blob,
                           cnr_error *err) {
     csr_matrix m;
@@ -106,6 +110,7 @@ static cnr_status plan(const cnr_device *device, const cnr_node *node, cnr_space
     return CNR_OK;
 }
 
+/* Arguments of the tasks that turn the input. */
 typedef struct turning {
     const float *x;
     float *to;
@@ -114,6 +119,7 @@ typedef struct turning {
 
 enum { TURNED = 256 }; /* inputs of a task */
 
+/* Task: turns some of the input's columns into rows. */
 static void turn(void *arg, int64_t i, int32_t thread) {
     const turning *t = (const turning *)arg;
     (void)thread;
@@ -124,6 +130,7 @@ static void turn(void *arg, int64_t i, int32_t thread) {
     }
 }
 
+/* Computes rows [first, end) for all samples. */
 static void run_columns(const cnr_run *run, int64_t first, int64_t end) {
     const cnr_node *node = run->node;
     const cnr_tensor *b = cnr_own_input(node, 2);
@@ -153,6 +160,7 @@ static void run_columns(const cnr_run *run, int64_t first, int64_t end) {
                       n * outputs + first, end - first);
 }
 
+/* Method run: queues the code over the run's range on its stream. */
 static cnr_status run(const cnr_run *run, cnr_error *err) {
     const cnr_node *node = run->node;
     const cnr_tensor *b = cnr_own_input(node, 2);
@@ -181,6 +189,7 @@ static cnr_status run(const cnr_run *run, cnr_error *err) {
 
 static const char *const encodings[] = {"", "sparse-csr", "", NULL};
 
+/* A kernel of operator op_name. */
 #define KERNEL(variable, kernel_name, op_name) \
     const cnr_kernel variable = {.size = sizeof(cnr_kernel), \
                                  .version = 2, \

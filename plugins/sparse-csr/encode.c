@@ -42,6 +42,7 @@ static const cnr_attr_spec attrs[] = {
      .help = "what compresses all of it further"},
 };
 
+/* Options of the encoding. */
 typedef struct options {
     double keep;
     int64_t block;
@@ -49,6 +50,7 @@ typedef struct options {
     int coded;
 } options;
 
+/* Options from the attributes, in their order; missing ones are the defaults. */
 static options options_of(const cnr_attr *const *a) {
     static const uint8_t values[] = {CNR_f32, CNR_f16, CNR_i8, CSR_SHARED};
     options o = {.keep = 1, .value = CNR_f32};
@@ -61,6 +63,7 @@ static options options_of(const cnr_attr *const *a) {
     return o;
 }
 
+/* Fails where the weight or the options cannot be encoded. */
 static cnr_status refuse(const cnr_tensor *dense, const options *o, cnr_error *err) {
     const int64_t n = cnr_count(dense);
     const float *v = (const float *)dense->data;
@@ -123,6 +126,7 @@ static void choose_index(const csr_kept *k, const options *o, csr_header *h) {
     *h = best;
 }
 
+/* The head of the image. */
 static csr_header header_of(const csr_kept *k, const options *o) {
     csr_header h = {.magic = CSR_MAGIC,
                     .value = o->value,
@@ -145,6 +149,7 @@ static void put_gap(const csr_matrix *m, uint64_t i, uint32_t gap) {
     if (bit % 8 + m->head.index_bits > 8) at[1] |= (uint8_t)(gap >> (8 - bit % 8));
 }
 
+/* Writes where rows begin, and columns or gaps. */
 static void put_index(const csr_matrix *m, const csr_kept *k) {
     const csr_header *h = &m->head;
     const uint32_t bits = h->index_bits, skip = csr_skip(bits & 15);
@@ -180,6 +185,7 @@ static void gather(const cnr_tensor *dense, const csr_kept *k, float *out) {
         }
 }
 
+/* Writes values as bytes, with a scale for each row. */
 static void put_bytes(const csr_matrix *m, const float *value) {
     float *scale = (float *)(uintptr_t)m->table;
     int8_t *out = (int8_t *)(uintptr_t)m->value;
@@ -198,6 +204,7 @@ static void put_bytes(const csr_matrix *m, const float *value) {
         }
 }
 
+/* Writes the values in the wanted type. */
 static cnr_status put_values(const cnr_tensor *dense, const csr_kept *k, const csr_matrix *m,
                              cnr_error *err) {
     const uint64_t n = m->head.entries * m->head.block;
@@ -255,6 +262,7 @@ static cnr_status build(const cnr_tensor *dense, const cnr_attr *const *a, void 
 
 /* ---- the encoding ---- */
 
+/* Method encode_size: bytes of the image. */
 static cnr_status encode_size(const cnr_tensor *dense, const cnr_attr *const *a, uint64_t *bytes,
                               cnr_error *err) {
     void *image;
@@ -263,6 +271,7 @@ static cnr_status encode_size(const cnr_tensor *dense, const cnr_attr *const *a,
     return CNR_OK;
 }
 
+/* Method encode: writes the image. */
 static cnr_status encode(const cnr_tensor *dense, const cnr_attr *const *a, void *out,
                          uint64_t bytes, cnr_error *err) {
     void *image;
@@ -275,6 +284,7 @@ static cnr_status encode(const cnr_tensor *dense, const cnr_attr *const *a, void
     return status;
 }
 
+/* Method check: fails where the image is damaged. */
 static cnr_status check(const cnr_tensor *t, cnr_error *err) {
     csr_matrix m;
     void *own;
@@ -283,6 +293,7 @@ static cnr_status check(const cnr_tensor *t, cnr_error *err) {
     return CNR_OK;
 }
 
+/* Method decode: writes the dense weight. */
 static cnr_status decode(const cnr_tensor *t, void *dense, cnr_error *err) {
     csr_matrix m;
     void *own;
@@ -292,6 +303,7 @@ static cnr_status decode(const cnr_tensor *t, void *dense, cnr_error *err) {
     return CNR_OK;
 }
 
+/* Method numbers: values that the image holds. */
 static uint64_t numbers(const cnr_tensor *t) {
     const csr_header h = csr_header_of(t->data);
     return h.entries * h.block;

@@ -37,6 +37,7 @@ static float weigh(const csr_kept *k, const float *v, uint64_t block, uint64_t c
     return sum;
 }
 
+/* Marks the part `keep` of the largest blocks; of equal ones the first. */
 static cnr_status mark(const float *v, double keep, csr_kept *k, cnr_error *err) {
     const uint64_t n = k->blocks * k->columns;
     float bound = 0;

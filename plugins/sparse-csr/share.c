@@ -6,6 +6,7 @@
 
 enum { ROUNDS = 100, MOST = 256 };
 
+/* Compares two floats, for qsort. */
 static int order(const void *a, const void *b) {
     const float x = *(const float *)a, y = *(const float *)b;
     return x < y ? -1 : x > y;
@@ -59,6 +60,7 @@ static void settle(const float *sorted, const double *sum, uint64_t n, int32_t k
     }
 }
 
+/* Index of the nearest value, by the k - 1 middles between neighbours. */
 static uint8_t nearest(const double *middle, int32_t k, float v) {
     int32_t low = 0, high = k - 1;
     while (low < high) {

@@ -19,9 +19,11 @@ struct csr_slices {
 
 static const void *part(const csr_slices *s, uint64_t at) { return (const char *)s + at; }
 
+/* Type in which values are kept. */
 static uint32_t type_of(const csr_header *h) {
     return h->value == CNR_f16 ? CSR_VALUE_F16 : h->value == CNR_i8 ? CSR_VALUE_I8 : CSR_VALUE_F32;
 }
+/* Bytes of a value of this type. */
 static uint64_t width_of(uint32_t type) {
     return type == CSR_VALUE_F32 ? 4 : type == CSR_VALUE_F16 ? 2 : 1;
 }
@@ -35,6 +37,7 @@ typedef struct making {
     csr_slices head;
 } making;
 
+/* Steps of a row of n entries, where a gap is at most `most`. */
 static uint32_t steps_of(const making *k, uint64_t n, uint32_t most) {
     uint64_t steps = n, before = 0;
     for (uint64_t i = 0; i < n; i++) {
@@ -92,6 +95,7 @@ static uint64_t place(making *k, uint32_t *begin, uint32_t *lane) {
 
 static uint64_t to_line(uint64_t bytes) { return (bytes + 63) / 64 * 64; }
 
+/* Begins the making: rows in order of length, and the image's head. */
 static cnr_status begin(making *k, const csr_matrix *m, cnr_error *err) {
     uint64_t longest = 0;
     *k = (making){.m = m};
@@ -145,11 +149,13 @@ static void put_values(const csr_matrix *m, uint32_t type, uint64_t first, uint6
         for (uint64_t i = 0; i < n; i++) ((float *)to)[at + i * pitch] = floats[i * step];
 }
 
+/* Writes a gap. */
 static void put_gap(const csr_slices *h, void *gap, uint64_t at, uint32_t columns) {
     if (h->wide) ((uint16_t *)gap)[at] = (uint16_t)columns;
     else ((uint8_t *)gap)[at] = (uint8_t)columns;
 }
 
+/* Writes block b into its lane. */
 static void put_block(const making *k, uint64_t b, uint64_t first_step, char *blob) {
     const csr_slices *h = &k->head;
     const csr_matrix *m = k->m;
@@ -176,6 +182,7 @@ static void put_block(const making *k, uint64_t b, uint64_t first_step, char *bl
     }
 }
 
+/* Writes the image of m into blob. */
 cnr_status csr_slices_make(const csr_matrix *m, void *blob, cnr_error *err) {
     making k;
     CNR_TRY(begin(&k, m, err));
@@ -197,11 +204,13 @@ cnr_status csr_slices_make(const csr_matrix *m, void *blob, cnr_error *err) {
 
 /* ---- running ---- */
 
+/* Arguments of the tasks of a product by slices. */
 typedef struct slices_job {
     const csr_vector_job *job;
     int64_t first, end, tasks; /* windows */
 } slices_job;
 
+/* First step of a window. */
 static int64_t window_begin(const csr_slices *s, int64_t window) {
     const uint32_t *begin = (const uint32_t *)part(s, s->begin_at);
     return begin[cnr_min(window * WINDOW, s->slices)];
@@ -220,6 +229,7 @@ static int64_t task_begin(const slices_job *j, int64_t task) {
     return task == j->tasks ? j->end : low;
 }
 
+/* Writes the sums of a slice, with bias and epilogue. */
 static void put_rows(const csr_vector_job *j, int64_t slice, const float *sum) {
     const csr_slices *s = j->blob;
     const uint32_t *lane = (const uint32_t *)part(s, s->lane_at) + slice * CSR_LANES;
@@ -235,6 +245,7 @@ static void put_rows(const csr_vector_job *j, int64_t slice, const float *sum) {
     }
 }
 
+/* Task: computes some windows. */
 static void some_windows(void *arg, int64_t task, int32_t thread) {
     const slices_job *w = (const slices_job *)arg;
     const csr_vector_job *j = w->job;
@@ -258,6 +269,7 @@ static void some_windows(void *arg, int64_t task, int32_t thread) {
         csr_chain_run(&j->chain, 0, j->run->node, j->y + first, j->at + first, end - first);
 }
 
+/* Multiplies by the slices that hold the rows [first, end), on the threads of the run. */
 void csr_slices_run(const csr_vector_job *job) {
     const int64_t rows = WINDOW * CSR_LANES * (int64_t)job->blob->block;
     slices_job w = {.job = job, .first = job->first / rows, .end = cnr_div_up(job->end, rows)};

@@ -36,8 +36,10 @@ cnr_status csr_share(const float *value, uint64_t n, int32_t bits, float *table,
 
 /* ---- code.c: compression ---- */
 
+/* 1: the data is a compressed image. */
 int csr_is_coded(const void *data, uint64_t bytes);
-/* The caller owns *out. Data that does not shrink stays plain. */
+/* *out receives the image compressed, which the caller frees; data that does not shrink stays
+ * plain. */
 cnr_status csr_code(const void *plain, uint64_t bytes, void **out, uint64_t *coded, cnr_error *err);
 /* How much csr_open reads: row pointers alone; everything; everything, checked by csr_check as
  * csr_encoding.check does. */
@@ -50,16 +52,20 @@ csr_header csr_header_of(const void *data);
 /* ---- chain.c ---- */
 
 enum { CSR_LINKS = 8 }; /* maximum length of a chain */
+/* Steps of an epilogue. */
 typedef enum csr_link_kind { CSR_LINK_APPLY, CSR_LINK_BOUND, CSR_LINK_ADD } csr_link_kind;
+/* One step of an epilogue. */
 typedef struct csr_link {
     csr_link_kind kind;
     int32_t operand; /* index of an input, or -1 */
     float low, high; /* for BOUND */
 } csr_link;
+/* An epilogue. */
 typedef struct csr_chain {
     int32_t n;
     csr_link link[CSR_LINKS];
 } csr_chain;
+/* *out receives the node's epilogue. */
 void csr_chain_of(const cnr_node *node, csr_chain *out);
 /* Applies links from `from` on to x[0 .. n), the elements of output 0 from `first` on. */
 void csr_chain_run(const csr_chain *chain, int32_t from, const cnr_node *node, float *x,
@@ -72,6 +78,7 @@ typedef struct csr_slices csr_slices;
 static inline int csr_slices_are_told(const csr_header *h) { return h->longest < 255; }
 /* Bytes of the blob; then fills it (zeros before). Each reads all entries of m. */
 cnr_status csr_slices_size(const csr_matrix *m, uint64_t *bytes, cnr_error *err);
+/* Writes the image of m into blob. */
 cnr_status csr_slices_make(const csr_matrix *m, void *blob, cnr_error *err);
 /* y[row] = bias[row] + row * x, with the epilogue, for rows first <= row < end; y[0] is element
  * `at` of output 0. */
@@ -83,11 +90,13 @@ typedef struct csr_vector_job {
     int64_t first, end, at;
     csr_chain chain;
 } csr_vector_job;
+/* Multiplies by the slices that hold the rows [first, end), on the threads of the run. */
 void csr_slices_run(const csr_vector_job *job);
 
 /* ---- tiles.c: matrix times matrix with adjacent columns ---- */
 
 typedef struct csr_rows csr_rows;
+/* Bytes of the image. */
 uint64_t csr_rows_size(const csr_header *h);
 /* offset[column]: floats from x to the first element that the column multiplies. */
 cnr_status csr_rows_make(const csr_matrix *m, const uint32_t *offset, void *blob, cnr_error *err);
@@ -109,6 +118,7 @@ typedef struct csr_tiles_job {
     int32_t chained;
     csr_chain chain;
 } csr_tiles_job;
+/* Multiplies by the rows [first, end), on the threads of the run. */
 void csr_tiles_run(const csr_tiles_job *job);
 /* The minimum of `readable` for this number of computed columns. */
 int64_t csr_tiles_reads(int64_t columns, int64_t block);
@@ -119,7 +129,9 @@ static inline int32_t csr_tiles_done(const csr_chain *chain) {
 
 /* ---- time of a product, in ns, as kernels estimate it ---- */
 
+/* Estimated nanoseconds of a product by one vector. */
 double csr_vector_ns(const csr_header *h);
+/* Estimated nanoseconds of a product by `columns` columns. */
 double csr_tiles_ns(const csr_header *h, int64_t columns);
 double csr_dense_ns(double macs, double bytes); /* time of other kernels on the decoded weight */
 

@@ -41,11 +41,13 @@ const csr_ukernels *csr_choose_isa(void) {
  * thread, like other kernels' estimates. */
 static double scaled(double ns) { return ns * 16 / csr_uk->vl; }
 
+/* Estimated nanoseconds of a product by one vector. */
 double csr_vector_ns(const csr_header *h) {
     const double rows = (double)csr_blocks(h);
     return 200 + 2 * rows + scaled((double)h->entries * (h->block > 1 ? 0.6 : 0.28));
 }
 
+/* Estimated nanoseconds of a product by `columns` columns. */
 double csr_tiles_ns(const csr_header *h, int64_t columns) {
     const double vectors = (double)cnr_div_up(columns, csr_uk->vl) * csr_uk->vl / 16;
     const double rows =
@@ -59,6 +61,7 @@ double csr_dense_ns(double macs, double bytes) {
     return 500 + (read > multiplied ? read : multiplied);
 }
 
+/* Registers the encoding and its kernels. */
 static cnr_status init(const cnr_host *host, struct cnr_registrar *registrar, cnr_error *err) {
     static const cnr_item items[] = {{CNR_KIND_ENCODING, &csr_encoding},
                                      {CNR_KIND_KERNEL, &csr_dense},

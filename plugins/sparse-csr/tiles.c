@@ -16,6 +16,7 @@ static const void *part(const csr_rows *s, uint64_t at) { return (const char *)s
 static const uint32_t *begin_of(const csr_rows *s) { return (const uint32_t *)part(s, sizeof *s); }
 static uint64_t to_line(uint64_t bytes) { return (bytes + 63) / 64 * 64; }
 
+/* The image's head, with the places of its parts. */
 static csr_rows head_of(const csr_header *h) {
     csr_rows s = {.rows = h->rows,
                   .blocks = csr_blocks(h),
@@ -26,6 +27,7 @@ static csr_rows head_of(const csr_header *h) {
     return s;
 }
 
+/* Bytes of the image. */
 uint64_t csr_rows_size(const csr_header *h) {
     const csr_rows s = head_of(h);
     return to_line(s.value_at + s.entries * s.block * 4);
@@ -57,6 +59,7 @@ cnr_status csr_rows_make(const csr_matrix *m, const uint32_t *offset, void *blob
 
 /* ---- running ---- */
 
+/* Arguments of the tasks of a product by tiles. */
 typedef struct tiles_job {
     const csr_tiles_job *job;
     int64_t first, end;       /* blocks of rows */
@@ -81,6 +84,7 @@ static int64_t part_begin(const tiles_job *t, int64_t i) {
 typedef struct run_of {
     int64_t from, to, n;
 } run_of;
+/* The runs of one tile. */
 typedef struct tile_runs {
     int32_t n;
     run_of at[WIDEST + 1];
@@ -121,6 +125,7 @@ static void put(const csr_tiles_job *j, int64_t row, const tile_runs *runs, cons
     }
 }
 
+/* Computes one tile: blocks [from, to) by some vectors of columns. */
 static void one_tile(const tiles_job *t, int64_t from, int64_t to, int64_t column,
                      int64_t vectors) {
     const csr_tiles_job *j = t->job;
@@ -158,6 +163,7 @@ static void one_tile(const tiles_job *t, int64_t from, int64_t to, int64_t colum
     }
 }
 
+/* Task: computes some tiles. */
 static void some_tiles(void *arg, int64_t task, int32_t thread) {
     const tiles_job *t = (const tiles_job *)arg;
     const int64_t p = task % t->parts, vl = csr_uk->vl;
@@ -178,6 +184,7 @@ int64_t csr_tiles_reads(int64_t columns, int64_t block) {
     return columns < 1 ? 0 : vectors_for(columns, block) * csr_uk->vl;
 }
 
+/* Multiplies by the rows [first, end), on the threads of the run. */
 void csr_tiles_run(const csr_tiles_job *job) {
     const int64_t block = (int64_t)job->blob->block, vl = csr_uk->vl;
     tiles_job t = {.job = job, .first = job->first / block, .end = cnr_div_up(job->end, block)};

@@ -20,6 +20,7 @@ static const cnr_port inputs[] = {
 };
 static const cnr_port outputs[] = {{.name = "y", .help = "N O spatial"}};
 
+/* Method infer: checks the inputs' types and shapes, and gives each output its own. */
 static cnr_status infer(const cnr_node *node, cnr_tensor *const *out, cnr_error *err) {
     const cnr_tensor *x = node->inputs[0], *w = node->inputs[1];
     const cnr_tensor *b = cnr_own_input(node, 2);
@@ -41,6 +42,8 @@ static cnr_status infer(const cnr_node *node, cnr_tensor *const *out, cnr_error 
     return CNR_OK;
 }
 
+/* Method parameters: *t receives type and shape of the weight at `port`, and *init how it is
+ * first filled. */
 static cnr_status parameters(const cnr_node *node, int32_t port, cnr_tensor *out, cnr_init *init,
                              cnr_error *err) {
     const cnr_tensor *x = node->inputs[0], *weight = cnr_own_input(node, 1);
@@ -59,11 +62,14 @@ static cnr_status parameters(const cnr_node *node, int32_t port, cnr_tensor *out
     return CNR_OK;
 }
 
+/* Method cost: counts the multiply-adds of a run. */
 static void cost(const cnr_node *node, cnr_cost *out) {
     const int64_t n = cnr_count(node->outputs[0]);
     if (n > 0) out->macs = (uint64_t)n * (uint64_t)node->inputs[0]->dim[1];
 }
 
+/* Method split_axes: axes receives at most max output axes that a run may be cut along; returns
+ * how many. */
 static int32_t split_axes(const cnr_node *node, cnr_split_axis *out, int32_t max) {
     int32_t n = 0;
     for (int32_t axis = 0; axis < node->outputs[0]->rank && n < max; axis++)
@@ -71,6 +77,8 @@ static int32_t split_axes(const cnr_node *node, cnr_split_axis *out, int32_t max
     return n;
 }
 
+/* Method region: *r receives the part of input `port` that [begin, end) of the output's axis
+ * needs; axis -1: all. */
 static void region(const cnr_node *node, int32_t axis, int64_t begin, int64_t end, int32_t port,
                    cnr_input_range *out) {
     (void)node;
@@ -80,12 +88,14 @@ static void region(const cnr_node *node, int32_t axis, int64_t begin, int64_t en
     else *out = axis == 1 ? (cnr_input_range){0, begin, end} : (cnr_input_range){-1, 0, 0};
 }
 
+/* Method linear: *l receives the ports of weight and bias; returns 1. */
 static int32_t linear(const cnr_node *node, cnr_linear *out) {
     (void)node;
     *out = (cnr_linear){.weight_port = 1, .bias_port = 2, .weight_axis = 0};
     return 1;
 }
 
+/* Method gradient: adds nodes that compute the wanted gradients of the inputs. */
 static cnr_status gradient(const cnr_host *host, struct cnr_graph *graph, const cnr_node *node,
                            const cnr_value *in, const cnr_value *out, const cnr_value *grad_out,
                            const int32_t *want, cnr_value *grad_in, cnr_error *err) {

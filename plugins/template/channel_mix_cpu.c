@@ -4,6 +4,7 @@
 
 enum { BLOCK = 8, ROW = 256 }; /* places a tile: input and output tiles stay in L1 */
 
+/* Method accepts: takes f32 nodes with a constant weight; else out tells why not. */
 static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
     (void)device;
     const cnr_tensor *x = node->inputs[0], *w = node->inputs[1], *y = node->outputs[0];
@@ -26,6 +27,7 @@ static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_ac
 /* blob: bias[O rounded up], then weight[O / 8][C][8] */
 static int64_t rounded(int64_t o) { return cnr_round_up(o, BLOCK); }
 
+/* Method prepare_size: bytes of the packed weight and bias. */
 static cnr_status prepare_size(const cnr_device *device, const cnr_node *node, cnr_space *out,
                                cnr_error *err) {
     (void)device;
@@ -35,6 +37,7 @@ static cnr_status prepare_size(const cnr_device *device, const cnr_node *node, c
     return CNR_OK;
 }
 
+/* Method prepare: packs weight and bias into blob. */
 static cnr_status prepare(const cnr_device *device, const cnr_node *node, void *blob,
                           cnr_error *err) {
     (void)device;
@@ -57,11 +60,13 @@ static int64_t at(const cnr_tensor *t, int64_t c, int64_t p, int64_t places) {
     return t->block > 1 ? (c / BLOCK * places + p) * BLOCK + c % BLOCK : c * places + p;
 }
 
+/* Arguments of the tasks of a run. */
 typedef struct job {
     const cnr_run *run;
     int64_t places, tiles, O, C, begin;
 } job;
 
+/* Task: computes one tile of places and output channels. */
 static void tile(void *arg, int64_t index, int32_t thread) {
     (void)thread;
     const job *j = (const job *)arg;
@@ -93,6 +98,7 @@ static void tile(void *arg, int64_t index, int32_t thread) {
     }
 }
 
+/* Method run: computes the run's range on the threads of the run. */
 static cnr_status run(const cnr_run *run, cnr_error *err) {
     (void)err;
     const cnr_tensor *x = run->node->inputs[0];

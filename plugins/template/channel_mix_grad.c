@@ -6,6 +6,7 @@ static const cnr_port grad_inputs[] = {{.name = "x", .help = "N C spatial"},
                                        {.name = "dy", .help = "N O spatial"}};
 static const cnr_port grad_outputs[] = {{.name = "dweight", .help = "O C"}};
 
+/* Method infer of the weight's gradient. */
 static cnr_status infer_grad(const cnr_node *node, cnr_tensor *const *out, cnr_error *err) {
     const cnr_tensor *x = node->inputs[0], *dy = node->inputs[1];
     if (x->rank < 2 || dy->rank != x->rank || x->dtype != CNR_f32 || dy->dtype != CNR_f32)
@@ -21,6 +22,7 @@ static cnr_status infer_grad(const cnr_node *node, cnr_tensor *const *out, cnr_e
     return CNR_OK;
 }
 
+/* Method reference of the weight's gradient. */
 static cnr_status reference_grad(const cnr_run *run, cnr_error *err) {
     (void)err;
     const cnr_tensor *x = run->node->inputs[0], *dy = run->node->inputs[1];

@@ -14,6 +14,7 @@ static const cnr_attr_spec attrs[] = {
 static const cnr_port inputs[] = {{.name = "x", .help = "any shape"}};
 static const cnr_port outputs[] = {{.name = "y", .help = "shape of x"}};
 
+/* Method infer: checks the inputs' types and shapes, and gives each output its own. */
 static cnr_status infer(const cnr_node *node, cnr_tensor *const *out, cnr_error *err) {
     const cnr_tensor *x = node->inputs[0];
     if (x->dtype != CNR_f32)
@@ -25,6 +26,7 @@ static cnr_status infer(const cnr_node *node, cnr_tensor *const *out, cnr_error 
     return CNR_OK;
 }
 
+/* Computes n elements; y: not used. */
 static void apply(const cnr_node *node, const float *x, const float *y, float *out, int64_t n) {
     const float t = (float)cnr_attr_float(node, "threshold");
     (void)y;
@@ -34,6 +36,7 @@ static void apply(const cnr_node *node, const float *x, const float *y, float *o
     }
 }
 
+/* Method expression: the OpenCL formula into text; its length, or -1. */
 static int32_t expression(const cnr_node *node, char *text, size_t bytes) {
     /* The threshold as hexadecimal bits: exact, and no locale can spoil it. */
     const float t = (float)cnr_attr_float(node, "threshold");
@@ -48,12 +51,14 @@ static int32_t expression(const cnr_node *node, char *text, size_t bytes) {
     return (int32_t)sizeof form - 1;
 }
 
+/* Method reference: computes the run's part of the output with plain loops. */
 static cnr_status reference(const cnr_run *run, cnr_error *err) {
     (void)err;
     template_apply(run, apply);
     return CNR_OK;
 }
 
+/* Method gradient: adds nodes that compute the wanted gradients of the inputs. */
 static cnr_status gradient(const cnr_host *host, struct cnr_graph *graph, const cnr_node *node,
                            const cnr_value *in, const cnr_value *out, const cnr_value *grad_out,
                            const int32_t *want, cnr_value *grad_in, cnr_error *err) {

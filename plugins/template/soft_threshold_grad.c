@@ -6,6 +6,7 @@ static const cnr_port grad_inputs[] = {{.name = "y", .help = "output of soft_thr
                                        {.name = "dy", .help = "its gradient"}};
 static const cnr_port grad_outputs[] = {{.name = "dx", .help = "gradient of x"}};
 
+/* dx receives dy where the output y is not 0, else 0. */
 static void apply_grad(const cnr_node *node, const float *y, const float *dy, float *dx,
                        int64_t n) {
     (void)node;
@@ -28,6 +29,7 @@ static cnr_status infer_grad(const cnr_node *node, cnr_tensor *const *out, cnr_e
     return CNR_OK;
 }
 
+/* Method reference of the gradient. */
 static cnr_status reference_grad(const cnr_run *run, cnr_error *err) {
     (void)err;
     template_apply(run, apply_grad);

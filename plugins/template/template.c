@@ -3,6 +3,7 @@
 
 const cnr_host *template_host;
 
+/* Registers operators and kernels. */
 static cnr_status init(const cnr_host *host, struct cnr_registrar *registrar, cnr_error *err) {
     static const cnr_item items[] = {
         {CNR_KIND_OPERATOR, &template_soft_threshold},

@@ -32,8 +32,10 @@ local spec = {
   more = families.help(),
 }
 
+-- v rounded to tenths, as a number.
 local function rounded(v) return tonumber(("%.1f"):format(v)) end
 
+-- What was found in a picture, in the form that is written as JSON.
 local function as_object(name, shape, list, find, about)
   local found = { n = #list }
   for i, b in ipairs(list) do
@@ -57,6 +59,7 @@ local function as_object(name, shape, list, find, about)
            width = shape[2], height = shape[1], boxes = found }
 end
 
+-- Prints what was found in a picture, a line a box.
 local function show(name, shape, list, find, about)
   print(("%s  %d x %d, %d found"):format(pictures.title(name, about), shape[2], shape[1], #list))
   for _, b in ipairs(list) do
@@ -80,6 +83,7 @@ local function counted(list, find)
   return by, order
 end
 
+-- Prints how many boxes of each class were found.
 local function show_counts(name, list, find, about, as_json)
   local by, order = counted(list, find)
   if as_json then
@@ -91,6 +95,7 @@ local function show_counts(name, list, find, about, as_json)
   for _, class in ipairs(order) do print(("  %-16s %d"):format(class, by[class])) end
 end
 
+-- True: all boxes are of one class.
 local function has_one_class(list)
   for _, b in ipairs(list) do
     if b.class ~= list[1].class then return false end
@@ -107,6 +112,7 @@ return app.main(spec, function(options)
     if options.count then show_counts(name, found, find, about, options.json)
     elseif options.json then print(json.encode(as_object(name, shape, found, find, about), 7))
     else show(name, shape, found, find, about) end
+    -- The text at a box: label and score, or the score alone where all have one class.
     local function text(b)
       local label, score = find:label(b.class), ("%d%%"):format((b.score * 100 + .5) // 1)
       return label .. " " .. score, has_one_class(found) and score or label

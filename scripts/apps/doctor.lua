@@ -49,6 +49,7 @@ local function try(device)
   end)
 end
 
+-- A device in words: hardware, driver and units.
 local function describe(d)
   local parts = { d.hardware, d.driver }
   parts[#parts + 1] = d.concurrency and d.concurrency .. (d.family == "cpu" and " threads" or " units")
@@ -74,6 +75,7 @@ local function devices(options)
   return processor, found
 end
 
+-- Tells that no OpenCL device was found, and what may be missing.
 local function opencl(options, found)
   if found.opencl then return end
   tell(options, "opencl", "missing", "no OpenCL device; PoCL makes one of the processor. A GPU wants its vendor's " ..
@@ -107,10 +109,12 @@ local function by_kind(list)
   return by
 end
 
+-- What is wrong and how it is mended, where a part was not built in.
 local function built(what, package)
   return "sudo apt install " .. package .. "   # and build again", "not in this build: " .. what
 end
 
+-- Tells which plugins were loaded and which were refused.
 local function plugins(options)
   local list, loaded = c.plugins(), {}
   for _, p in ipairs(list) do loaded[p.name] = loaded[p.name] or not p.refused end
@@ -142,6 +146,7 @@ end
 
 local helper = "sudo systemctl enable --now cnnrun-helper"
 
+-- Tells which meters and knobs can be used.
 local function gauges(options)
   local good, list = pcall(c.gauges)
   local counts, shut = { meter = 0, knob = 0 }, { meter = {}, knob = {} }

@@ -31,6 +31,7 @@ local pictures = {
 -- The strokes as short straight pieces, slanted, in pixels.
 local function pieces(glyph, side, slant)
   local list = {}
+  -- Pixel of a point of the unit square, after slant and margin.
   local function place(x, y)
     return (4 + 20 * (.5 + (x - .5) * .9 + slant * (.5 - y) * 2)) / 28 * side,
            (4 + 20 * y) / 28 * side
@@ -76,6 +77,7 @@ local function distance2(list, x, y)
   return best
 end
 
+-- Draws and writes one picture.
 local function draw(name)
   local how = pictures[name]
   local side, radius = how.side, how.pen * how.side * 20 / 28 / 2

@@ -14,6 +14,7 @@ local function escape(text)
   return (text:gsub("[&<>\"]", { ["&"] = "&amp;", ["<"] = "&lt;", [">"] = "&gt;", ['"'] = "&quot;" }))
 end
 
+-- Writes the net's graph to the output, in the format of its ending.
 local function draw(options)
   local from, to = options[1], options[2]
   local format = to:match("%.(%w+)$")

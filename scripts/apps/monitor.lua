@@ -72,11 +72,13 @@ local function pace()
   end
 end
 
+-- The number by the format; nil stays nil.
 local function number(v, form) return v and form:format(v) end
 
 -- The line on the picture, as in the first document's fig. 5.1: rate, load, frequency, power.
 local function status_of(s)
   local parts = {}
+  -- Adds a part of the line; nil: nothing.
   local function add(text) if text then parts[#parts + 1] = text end end
   add(number(s.fps, "%.1f FPS"))
   add(number(s.inference and s.inference * 1000, "%.1f ms"))
@@ -145,6 +147,7 @@ local function tell(self, text, object, later)
   if self.page then self.switches:now(text) end
 end
 
+-- Tells an event of the recording: as JSON that a file was ended or removed, in any case that recording failed.
 local function tell_recording(self, event)
   if event.segment then
     if self.options.json then print(json.encode(event, 9)) end
@@ -161,14 +164,17 @@ end
 -- Reports that the source failed or returned, once each, and every attempt.
 local function hooks_of(self)
   local hooks = {}
+  -- A source was opened: takes it over.
   function hooks.opened(feed)
     self.feed, self.switches.feed, self.switches.key, self.first = feed, feed, nil, nil
   end
+  -- A source ended: later frames are numbered and timed after it.
   function hooks.ended(gap)
     local ends = self.ends
     self.number, self.now, self.at = ends.number, ends.now + math.max(gap, .04), ends.at + math.max(gap, .04)
     self.lost = ends.lost
   end
+  -- The source is gone: tells why and when it is tried again.
   function hooks.away(why, pause)
     local again = pause and ("; tried again in %d s"):format(pause) or ""
     self.switches:away { why = why, again = pause or false }
@@ -178,10 +184,12 @@ local function hooks_of(self)
       self:send()
     end
   end
+  -- The source is back after so many seconds.
   function hooks.back(after)
     self.switches:away(nil)
     tell(self, ("the source is back after %d s"):format(after), { source = "back", after = after }, after)
   end
+  -- While nothing comes: answers the page's requests.
   function hooks.idle()
     if self.page then self.switches:idle(self.page) end
   end
@@ -222,11 +230,13 @@ local function look(self, frame)
   return found
 end
 
+-- Saves the pictures of what is new, if that was asked for.
 local function save_crops(self, frame, new)
   if not self.crops or not new[1] or not new[1].x0 then return end
   self.crops(self.source:match "[^/]*$", frame.picture, { frame = frame.number }, new, function(b) return b.label end)
 end
 
+-- One frame: finds, tracks, shows and records; returns what was found.
 local function step(self, frame)
   local watcher, switches, page, options = self.watcher, self.switches, self.page, self.options
   if page then switches:take(page:asked()) end
@@ -257,6 +267,7 @@ local function step(self, frame)
   self.ends = { number = frame.number, now = frame.now, at = at, lost = frame.lost - (self.passed or 0) }
 end
 
+-- Starts the thread that draws and records.
 local function new_worker(self)
   self.worker = c.worker()
   draw.by(self.worker)
@@ -272,6 +283,7 @@ local function send(self)
   new_worker(self)
 end
 
+-- Ends the recording and sends what was told of it.
 local function end_recording(self)
   if not self.recorder then return end
   self.recorder:finish(self.worker)
@@ -298,6 +310,7 @@ local function play(self)
   self.number, self.now, self.at, self.lost = self.ends.number, self.ends.now + .04, self.ends.at + .04, self.ends.lost
 end
 
+-- The application: plays the source until its end.
 local function watch(options)
   local self = begin(app.loading(options))
   self.send = send

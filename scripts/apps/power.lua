@@ -21,6 +21,7 @@ local function curves(rows, columns)
   return series, most
 end
 
+-- Draws the curves of a CSV file of watts.
 local function draw(options)
   local rows, columns = csv.read(options[1])
   local series, most = curves(rows, columns)

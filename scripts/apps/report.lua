@@ -18,12 +18,14 @@ local steady = "squeezenet_v1_1" -- Runs continuously, to see whether the machin
 
 -- ---- what the machine is ----
 
+-- The text of a file, without its end; nil: it cannot be read or is empty.
 local function text_of(path)
   local good, text = pcall(c.text, path)
   text = good and text:gsub("%z", ""):gsub("%s+$", "") or ""
   return text ~= "" and text or nil
 end
 
+-- The machine's name.
 local function machine()
   if c.simulated() then return "a simulated board" end
   return text_of "/proc/device-tree/model" or text_of "/sys/class/dmi/id/product_name" or
@@ -40,6 +42,7 @@ local function devices(only)
   return list
 end
 
+-- True: a gauge measures energy or power.
 local function has_meter(list)
   for _, g in ipairs(list) do
     if (g.quantity == "energy" or g.quantity == "power") and g.value then return true end
@@ -49,6 +52,7 @@ end
 
 -- ---- a net ----
 
+-- Product of the sizes.
 local function count(sizes)
   local n = 1
   for _, size in ipairs(sizes) do n = n * size end
@@ -88,6 +92,7 @@ local function kernels(net, profile)
   return list
 end
 
+-- Joules and watts of a profile; empty: none were measured.
 local function energy_of(p)
   local e = p.energy
   if not e or not e.joules then return {} end
@@ -117,6 +122,7 @@ end
 
 -- ---- throttling ----
 
+-- Median of list[from] to list[to].
 local function middle(list, from, to)
   local some = table.move(list, math.max(1, from), math.min(#list, to), 1, {})
   table.sort(some)
@@ -142,12 +148,14 @@ end
 
 -- ---- all of it ----
 
+-- Prints one row of the report.
 local function print_row(row)
   local what = row.skipped or row.error or ("%.2f ms"):format(row.ms_median) ..
                  (row.joules and (", %.4g J"):format(row.joules) or "")
   print(("%-16s %-10s %s"):format(row.net, row.device, what))
 end
 
+-- The loading options with this device and random weights.
 local function with_device(load, device)
   local own = { weights = "random:1" }
   for key, value in pairs(load) do own[key] = value end
@@ -155,10 +163,12 @@ local function with_device(load, device)
   return own
 end
 
+-- The application: measures each net on each device.
 local function report(options)
   local trusted, begin = pcall(c.now)
   if not trusted then error("it reads the clock and the machine's description from Linux: cnnrun report --trust", 0) end
   local limit = options.seconds or 300
+  -- Seconds left of the limit.
   local function left() return limit - (c.now() - begin) end
   if options.output then c.output(options.output) end
   if not options.quiet then c.note("measuring devices") end
@@ -166,6 +176,7 @@ local function report(options)
                 simulated = c.simulated(), complete = false, seconds = limit, nets = { n = 0 } }
   out.devices, out.gauges = devices(options.load.device), c.gauges()
   local metered, for_steady = has_meter(out.gauges), math.min(60, limit / 5)
+  -- Writes what is measured so far.
   local function keep() if options.output then c.write(options.output, json.encode(out) .. "\n") end end
   keep()
   for i, entry in ipairs(zoo) do

@@ -32,6 +32,7 @@ local spec = {
 local no_file = "the tracker's net is made here, of no file"
 for _, name in ipairs { "weights", "labels", "net", "option", "symbol" } do spec.refused["--" .. name] = no_file end
 
+-- The box that --box gives; an error where it is no four numbers.
 local function box_of(text)
   local box = {}
   for word in (text .. ","):gmatch("([^,]*),") do box[#box + 1] = tonumber(word) end
@@ -40,6 +41,7 @@ local function box_of(text)
   return box
 end
 
+-- A tracker with the options' seed, threads and settings.
 local function tracker_of(options)
   local list = { seed = options.seed or 1, threads = options.threads }
   for _, word in ipairs(options.set or {}) do
@@ -73,8 +75,10 @@ local function sink_of(options)
   return c.writer(out:gsub("/+$", "") .. "/%05d.png")
 end
 
+-- v rounded to this many decimal digits.
 local function rounded(v, digits) return tonumber((("%%.%df"):format(digits):format(v):gsub(",", "."))) end
 
+-- Prints where the object is in a frame.
 local function tell(options, frame, r)
   local box = r.box and { rounded(r.box[1], 2), rounded(r.box[2], 2), rounded(r.box[3], 2), rounded(r.box[4], 2) }
   if options.json then
@@ -85,6 +89,7 @@ local function tell(options, frame, r)
   else print((("%6d  %7.1f %7.1f %7.1f %7.1f  %.2f"):format(frame, box[1], box[2], box[3], box[4], r.confidence))) end
 end
 
+-- The application: tracks one object through a source.
 local function work(options)
   local box = options.box and box_of(options.box)
   if not box and not options.model then error("--box X,Y,WIDTH,HEIGHT is missing: the object to track", 0) end

@@ -7,6 +7,7 @@ local detector = require "lib.detector"
 local draw = require "lib.draw"
 local tracks = require "lib.tracks"
 
+-- The application: detects, tracks and draws.
 local function work(words)
   local model, source, output = words[1], words[2], words[3]
   local find, tracked, size = detector.open(model, app.loading(words)), tracks.new(), nil

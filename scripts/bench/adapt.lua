@@ -12,6 +12,7 @@ local args = require "lib.args"
 local json = require "lib.json"
 local energy = require "cnnrun".energy
 
+-- A net of this many layers, drawn by the seed.
 local function net_of(layers, seed)
   local body = {}
   for i = 1, layers do
@@ -42,6 +43,7 @@ end
 -- Lists all plans, as tables for the option `place`. speeds: by unit, from which shares follow.
 local function plans_of(names, layers, speeds)
   local list = {}
+  -- Adds to the list each placement of the layers from i on.
   local function assign(place, i)
     if i > layers then
       local copy = {}
@@ -69,6 +71,7 @@ local function plans_of(names, layers, speeds)
   return list
 end
 
+-- The benchmark: how near an adapting placement comes to the best.
 local function work(o)
   if not c.simulated() then error("adapt.lua: want a simulated board: cnnrun --board drawn,seed=7,dry ...", 0) end
   local layers, runs, warm = o.layers or 3, o.runs or 12, o.warm or 0
@@ -77,6 +80,7 @@ local function work(o)
     if device.name:find "^sim:" then names[#names + 1] = device.name end
   end
   local input = c.tensor { shape = { 1, 16, 112, 112 } }
+  -- Loads the net with random weights.
   local function load(options)
     options.weights = "random:1"
     return c.load(description, options)
@@ -89,6 +93,7 @@ local function work(o)
     row.default = row.default or edp
   end
   local measured = {}
+  -- The energy-delay product of a fixed placement.
   local function measure(place, times)
     local net <close> = load { devices = names, place = place }
     return (edp_of(net, input, warm, runs * times))

@@ -28,6 +28,7 @@ local function median(list)
   return list[(#list + 1) // 2] or 0
 end
 
+-- The tracker's options from the words of --set.
 local function tracker_options(options)
   local list = { seed = 1 }
   for _, word in ipairs(options.set or {}) do
@@ -61,6 +62,7 @@ local function frames(options, box, device)
            windows = math.tointeger(windows), past = math.tointeger(past) }
 end
 
+-- The benchmark: the tracker's cascade on the CPU and on a device.
 local function work(options)
   local box = {}
   for word in (options.box or ""):gmatch("[^,]+") do box[#box + 1] = tonumber(word) end

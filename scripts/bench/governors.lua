@@ -9,11 +9,13 @@ local args = require "lib.args"
 local json = require "lib.json"
 
 local rows, options = {}, nil
+-- Adds a row: a number of the document's and ours.
 local function add(row, quantity, document, ours, kind)
   rows[#rows + 1] = { row = row, quantity = quantity, document = document, ours = ours, kind = kind,
                       error = document and ours / document - 1 or nil }
 end
 
+-- Plays a scene under a policy; returns what was measured.
 local function play(policy, scene, seconds, more)
   local o = { policy = policy, scene = scene, seconds = seconds }
   for key, value in pairs(more or {}) do o[key] = value end
@@ -22,6 +24,7 @@ end
 
 -- ---- the document's rows ----
 
+-- Adds the rows of table 5.1.
 local function table_51()
   local document = {
     { "lowest fixed (177)", "fixed,at=177", "fitted", 3.27789, .31, 1.37, .42, 4.49 },
@@ -39,6 +42,7 @@ local function table_51()
   end
 end
 
+-- Adds the figures of chapter 5.
 local function figures()
   local g = play("default", "monitor", 300, { ticks = true })
   local least, most = math.huge, 0
@@ -59,6 +63,7 @@ local function figures()
 end
 
 local kinds = { "mail", "game2d", "game3d", "video", "idle" }
+-- The i-th scene: of a loop, or of another kind.
 local function scene_of(i, loop)
   return loop and "loop,seed=" .. i or ("other,kind=%s,seed=%d"):format(kinds[(i - 1) % #kinds + 1], i)
 end
@@ -123,6 +128,7 @@ local function oracle(scene, measure)
   return best
 end
 
+-- The set of a board's clock steps in MHz, by trying each frequency.
 local function steps_of(spec)
   local seen, steps = play("fixed,at=lowest", spec, .2).hz, {}
   for mhz = math.floor(seen * 1e-6), 1000 do steps[mhz] = nil end
@@ -134,6 +140,7 @@ local function steps_of(spec)
   return steps
 end
 
+-- How much worse the policy's energy-delay product is than the best fixed clock's.
 local function edp_policy(boards)
   local over, worst, fixed_worst = {}, 0, 0
   for board = 1, boards do
@@ -153,6 +160,7 @@ local function edp_policy(boards)
   add(row, "EDP over the highest step's, worst", nil, fixed_worst, "simulated")
 end
 
+-- How often the policy is late, and how much more energy it takes than the best.
 local function deadline_policy(boards)
   local late, runs, over = 0, 0, {}
   for board = 1, boards do
@@ -172,6 +180,7 @@ local function deadline_policy(boards)
   add(row, "joules a frame over the oracle's, mean", nil, mean(over), "simulated")
 end
 
+-- How long boards are throttled under the policy, and how many more passes they make than by default.
 local function cool_policy(boards)
   local hot, gain = {}, {}
   for board = 1, boards do
@@ -197,6 +206,7 @@ end
 
 -- ---- output ----
 
+-- Tells all rows: to take, as JSON or as a table.
 local function tell(g, take)
   if take then
     for _, row in ipairs(rows) do take(row) end

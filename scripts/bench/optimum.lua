@@ -39,6 +39,7 @@ end
 -- The least known EDP: that of the search, of its plan after polishing, or of best.lua's plan after
 -- polishing (moving pieces between parts). nil: the search was stopped before it saw all states.
 local function least_of(b, net, units, answer, row, most)
+  -- Energy-delay product of the plan after small changes; infinite without a plan.
   local function polished(plan) return plan and optimum.polish(b, net, plan) or math.huge end
   local known = math.min(row.best, polished(P.plan(net, answer, units[1])))
   local least, plan, states = optimum.find(b, net, units, known * (1 + 1e-9), most)
@@ -46,9 +47,11 @@ local function least_of(b, net, units, answer, row, most)
   return least and math.min(known, polished(plan))
 end
 
+-- One board and net: each policy's placement against the best one.
 local function judge(b, net, most)
   local units, row, answer = {}, { board = b.seed, layers = #net, units = #b.units }, nil
   for i, u in ipairs(b.units) do units[i] = u.name end
+  -- Judges the placement of a policy.
   local function take(name)
     answer = policy[name](P.view(b, net, units)) or {}
     return (P.judge(b, net, answer, units[1]))
@@ -66,11 +69,13 @@ end
 -- Sums of rows, and one line of text with them.
 local function sums()
   local s = { n = 0, late = 0, most = 0, sum = 0, ratio = 0, worse = 0 }
+  -- Adds a row to the sums.
   function s.add(row)
     s.n, s.ratio = s.n + 1, s.ratio + math.log(row.over_thesis)
     if row.over_thesis > 1 + 1e-9 then s.worse = s.worse + 1 end
     if row.above then s.most, s.sum = math.max(s.most, row.above), s.sum + row.above else s.late = s.late + 1 end
   end
+  -- A line of the table.
   function s.text(name)
     return ("%-24s %5d %10d %12.3f%% %11.3f%% %16.3f %6d"):format(name, s.n, s.late, s.most * 100,
            s.sum / math.max(s.n - s.late, 1) * 100, math.exp(s.ratio / s.n), s.worse)
@@ -78,6 +83,7 @@ local function sums()
   return s
 end
 
+-- The benchmark.
 local function work(o)
   o.from, o.boards, o.layers, o.states = o.from or 1, o.boards or 100, o.layers or 6, o.states or 300000
   local nets, all = {}, { sums() }

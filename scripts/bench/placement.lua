@@ -31,14 +31,17 @@ local function ask(name, net)
   return shares, steps
 end
 
+-- The document's number of this name, or nil.
 local function document(name)
   for _, r in ipairs(documents) do
     if r.name == name then return r.value end
   end
 end
 
+-- The benchmark: figures of chapter 4 against ours.
 local function work(options, take)
   local net, rows = nets.chain(nets.table_4_2()), {}
+  -- Adds a row: a number of the document's and ours.
   local function row(name, quantity, written, ours, kind)
     local number = type(written) == "number" and type(ours) == "number"
     rows[#rows + 1] = { row = name, quantity = quantity, document = written, ours = ours,
@@ -50,6 +53,7 @@ local function work(options, take)
   end
   local kinds = {}
   for _, judged in ipairs((fit.judge(recipe, documents))) do kinds[judged.row] = judged.kind end
+  -- Adds a row whose number is the document's of that name.
   local function documented(name, quantity, ours) row(name, quantity, document(name), ours, kinds[name]) end
 
   -- table 4.1
@@ -84,6 +88,7 @@ local function work(options, take)
   for i, layer in ipairs(net) do
     if layer.op ~= "max_pool" then
       for _, f in ipairs(figures) do
+        -- The quantity of layer i in this way of placing.
         local function of(way)
           local l = way.each[i]
           return f[2] == "seconds" and l.seconds or f[2] == "joules" and l.joules or l.joules / l.seconds
@@ -122,6 +127,7 @@ local function work(options, take)
     if take then take(r)
     elseif options.json then print(json.encode(r))
     else
+      -- v as text; nil: "-".
       local function shown(v) return type(v) == "number" and ("%.4g"):format(v) or v or "-" end
       print(("%-9s %-74s %10s %10s %s"):format(r.kind, r.row, shown(r.document), shown(r.ours),
                                               r.error and ("%+.1f%%"):format(r.error * 100) or ""))

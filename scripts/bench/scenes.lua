@@ -24,6 +24,7 @@ local spec = {
 -- Formats v, which is 0 or more, with two decimals and a point in any locale.
 local function decimal(v) return ("%d.%02d"):format(math.floor(v), math.floor(v % 1 * 100)) end
 
+-- The benchmark: makes scenes and writes them with their boxes.
 local function work(options)
   local folder = options.output or error("-o FOLDER is missing: the folder for scenes", 0)
   local files, videos, effects = {}, {}, nil

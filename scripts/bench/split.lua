@@ -6,6 +6,7 @@ local c = require "cnnrun"
 local args = require "lib.args"
 local json = require "lib.json"
 
+-- A net of one convolution, placed so.
 local function net_of(o, place)
   return c.load(c.net { name = "layer", input = { "x", shape = { 1, o.maps, o.side, o.side } },
                         c.conv2d { "conv", out = o.out, kernel = o.window, pad = o.window // 2, place = place } },
@@ -21,6 +22,7 @@ local function by_turns(nets, rounds)
   return least
 end
 
+-- The benchmark: one layer split over two devices.
 local function work(o)
   o.side, o.maps, o.out, o.window = o.side or 56, o.maps or 64, o.out or 128, o.window or 3
   o.rounds, o.names = o.rounds or 15, {}

@@ -45,8 +45,10 @@ local function mean(list)
   return #list > 0 and sum / #list or nil
 end
 
+-- The tracker's options from words and one try.
 local function options_of(words, try, seed)
   local list = { seed = seed }
+  -- Reads one NAME=NUMBER.
   local function take(flag, word)
     local name, value = word:match("^([%w_]+)=(.+)$")
     list[name or word] = tonumber(value) or error(("%s %s: want NAME=NUMBER"):format(flag, word), 0)
@@ -114,6 +116,7 @@ local function best_of(groups, n, left)
   return best
 end
 
+-- Rows of the summary: each group, and all together.
 local function summary_of(groups, tries)
   local rows, all = {}, best_of(groups, #tries)
   for _, group in ipairs(groups) do
@@ -131,6 +134,7 @@ local function summary_of(groups, tries)
   return rows
 end
 
+-- Counts a sequence's effects in its group.
 local function note_effects(group, text, f)
   for effect in (text or ""):gmatch("%S+") do
     if not group.effects[effect] then
@@ -141,6 +145,7 @@ local function note_effects(group, text, f)
   end
 end
 
+-- Writes the drawn curves.
 local function draw(folder, success, precision)
   plot.lines(success, { x = "overlap", y = "share of frames", title = "Success", y_range = { 0, 1 } })
     :save(folder .. "/success.png")
@@ -148,6 +153,7 @@ local function draw(folder, success, precision)
                           y_range = { 0, 1 } }):save(folder .. "/precision.png")
 end
 
+-- Adds a group's curves to the figures.
 local function add_curves(group, success, precision, curves, n)
   -- One curve for all made sequences would hide the others: the first one stands for them.
   if group.drawn then return end
@@ -159,6 +165,7 @@ local function add_curves(group, success, precision, curves, n)
   precision[#precision + 1] = { two, label = group.name }
 end
 
+-- The benchmark: trackers over sequences.
 local function work(options)
   local folder, n = options.output or error("-o FOLDER is missing: the folder for results", 0), options.seeds or 5
   local tries, first = options.try or { "defaults" }, options.first or 1

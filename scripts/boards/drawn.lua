@@ -3,6 +3,7 @@
 local board = require "lib.board"
 local dice = require "lib.dice"
 
+-- A clock of device d with steps drawn between low and high.
 local function clock(d, name, low, high)
   local steps, n = {}, d.whole(3, 8)
   local v_low, v_high = d.from(.65, .9), d.from(.95, 1.3)
@@ -37,6 +38,7 @@ return function(values)
   local seed = values.seed or 1
   local d = dice(seed)
   local b = { name = "drawn", seed = seed, rails = {}, clocks = {}, units = {} }
+  -- Adds a unit with its rail and clock.
   local function add(u, low, high)
     b.units[#b.units + 1] = u
     b.rails[#b.rails + 1] = { name = u.name, idle = (u.power.static + u.power.dynamic) * d.from(.01, .15) }

@@ -266,6 +266,7 @@ local function ch3_gpu_steps(product_row)
   }
 end
 
+-- Appends to steps what chapter 3 tells of the CPU.
 local function ch3_cpu_steps(steps)
   local cpu = { "cpu" }
   local alexnet_seconds = over(alexnet_18, "seconds")
@@ -367,6 +368,7 @@ local function convolutions(b)
   for i, layer in ipairs(poor) do sum = sum + (layer.op == "conv" and each[i].seconds or 0) end
   return sum
 end
+-- A function that gives the work of FastPoorNet's convolution `number` on the board's CPU.
 local function convolution(number)
   return function(b)
     for _, layer in ipairs(poor) do

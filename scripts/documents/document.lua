@@ -32,6 +32,7 @@ function Document:row(r)
   self.rows[#self.rows + 1] = r
 end
 
+-- Adds a row that cannot be computed, and why.
 function Document:cannot(experiment, row, quantity, number, why, wants_imagenet)
   self:row { experiment = experiment, row = row, quantity = quantity, document = number, why = why,
              apart = wants_imagenet }
@@ -136,6 +137,7 @@ end
 
 -- ---- figures ----
 
+-- Adds a figure.
 function Document:figure(name, title, chart) self.figures[#self.figures + 1] = { name = name, title = title, plot = chart } end
 
 -- Adds a bar chart of rows { name, value... }.
@@ -147,6 +149,7 @@ end
 
 -- ---- output ----
 
+-- A number as text; nil: "-".
 function M.shown(v)
   if type(v) ~= "number" then return v and tostring(v) or "-" end
   return (("%.4g"):format(v):gsub(",", "."))
@@ -212,6 +215,7 @@ function M.total_text(documents)
   return text .. ("; orders that hold: %d of %d (%.0f%%)"):format(hold, claims, 100 * hold / math.max(claims, 1))
 end
 
+-- The summary as a line of text.
 function M.summary_text(s)
   local parts = {}
   for _, kind in ipairs { M.measured, M.fitted, M.predicted, M.cannot } do
@@ -263,6 +267,7 @@ M.flags = {
   { "--quick", "leave out what takes long" },
 }
 
+-- Names of the devices that --device gives; "none": an empty list.
 function M.devices(text)
   local names = {}
   if text == "none" then return names end

@@ -72,6 +72,7 @@ local function machine(options, out)
     options.quick and "A quick report: what takes long is left out, and two runs stand for ten." or "")
 end
 
+-- The application: runs all documents and writes the page.
 local function work(options)
   local folder, all, out = options.output or error("where does the page go? -o FOLDER", 0), {}, {}
   c.folder(folder)

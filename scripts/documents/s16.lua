@@ -34,6 +34,7 @@ local function nets(d, b)
   for _, n in ipairs { { "Inception-sub", "nets.inception_bn", 12.05, 11.61, .9635, 5.66, 2.129 },
                        { "Inception-full", "nets.inception_full", 21.93, 20.13, .9179, 10.31, 2.127 } } do
     local cpu, convolutions, gpu = forward(b, placement.layers(n[2]))
+    -- Adds a row of this experiment.
     local function row(experiment, what, quantity, number, ours)
       d:row { experiment = experiment, row = n[1] .. ", " .. what, quantity = quantity, document = number, ours = ours,
               kind = document.predicted, on = spec }
@@ -167,6 +168,7 @@ local function tracker(d)
   local rows, first, last = {}, nil, nil
   for _, v in ipairs(videos) do
     local good, t = pcall(track, v[2], v[3], d.options.quick and 8 or 40)
+    -- Adds a row of this experiment, with the measured number `key`.
     local function row(experiment, what, number, key)
       d:row { experiment = experiment, row = ("%s, %dx%d, %s"):format(v[1], v[2], v[3], what), quantity = "ms", document = number,
               ours = good and t[key] or nil, kind = document.measured, on = "cpu, a made scene of the size",

@@ -15,10 +15,12 @@ local n = 100 * 256 * 256
 
 -- ---- chapter 3 ----
 
+-- A net of one product of two matrices.
 local function product(m, inner, wide)
   local a, b = c.input { "a", shape = { m, inner } }, c.input { "b", shape = { inner, wide } }
   return c.net { name = "product", inputs = { a, b }, outputs = { c.gemm { "product" } (a, b) } }
 end
+-- A net of one layer on a picture of 256 x 256.
 local function one(layer) return c.net { name = "operator", input = { "x", shape = { 1, 100, 256, 256 } }, layer } end
 
 local im2col = { op = "im2col", flops = 0, bytes = 8 * 9 * 254 * 254 * 100 }
@@ -26,6 +28,7 @@ local pooling = { op = "max_pool", flops = 9 * 100 * 254 * 254, bytes = 10 * 254
 local sparse = .15 * 9216 * 4096
 local spmv = { op = "spmv", products = 2 * sparse, flops = 2 * sparse, bytes = 8 * sparse + 4 * (9216 + 4096) }
 
+-- The operators of chapter 3's figures.
 local function operators()
   return {
     { "fig 3.2", "product", { nets.gemm(512, 512, 1024) }, product(512, 1024, 512) },
@@ -56,6 +59,7 @@ local function own_kernels(d)
     own:gain({ o[2], one(o[3]), experiment = o[1], edp = { [kernel] = o[6], [kernel .. "_gpu"] = o[7] } },
              o[2] .. ", the GPU over the CPU", o[5], { "cpu", kernel }, { "gpu", kernel .. "_gpu" })
   end
+  -- A change of one option and the dense net to measure it on.
   local function dense(name, change)
     return { name, c.net { name = "dense", input = { "x", shape = { 1, 9216 } }, c.dense { "fc", out = 4096 } },
              experiment = "fig 3.19", change = change }
@@ -72,6 +76,7 @@ local function own_kernels(d)
     d:row { experiment = "fig 3.19", row = "SpMV over dense on the " .. u[5], quantity = "ratio", document = u[4],
             ours = a and b and a.ms / b.ms or nil, kind = document.measured, why = why or problem, on = own.on[u[1]] }
   end
+  -- Adds the gain of the thesis' kernels on one net.
   local function net(name, experiment, module, number)
     own:gain({ name, module, experiment = experiment }, name .. ", the thesis' kernels on the GPU over the CPU's loops", number,
              { "cpu", "conv=conv_f32_naive", "dense=dense_f32_w18", "max_pool=max_pool_f32_w18", "relu=relu_f32_w18" },
@@ -101,13 +106,16 @@ local function simulate(d, spec)
   end
 end
 
+-- Checks what chapter 3 claims in words.
 local function chapter_3_claims(d)
+  -- Claims for each row of names that its value is as the function says.
   local function better(experiment, what, names)
     for _, row in ipairs(names) do
       local value = d:value(row[1])
       d:claim(experiment, what .. ": " .. row[2], row[3](value))
     end
   end
+  -- A test: the value is above x.
   local function above(x) return function(v) return v > x end end
   better("table 3.1", "product", { { "W18 table 3.1, EDP of the CPU over float4's", "the GPU's EDP is less", above(1) },
     { "W18 fig 3.2, scalar product over float4, seconds", "float4 is faster than scalar", above(1) },
@@ -150,7 +158,9 @@ local function sparse_alexnet(d)
   d:bars("fig-3-20", "Figure 3.20: AlexNet before and after pruning", rows, { "dense", "sparse" }, { log = "y" })
 end
 
+-- Rows of chapter 3.
 local function chapter_3(d)
+  -- True: a row of this name belongs to chapter 3.
   local function keep(name) return not name:find "table 5%.1" and not name:find "fig 5%.4" end
   if d.boards then
     d:board(ch3, keep)
@@ -211,6 +221,7 @@ local function memory(d, pruned, why)
           kind = document.measured, on = not why and d.devices[1] or nil, why = why or nil }
 end
 
+-- Rows of table 3.9: what is loaded of a dense and a pruned net.
 local function loading(d, dense, pruned)
   local missing = not (dense and pruned) and "table 3.9's files are missing" or #d.devices == 0 and "--device none measures nothing"
   local why = missing or not pcall(c.now) and "a clock wants --trust before the script"
@@ -236,6 +247,7 @@ local function size(d, experiment, module, weights, keep, dense_row, sparse_row,
     end)
     why = not good and args.plain(problem) or nil
   end
+  -- Adds a row of this experiment, unless its files are missing.
   local function row(r, quantity, number, value)
     d:row { experiment = experiment, row = r, quantity = quantity, document = number, ours = not why and value() or nil,
             kind = document.measured, on = "this machine", why = why }
@@ -269,6 +281,7 @@ end
 local function pruned_lenet(d)
   local data, rows = d.options.mnist and "mnist:" .. d.options.mnist, {}
   local limit = d.options.quick and 1000 or nil
+  -- Adds a row of figure 3.14.
   local function row(name, number, ours)
     d:row { experiment = "fig 3.14", row = name, quantity = "%", document = number, ours = ours, kind = document.measured,
             on = data and (d.devices[1] or "cpu"), why = not data and "--mnist DIR is missing" or
@@ -280,6 +293,7 @@ local function pruned_lenet(d)
     return
   end
   local net <close> = c.load("nets.lenet5", { device = d.devices[1] })
+  -- Right answers, in percent.
   local function right(of) return 100 * of:evaluate { data = data, limit = limit }.top1 end
   local dense = right(net)
   row("LeNet-5, accuracy on MNIST", 99.1, dense)
@@ -324,6 +338,7 @@ local function against_cnndroid(d)
   d:bars("fig-3-21", "Figure 3.21: AlexNet on a Snapdragon 820's GPU, seconds", { { "CNNdroid", phone }, { "W18", ours } })
 end
 
+-- Rows on compression.
 local function compression(d)
   pruned_lenet(d)
   size(d, "3.3.2", "nets.lenet5", "random:1", { ip1 = .05, ip2 = .10 }, nil, nil, .1565)
@@ -347,6 +362,7 @@ end
 
 -- ---- chapters 4 and 5, from bench/placement.lua and bench/governors.lua ----
 
+-- Rows of chapter 4.
 local function chapter_4(d)
   d:board(ch4, function(name) return name:find "W18 [tf]%a+ 4%." ~= nil end)
   local seconds, joules, watts = {}, {}, {}
@@ -374,6 +390,7 @@ local function chapter_4(d)
     d:bars("fig-" .. f[1], ("Figure %s: %s of each layer"):format(f[1]:gsub("-", "."), f[2]), rows, { "our work", "greedy" })
     if f[2] ~= "seconds" then d:claim("fig " .. f[1]:gsub("-", "."), "greedy takes more " .. f[2] .. " in every layer", all) end
   end
+  -- Our value of the row of that name.
   local function value(name) return d:value("W18 " .. name) end
   local alone, all = {}, {}
   for _, q in ipairs { "seconds", "joules", "EDP" } do
@@ -391,6 +408,7 @@ local function chapter_4(d)
   d:claim("fig 4.7", "our work's EDP is less than greedy's", value "fig 4.7, EDP of greedy over that of our work" > 1)
 end
 
+-- Rows of chapter 5.
 local function chapter_5(d)
   local by, steps = {}, {}
   require "bench.governors"({ "--tables", d.options.quick and "--quick" or nil }, function(r)
@@ -411,6 +429,7 @@ local function chapter_5(d)
   end)
   local names = { lowest = "lowest fixed (177)", ["480"] = "fixed 480", highest = "highest fixed (543)", default = "default governor" }
   local close = "the thesis has them within 3% of one another, which is less than the board's error"
+  -- Claims that the quantity rises in this order of the policies.
   local function order(quantity, ...)
     local list = {}
     for i, name in ipairs { ... } do list[i] = { name, by[names[name] .. " " .. quantity] } end
@@ -437,6 +456,7 @@ end
 -- as in the thesis. Returns the readings of the scene under the policy.
 local function loads_of(policy, scene, seconds) return c.govern { policy = policy, scene = scene, seconds = seconds, ticks = true }.ticks end
 
+-- The curves of figure 5.3.
 local function curves_5_3(d)
   local load, frequency = {}, {}
   for i, tick in ipairs(loads_of("default", "monitor", 12)) do
@@ -446,7 +466,9 @@ local function curves_5_3(d)
            plot.lines({ { load, label = "load, %" }, { frequency, label = "MHz" } }, { x = "s", simulated = true, markers = false, title = "Figure 5.3: default governor" }))
 end
 
+-- The distances of figure 5.7.
 local function distances_5_7(d)
+  -- The loads of a scene that are compared, in percent.
   local function window(scene)
     local ticks, loads = loads_of("default", scene, 10), {}
     for k = 1, 40 do loads[k] = 100 * (ticks[k + 5].load or 0) end
@@ -470,6 +492,7 @@ local function distances_5_7(d)
   d:claim("fig 5.7", "and with the band of 25% that the policy has", banded[1] < -banded[-1])
 end
 
+-- The curves of figure 5.8.
 local function switching_5_8(d)
   local series = {}
   for i, scene in ipairs { "other,kind=mail,seed=1", "other,kind=game3d,seed=1", "loop,seed=1" } do

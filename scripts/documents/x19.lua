@@ -56,6 +56,7 @@ end
 
 -- Section 3.1: adds the phases of a net's first run.
 local function phases_of(d, n, device, why, t)
+  -- Adds a row of experiment 3.1.
   local function row(phase, quantity, number, ours)
     d:row { experiment = "3.1", row = ("%s, %s"):format(n[1], phase), quantity = quantity, document = number, ours = ours,
             kind = document.measured, on = device, why = why }
@@ -87,6 +88,7 @@ local function stored_plans(d, n, device, why)
     end)
     why = not good and args.plain(problem) or nil
   end
+  -- Adds a row of table 6.2.
   local function row(what, quantity, number, ours)
     d:row { experiment = "table 6.2", row = ("%s, %s"):format(n[1], what), quantity = quantity, document = number, ours = ours,
             kind = document.measured, on = device, why = why }
@@ -127,6 +129,7 @@ local function sizes(d, n, why)
     end)
     why = not good and args.plain(problem) or nil
   end
+  -- Adds a row of table 6.3.
   local function row(what, quantity, number, ours)
     d:row { experiment = "table 6.3", row = ("%s, %s"):format(n[1], what), quantity = quantity, document = number, ours = ours,
             kind = document.measured, on = "this machine", why = why }
@@ -167,6 +170,7 @@ local function throughput(d, n, device, data, why)
     end)
     why = not good and args.plain(problem) or nil
   end
+  -- Adds a row of table 6.4.
   local function row(what, quantity, number, ours)
     d:row { experiment = "table 6.4", row = ("%s, %s"):format(n[1], what), quantity = quantity, document = number, ours = ours,
             kind = document.measured, on = device, why = why or "fp16: stored so, where the device has such kernels" }

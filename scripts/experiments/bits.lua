@@ -15,6 +15,7 @@ local function round(w, from, n, levels)
   for i = from, from + n - 1 do w[i] = math.floor(w[i] / scale + .5) * scale end
 end
 
+-- A copy of the net whose weights are rounded to this many bits.
 local function rounded(net, names, bits, by_channel)
   local copy = net:copy()
   for _, name in ipairs(names) do
@@ -41,6 +42,7 @@ return experiment.main({
       local weight = layer.weights[1]
       if weight and #net:weight(weight):shape() > 1 then names[#names + 1] = weight end
     end
+    -- Evaluates a copy and adds its row.
     local function judge(what, bits, copy)
       local r = copy:evaluate { data = options[2], limit = options.test or 1000 }
       rows[#rows + 1] = { what, bits, r.top1, r.loss }

@@ -27,6 +27,7 @@ return experiment.main({
     local densities = experiment.numbers(options.densities, { 1, .5, .3, .2, .1, .05, .02, .01 })
     local net = c.load(options[1], { weights = options.weights })
     local all, rows, series, curves = {}, {}, {}, {}
+    -- Evaluates a copy and adds its row.
     local function judge(what, keep, copy)
       local r = copy:evaluate { data = options[2], limit = options.test or 1000 }
       rows[#rows + 1] = { what, keep, r.top1, r.loss }

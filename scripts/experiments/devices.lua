@@ -19,6 +19,7 @@ return experiment.main({
       for i, device in ipairs(c.devices()) do names[i] = device.name end
     end
     local rows, of, total = {}, {}, { "all" }
+    -- The row of a node; made at its first use.
     local function row(node)
       if not of[node] then
         of[node] = { node }

@@ -38,6 +38,8 @@ local function flags(own)
   return list
 end
 
+-- Runs the application: over all pictures, drawn where an output is wanted; returns its exit
+-- code.
 local function work(options, open)
   local drawing, code = options.output or options.contact, 0
   if drawing then
@@ -78,6 +80,7 @@ local function work(options, open)
   return math.max(code, failed)
 end
 
+-- The application's table, with the flags that all have.
 function M.main(spec, open)
   spec.flags, spec.least, spec.nets, spec.pictures = flags(spec.flags), 2, true, true
   return args.application(spec, function(options) return work(M.loading(options), open) end)

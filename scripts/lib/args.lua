@@ -23,6 +23,7 @@ local M = {}
 
 M.mistake = 1 -- the exit code of a wrong argument, as the program's own
 
+-- Rows of the flags, and the same by name.
 local function rows_of(spec)
   local rows, by = {}, {}
   for _, flag in ipairs(spec.flags or {}) do
@@ -56,6 +57,7 @@ end
 
 -- ---- applications: the program parses their words ----
 
+-- The flags in the form that the library wants.
 local function application_flags(spec)
   local flags = {}
   for i, row in ipairs((rows_of(spec))) do
@@ -70,6 +72,7 @@ local function application_flags(spec)
   return flags
 end
 
+-- The table that the library runs as an application.
 function M.application(spec, work)
   return { operands = spec.operands, about = M.wrap(spec.about, 95, 0), example = spec.example,
            details = spec.more, nets = spec.nets, pictures = spec.pictures, without = spec.without,
@@ -81,6 +84,7 @@ function M.application(spec, work)
   end }
 end
 
+-- Prints the help.
 local function help(spec, rows)
   print("usage: cnnrun " .. spec.usage .. "\n")
   print(M.wrap(spec.about, 90, 0) .. "\n")
@@ -91,6 +95,7 @@ local function help(spec, rows)
   if spec.more then print("\n" .. spec.more) end
 end
 
+-- The value of a flag from its word; nil and a message: it is wrong.
 local function read(row, word, value)
   if not row.value then
     if value then return nil, word .. " takes no value" end
@@ -105,9 +110,11 @@ local function read(row, word, value)
   return number
 end
 
+-- Options from words; nil and an exit code: they are wrong, or help was asked for.
 function M.parse(words, spec)
   local rows, by = rows_of(spec)
   local options, only_words, i = {}, false, 1
+  -- Tells what is wrong; returns nil and the exit code.
   local function wrong(text)
     c.note((words[0] or "script") .. ": " .. text)
     c.note("--help lists all options")
@@ -153,6 +160,7 @@ function M.plain(why)
   return plain:match "^attempt to " and text or plain
 end
 
+-- Runs work with the parsed options; returns the exit code.
 function M.main(words, spec, work)
   local options, code = M.parse(words, spec)
   if not options then return code end

@@ -107,6 +107,7 @@ end
 
 -- ---- axes: { low, high, log } or { names } ----
 
+-- True: v is a finite number.
 function M.finite(v) return type(v) == "number" and v - v == 0 end
 
 -- `given`: { low, high }; without it the range follows from the data.
@@ -122,8 +123,10 @@ function M.new(log, given)
   return axis
 end
 
+-- True: v has a place on the axis.
 function M.shows(axis, v) return M.finite(v) and (not axis.log or v > 0) end
 
+-- Widens the axis until it reaches v.
 function M.cover(axis, v)
   if not M.shows(axis, v) then return end
   axis.low, axis.high = math.min(axis.low, v), math.max(axis.high, v)

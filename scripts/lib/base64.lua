@@ -3,6 +3,7 @@ local M = {}
 
 local letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
 
+-- The bytes in base64.
 function M.encode(bytes)
   local parts = {}
   for i = 1, #bytes, 3 do

@@ -4,6 +4,7 @@ local board = {}
 -- ---- parameters ----
 
 local mark = {}
+-- A function that marks a parameter as of this kind, with where it is from.
 local function marker(kind)
   return function(value, of)
     assert(type(of) == "string" and of ~= "", "a parameter says what it is from")
@@ -14,6 +15,7 @@ board.sheet = marker("data sheet")  -- The manufacturer.
 board.fitted = marker("fitted")     -- The row; fit.lua finds the value from it.
 board.assumed = marker("assumed")   -- The reason.
 
+-- A copy of t without marks; list receives each marked value by its path.
 local function plain(t, path, list)
   local out = {}
   for key, value in pairs(t) do
@@ -68,6 +70,7 @@ end
 
 -- ---- the cost of work: work = { op =, flops =, products = (of those), bytes =, share = (of it; nil: all) } ----
 
+-- Adds a line a value to out, with its path.
 local function lines(out, path, value)
   if type(value) == "table" then
     if path ~= "" then out[#out + 1] = path .. "=" .. #value end
@@ -92,6 +95,7 @@ function board.machine(b, anew)
   return machines[b]
 end
 
+-- Watts of all rails when nothing runs.
 function board.idle_watts(b)
   local sum = 0
   for _, rail in ipairs(b.rails) do sum = sum + (rail.idle or 0) end

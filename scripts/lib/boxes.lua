@@ -4,6 +4,7 @@ local M = {}
 
 local most = 3000 -- The number of best boxes that suppression considers.
 
+-- Adds a box with class, score and corners.
 function M.add(list, class, score, x0, y0, x1, y1, points)
   list[#list + 1] = { class = class, score = score, x0 = x0, y0 = y0, x1 = x1, y1 = y1,
                       points = points }
@@ -14,6 +15,7 @@ function M.area(b)
   return w > 0 and h > 0 and w * h or 0
 end
 
+-- Common area of two boxes.
 function M.shared(a, b)
   local w = math.min(a.x1, b.x1) - math.max(a.x0, b.x0)
   local h = math.min(a.y1, b.y1) - math.max(a.y0, b.y0)
@@ -28,6 +30,7 @@ function M.overlap(a, b, of_smaller)
   return both / (of_smaller and math.min(x, y) or x + y - both)
 end
 
+-- True: a comes before b, by score, then by place.
 local function better(a, b)
   if a.score ~= b.score then return a.score > b.score end
   if a.x0 ~= b.x0 then return a.x0 < b.x0 end
@@ -60,6 +63,7 @@ end
 -- edges. `place` is from net:prepare: input = picture * factor + shift, for y and x.
 function M.to_picture(list, place, width, height)
   local sy, sx, dy, dx = place.factor[1], place.factor[2], place.shift[1], place.shift[2]
+  -- Moves a box from the prepared picture's places to the picture's.
   local function move(b)
     b.x0 = math.max(0, math.min(width, (b.x0 - dx) / sx))
     b.x1 = math.max(0, math.min(width, (b.x1 - dx) / sx))

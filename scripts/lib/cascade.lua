@@ -63,6 +63,7 @@ end
 
 -- ---- stages by themselves, to be timed ----
 
+-- Milliseconds of a run by operator.
 local function steps(net)
   local by = {}
   for _, row in ipairs(net:profile { runs = 50, warm = 5 }) do
@@ -71,6 +72,7 @@ local function steps(net)
   return by
 end
 
+-- A weight of t's shape and type, all 0.
 local function weight(name, t) return c.weight { name, shape = t:shape(), dtype = t:dtype(), init = 0 } end
 
 -- One stage as a net; the tensors in `given` are those of a real frame.

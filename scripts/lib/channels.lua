@@ -12,6 +12,7 @@ for name in ([[relu relu6 leaky_relu elu selu celu clip sigmoid hard_sigmoid har
 local scales = { batch_normalization = true, scale_bias = true, prelu = true,
                  instance_normalization = true }
 
+-- Raises an error: the layer's channels cannot be removed.
 local function refuse(layer, format, ...)
   error(("%s: its channels can't be removed: "):format(layer) .. format:format(...), 0)
 end
@@ -29,6 +30,7 @@ end
 local Cut = {}
 Cut.__index = Cut
 
+-- Keeps of the weight only these places of an axis; nil: nothing.
 function Cut:take(weight, axis, kept)
   if weight then self.weights[weight] = self.net:weight(weight):taken(axis, kept) end
 end
@@ -64,6 +66,7 @@ function Cut:reader(l)
   refuse(self.layer, "%s (%s) sees them together with others", l.name, l.operator)
 end
 
+-- Follows a value to all layers that read it, and cuts them.
 function Cut:follow(layers, value)
   if self.outputs[value] then refuse(self.layer, "they are an output of the net") end
   for _, l in ipairs(layers) do
@@ -76,6 +79,7 @@ function Cut:follow(layers, value)
   end
 end
 
+-- The cut that leaves of a layer only the kept channels; an error where it cannot be made.
 local function cut_of(net, layer, kept)
   local layers, own = net:layers(), nil
   for _, l in ipairs(layers) do

@@ -49,6 +49,7 @@ local function parts(t)
   return function(v) return math.exp(v - top) / all end
 end
 
+-- Opens a classifier; an error where the net is of another task.
 function M.open(path, options)
   local self = setmetatable({ net = nets.open(path, options), steps = {}, options = options }, Classifier)
   check_task(self.net, path, options)
@@ -71,6 +72,7 @@ local function check(self, classes)
   error(("%s has %d names, the net %d classes%s"):format(o.labels, #names, classes, hint), 0)
 end
 
+-- Name of a class, from 0.
 function Classifier:label(class)
   local shifted = class - (self.options.background or 0)
   local name = self.names and self.names[shifted + 1] or self.net.model:label(class)
@@ -78,8 +80,10 @@ function Classifier:label(class)
   return (name or "class " .. class):match("^[^,]+")
 end
 
+-- How pictures are prepared.
 function Classifier:how() return self.steps end
 
+-- The best classes as lines of label, share and class.
 function Classifier:decode(outputs)
   local scores = outputs[1]
   check(self, #scores)
@@ -90,6 +94,7 @@ function Classifier:decode(outputs)
   return lines
 end
 
+-- The best classes of a picture.
 function Classifier:find(picture)
   local batch = self.net.model:prepare(picture, self.steps)
   return self:decode { self.net.model:run { batch } }

@@ -17,13 +17,16 @@ local SHORTEST, LONGEST = 1, 60 -- Seconds between two attempts.
 local Source = {}
 Source.__index = Source
 
+-- The time in seconds, from the system's clock.
 local function seconds_now() return select(2, c.date()) end
 
+-- Calls a hook, if it is given.
 function Source:hook(name, ...)
   local hook = self.hooks[name]
   if hook then hook(...) end
 end
 
+-- Takes over an opened source.
 function Source:take(feed)
   self.feed = feed
   self.is_live = self.is_live or feed:live()
@@ -45,6 +48,7 @@ end
 -- Standard input can be read only once.
 function Source:comes_back() return self.frames > 0 and self.spec ~= "-" and (self.is_live or self.loop) end
 
+-- Tells that the source is gone, and for how long the next try waits.
 function Source:tell_away(why, pause)
   self.gone = self.gone or self.last or seconds_now()
   self:hook("away", args.plain(why), pause)
@@ -57,6 +61,7 @@ function Source:close()
   self.feed = nil
 end
 
+-- Waits; tells "idle" ten times a second.
 function Source:wait(seconds)
   for _ = 1, seconds * 10 do
     c.wait(.1)
@@ -110,6 +115,7 @@ function Source:next()
   end
 end
 
+-- An iterator over the frames.
 function Source:each() return function() return self:next() end end
 
 return M

@@ -9,6 +9,7 @@ local c = require "cnnrun"
 ---@class lib.csv
 local M = {}
 
+-- A number as text that reads back the same.
 local function number(v)
   if math.type(v) == "integer" then return ("%d"):format(v) end
   if v ~= v then return "nan" end
@@ -19,6 +20,7 @@ local function number(v)
   end
 end
 
+-- A value as a field, in quotes where that is needed.
 local function field(v)
   if v == nil then return "" end
   if type(v) == "number" then return number(v) end

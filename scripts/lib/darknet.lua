@@ -3,8 +3,10 @@ local c = require "cnnrun"
 local blocks = require "lib.blocks"
 local M = {}
 
+-- Darknet's leaky_relu.
 function M.leaky() return c.leaky_relu { alpha = 0.1 } end
 
+-- A convolution with normalisation and leaky_relu.
 function M.conv(out, kernel, stride)
   return blocks.conv_bn(out, kernel, { stride = stride, act = M.leaky })
 end

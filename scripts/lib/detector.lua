@@ -20,6 +20,7 @@ local function preprocessing(net, family, options)
   local own, input = { values = false, place = false }, family.input
   if type(input) == "function" then input = input(net) end
   local result = {}
+  -- The model's own note on how its input is prepared.
   local function said(step) return net.meta("input." .. net.input.name .. "." .. step) end
   result.preset, own.values = options.preset, options.preset ~= nil
   for _, step in ipairs(steps) do
@@ -131,6 +132,7 @@ function Detector:decode(outputs, place, shape, size)
   return found
 end
 
+-- Boxes in a picture.
 function Detector:find(picture)
   local shape = picture:shape()
   local how, size = self:how(shape)
@@ -150,6 +152,7 @@ end
 -- Restricts the classes from now on: names and numbers separated by commas; nil: all.
 function Detector:only(text) self.wanted = text and labels.wanted(text, self:classes()) end
 
+-- Name of a class, from 0.
 function Detector:label(class)
   self.known = self.known or {}
   local name = self.names and self.names[class + 1] or self.known[class] or

@@ -36,6 +36,7 @@ end
 
 -- The perceived brightness, from 0 to 1.
 local function brightness(colour)
+  -- A colour value of sRGB as light.
   local function linear(v) return v <= .04045 and v / 12.92 or ((v + .055) / 1.055) ^ 2.4 end
   return .2126 * linear(colour[1]) + .7152 * linear(colour[2]) + .0722 * linear(colour[3])
 end
@@ -46,6 +47,7 @@ function M.ink(colour)
   return (b + .05) / .05 > 1.05 / (b + .05) and { 0, 0, 0 } or { 1, 1, 1 }
 end
 
+-- The colour with this opacity.
 local function with(colour, opacity) return { colour[1], colour[2], colour[3], opacity } end
 
 -- ---- sizes ----
@@ -65,6 +67,7 @@ local function candidates(b, w, h, width, height, line)
   local left, right = b.x0 - line / 2, b.x1 + line / 2 - w
   local over, under = b.y0 - line / 2 - h, b.y1 + line / 2
   local list = {}
+  -- Adds a place for a label, unless it lies outside the picture.
   local function try(x, y)
     if y < 0 or y + h > height then return end
     list[#list + 1] = { x = clamp(x, 0, math.max(0, width - w)), y = y }
@@ -149,6 +152,7 @@ function M.by(worker)
   local recorder = { __index = function(self, method)
     return function(_, ...) return worker:call(self.canvas, method, ...) end
   end }
+  -- Width and height of a text; kept, as measuring is slow.
   local function extent(_, text, size)
     local key = text .. "\0" .. size // .25
     if not extents[key] then
@@ -164,6 +168,7 @@ function M.by(worker)
   end
 end
 
+-- Draws the points of a face.
 local function draw_points(canvas, b, m)
   local side = math.sqrt(boxes.area(b))
   if side < 36 then return end -- They would hide the face.
@@ -180,6 +185,7 @@ end
 -- The bones between the 17 points of COCO's people.
 local bones = { 1, 2, 1, 3, 2, 4, 3, 5, 6, 7, 6, 8, 8, 10, 7, 9, 9, 11, 6, 12, 7, 13, 12, 13, 12, 14, 14, 16, 13, 15, 15, 17 }
 
+-- Draws the bones of a person.
 local function draw_bones(canvas, b, m)
   if #b.points ~= 34 then return end
   local p = b.points
@@ -194,6 +200,7 @@ end
 -- Colours the pixels of an object in the colour of its class. Whole pixels, so that rows meet
 -- without a seam.
 local function draw_mask(canvas, b, zoom)
+  -- A length in the zoomed picture, as whole pixels.
   local function whole(v) return math.floor(v * zoom + .5) end
   local colour = with(M.colour(b.class), b.is_region and .55 or .4)
   for _, row in ipairs(b.mask or {}) do
@@ -223,6 +230,7 @@ local function start(picture, most, tile)
   local shape = picture:shape()
   local zoom = clamp(math.ceil(480 / math.max(shape[1], shape[2])), 1, most)
   if tile then zoom = math.min(tile.width / shape[2], tile.height / shape[1]) end
+  -- A side in the zoomed picture, at least 1.
   local function side(n) return math.max(1, math.floor(n * zoom + .5)) end
   local height, width = side(shape[1]), side(shape[2])
   local canvas = canvas_for(width, height)
@@ -371,8 +379,10 @@ M.tile = { width = 440, height = 330 }
 local tile_width, tile_height, margin, title = M.tile.width, M.tile.height, 14, 26
 local ground, ink = { .11, .12, .14 }, { .85, .87, .9 }
 
+-- An empty contact sheet.
 function M.sheet() return setmetatable({ tiles = {} }, Sheet) end
 
+-- Adds a picture with a text below.
 function Sheet:add(picture, text)
   local h, w = table.unpack(picture:shape())
   local canvas = canvas_for(tile_width, tile_height + title)
@@ -382,6 +392,7 @@ function Sheet:add(picture, text)
   self.tiles[#self.tiles + 1] = canvas:pixels()
 end
 
+-- The sheet as one picture.
 function Sheet:picture()
   local n = math.max(1, #self.tiles)
   local columns = math.min(n, math.ceil(math.sqrt(n * 1.2)))

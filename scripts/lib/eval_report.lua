@@ -19,6 +19,7 @@ td:last-child:has(.bar){text-align:left}
 local Report = {}
 Report.__index = Report
 
+-- Adds a line to the page.
 function Report:add(format, ...) self[#self + 1] = format:format(...) end
 
 -- A label as people know it.
@@ -34,6 +35,7 @@ end
 -- are confused.
 local function tally(rows)
   local labels, pairs_of, most = {}, {}, -1
+  -- The counts of a label; made at its first use.
   local function of(label)
     labels[label] = labels[label] or { label = label, n = 0, right = 0, answered = 0 }
     most = math.max(most, label)
@@ -61,6 +63,7 @@ local function tally(rows)
   return list, mixed, pairs_of
 end
 
+-- A cell of the matrix, coloured by its share of the row.
 local function cell(n, all, right)
   if n == 0 then return "<td></td>" end
   local part = n / math.max(1, all)
@@ -68,6 +71,7 @@ local function cell(n, all, right)
   return ('<td style="background:rgba(%s,%s)">%d</td>'):format(colour, shown("%.2f", .1 + .6 * part), n)
 end
 
+-- Adds the confusion matrix, or its most frequent mistakes.
 function Report:confusion(list, mixed, pairs_of)
   self:add("<h2>Confusion matrix</h2>")
   if #list <= MOST_CELLS then
@@ -109,6 +113,7 @@ function Report:confusion(list, mixed, pairs_of)
   self:add("</table>")
 end
 
+-- Adds the table of labels, the worst first.
 function Report:classes(list)
   local worst = {}
   for _, l in ipairs(list) do
@@ -144,6 +149,7 @@ local function bins_of(rows)
   return bins, off / math.max(1, #rows)
 end
 
+-- Adds how far shares and right answers differ.
 function Report:calibration(rows)
   local bins, off = bins_of(rows)
   self:add("<h2>Calibration</h2><p>Of the answers that get a share of 0.9, nine of ten should be right. The mean " ..
@@ -171,6 +177,7 @@ end
 
 -- ---- mistakes ----
 
+-- Adds the pictures of the surest wrong answers.
 function Report:mistakes(rows)
   local wrong = {}
   for _, r in ipairs(rows) do
@@ -212,6 +219,7 @@ function Report:small(picture)
   return canvas:svg()
 end
 
+-- Adds a drawn figure.
 function Report:plot(title, drawn)
   self:add("<figure>%s<figcaption>%s</figcaption></figure>", page.embedded(drawn:svg()), escaped(title))
 end

@@ -20,6 +20,7 @@ local common = {
   { "-q, --quiet", "nothing on stderr" },
 }
 
+-- A value as text; nil: nothing.
 local function shown(v)
   if math.type(v) == "float" then return (("%.4g"):format(v):gsub(",", ".")) end
   return tostring(v == nil and "" or v)
@@ -30,6 +31,7 @@ end
 ---@param rows any[][]
 function M.print(columns, rows)
   local wide, lines = {}, {}
+  -- The row's cells as text; widens the columns.
   local function measure(row)
     local cells = {}
     for k = 1, #columns do
@@ -81,6 +83,7 @@ function M.main(spec, work)
       c.folder(folder)
       local path = folder .. "/" .. spec.name
       c.output(path .. ".csv") -- Reports a path that can't be written before work begins.
+      -- Tells a line, unless --quiet.
       local function say(format, ...)
         if not options.quiet then c.note((format:format(...):gsub("(%d),(%d)", "%1.%2"))) end
       end

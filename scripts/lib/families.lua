@@ -17,17 +17,20 @@ local labels = require "lib.labels"
 local masks = require "lib.masks"
 local priors = require "lib.priors"
 
+-- Size i of an input or output; nil: not a whole number.
 local function dim(port, i)
   local d = port and port.sizes[i]
   return math.type(d) == "integer" and d or nil
 end
 
+-- The output of that name, or nil.
 local function named(net, name)
   for _, port in ipairs(net.outputs) do
     if port.name == name then return port end
   end
 end
 
+-- Cells of all grids of these strides.
 local function cells(size, strides)
   local n = 0
   for _, stride in ipairs(strides) do
@@ -76,6 +79,7 @@ local M = {}
 
 -- ---- NanoDet: pairs of outputs, and their stride ----
 
+-- The outputs of each level of NanoDet; nil: the net is another.
 local function nanodet_levels(net, size)
   local by_cells, order = {}, {}
   for i, port in ipairs(net.outputs) do
@@ -106,12 +110,14 @@ end
 
 -- ---- face detectors with boxes relative to priors that are not in the file ----
 
+-- Squares of these sides.
 local function squares(...)
   local list = {}
   for i, side in ipairs { ... } do list[i] = { side, side } end
   return list
 end
 
+-- The list, limited to [0, 1].
 local function clamped(list)
   for i, v in ipairs(list) do list[i] = math.max(0, math.min(1, v)) end
   return list
@@ -149,6 +155,7 @@ end
 
 -- ---- SCRFD: outputs by the number of values for a box, finest grid first ----
 
+-- Numbers of the outputs of scores, boxes and points, by their widths 1, 4 and 10; nil: the net is another.
 local function by_width(net)
   local by = { {}, {}, {} }
   for i, port in ipairs(net.outputs) do
@@ -161,6 +168,7 @@ local function by_width(net)
   return n >= 3 and #by[2] == n and (#by[3] == n or #by[3] == 0) and by or nil
 end
 
+-- The outputs of each level of SCRFD.
 local function scrfd_levels(net, outputs, size)
   local by, levels, n = by_width(net) or error("the outputs are not in groups of three", 0), {}, 0
   for _, list in ipairs(by) do
@@ -176,6 +184,7 @@ local function scrfd_levels(net, outputs, size)
   return levels, n // cells(size, strides)
 end
 
+-- Names of the outputs of offsets and of scores; nothing: the net is another.
 local function offsets(net)
   for _, port in ipairs(net.outputs) do
     if port.name:find("loc", 1, true) then
@@ -214,6 +223,7 @@ end
 -- SSD in Caffe: pictures go from -1 to 1 on MobileNet; on VGG the mean is subtracted; face
 -- detectors have another mean.
 local function ssd_input(net)
+  -- True: a weight of this shape is depthwise.
   local function depthwise(shape) return shape[2] == 1 and shape[1] > 1 end
   if first_kernel(net, depthwise) then
     return { channels = "bgr", mean = 127.5, scale = 1 / 127.5 }

@@ -34,6 +34,7 @@ local swatch = 26 -- The width of the symbol before a name in the legend.
 M.ink, M.soft, M.white, M.small, M.normal = ink, soft, white, small, normal
 M.gap, M.swatch = gap, swatch
 
+-- A colour from its number 0xRRGGBB.
 local function colour_of(code)
   return { (code >> 16) / 255, (code >> 8 & 255) / 255, (code & 255) / 255 }
 end
@@ -49,6 +50,7 @@ function M.faded(colour, opacity) return { colour[1], colour[2], colour[3], opac
 -- The colour map viridis: dark blue to yellow, brighter with larger values.
 local map = { 0x440154, 0x482878, 0x3e4a89, 0x31688e, 0x26828e, 0x1f9e89, 0x35b779, 0x6dcd59,
               0xb4de2c, 0xfde725 }
+-- The colour of a map at part, 0 to 1.
 function M.map_colour(part)
   local at = 1 + math.max(0, math.min(1, part)) * (#map - 1)
   local i = math.min(#map - 1, math.floor(at))
@@ -86,7 +88,9 @@ function Figure:shortened(text, size, room)
   return text .. "…"
 end
 
+-- Place of a value along x, in pixels.
 function Figure:x(v) return self.left + axis.along(self.plot.x, v) * (self.right - self.left) end
+-- Place of a value along y, in pixels.
 function Figure:y(v)
   local part = axis.along(self.plot.y, v)
   if self.plot.y.names then part = 1 - part end -- From the top.
@@ -151,10 +155,12 @@ end
 
 -- Moves lines of one pixel to whole pixels.
 local function crisp(v) return math.floor(v) + .5 end
+-- Left, right, top and bottom of the plotted area, in whole pixels.
 function Figure:box()
   return crisp(self.left), crisp(self.right), crisp(self.top), crisp(self.bottom)
 end
 
+-- Draws the grid.
 function Figure:axes()
   local k, p = self.canvas, self.plot
   local left, right, top, bottom = self:box()
@@ -168,6 +174,7 @@ function Figure:axes()
   end
 end
 
+-- Draws the axes' lines, ticks, labels and titles.
 function Figure:labels()
   local k, p, o = self.canvas, self.plot, self.plot.options
   local left, right, top, bottom = self:box()
@@ -199,6 +206,7 @@ function Figure:labels()
   end
 end
 
+-- Draws a marker of this kind.
 function M.marker(k, kind, x, y, r, colour)
   if kind == "circle" then k:dot({ x, y }, r, colour)
   elseif kind == "square" then k:fill({ x - r * .9, y - r * .9, 1.8 * r, 1.8 * r }, colour)
@@ -218,6 +226,7 @@ end
 
 local row_gap, inset = 4, 7
 
+-- Width and height of the legend.
 function Figure:legend_size()
   local w, h = 0, 2 * inset - row_gap
   for _, e in ipairs(self.entries) do
@@ -245,6 +254,7 @@ function Figure:legend_place(w, h)
   end
 end
 
+-- Draws the legend.
 function Figure:legend(place, w, h)
   local k = self.canvas
   if place.inside then
@@ -262,6 +272,7 @@ end
 
 -- ---- drawing ----
 
+-- A canvas; an error tells what is missing.
 local function new_canvas(options)
   local good, canvas = pcall(c.object, "canvas", options)
   if good then return canvas end
@@ -337,6 +348,7 @@ function Plot:picture() return draw(self):pixels() end
 local common = { "title", "x", "y", "log", "x_range", "y_range", "width", "height", "scale",
                  "legend", "simulated", "whole" }
 
+-- Raises an error for an unknown option of a plot.
 local function check_options(kind, options, own)
   if type(options) ~= "table" then error(("plot.%s: options: want a table"):format(kind), 4) end
   local known = {}

@@ -2,6 +2,7 @@
 -- predicted: rows that can be deleted without changing any parameter.
 local fit = {}
 
+-- A deep copy.
 function fit.copy(t)
   if type(t) ~= "table" then return t end
   local out = {}
@@ -13,6 +14,7 @@ end
 -- since seconds as a function of a rate are nearly a line there; bisection where that makes little
 -- progress.
 function fit.solve(f, goal)
+  -- How far f(e^u) is from the goal, as a logarithm.
   local function off(u) return math.log(f(math.exp(u))) - math.log(goal) end
   local low, high = math.log(1e-12), math.log(1e12)
   local at_low, at_high = off(low), off(high)
@@ -39,11 +41,13 @@ local function parts_of(path)
   return parts
 end
 
+-- The value at a path such as "a.b.1".
 function fit.get(t, path)
   for _, part in ipairs(parts_of(path)) do t = t[part] end
   return t
 end
 
+-- Sets the value at a path.
 local function set(t, path, value)
   local parts = parts_of(path)
   for i = 1, #parts - 1 do t = t[parts[i]] end
@@ -118,6 +122,7 @@ function fit.judge(recipe, list)
   local out, all = {}, fit.run(recipe, fit.rows(list))
   local roles = {}
   for _, row in ipairs(list) do roles[row.name] = row.role end
+  -- A row: the document's number, ours, and what changed it.
   local function judge(name, ours)
     local document, role = fit.rows(list)[name], roles[name]
     local changes = named(recipe, name) and fit.differ(all, fit.run(recipe, fit.rows(list, name))) or 0

@@ -32,6 +32,7 @@ local function power(list, before)
   return whole or sum, #rails > 1 and rails or nil
 end
 
+-- Reads all gauges now; energies become watts since the last look.
 local function look(self)
   local good, list = pcall(c.gauges)
   local seen = { simulated = c.simulated() or nil }

@@ -9,6 +9,7 @@ local M = {}
 
 local exp = math.exp
 
+-- Adds a box that is given by centre and size.
 local function add_centred(list, class, score, x, y, w, h, points)
   add(list, class, score, x - w / 2, y - h / 2, x + w / 2, y + h / 2, points)
 end
@@ -107,6 +108,7 @@ end
 
 local kinds = { yolo = yolo, region = region, detection = detection }
 
+-- Boxes from Darknet's heads whose score is at least `least`.
 function M.darknet(outputs, about, least)
   local list = {}
   for i, head in ipairs(about.heads) do
@@ -123,6 +125,7 @@ end
 local function each_cell(indices, strides, size, visit)
   local s, first = 1, 0
   local columns, cells
+  -- Enters the next level: its columns and cells.
   local function enter()
     columns = math.ceil(size.width / strides[s])
     cells = columns * math.ceil(size.height / strides[s])
@@ -276,6 +279,7 @@ function M.fastestdet(outputs, _, size, least)
   local shape = t:shape()
   local n, columns = shape[3] * shape[4], shape[4]
   local function tanh(v) return 1 - 2 / (exp(2 * v) + 1) end
+  -- 1 / (1 + e^-v).
   local function part(v) return 1 / (1 + exp(-v)) end
   for _, at in ipairs(t:above(0, 1, n)) do
     local class, score = largest(t, at + 5 * n, n, shape[2] - 5)
@@ -320,6 +324,7 @@ end
 function M.yunet(outputs, about, least)
   local list = {}
   for _, stride in ipairs(about.strides) do
+    -- The output `name` of this stride.
     local function part(name) return outputs[name .. "_" .. stride] end
     local cls, obj, box, kps = part "cls", part "obj", part "bbox", part "kps"
     local columns = math.ceil(about.size.width / stride)

@@ -19,6 +19,7 @@ local function quote(text)
   end) .. '"'
 end
 
+-- A number as text; one that is not finite: null.
 local function number(v, digits)
   if v ~= v or v == math.huge or v == -math.huge then return "null" end
   if math.type(v) == "integer" then return ("%d"):format(v) end
@@ -34,6 +35,7 @@ local function text(v)
   return quote((v:gsub("[\128-\255]", "?")))
 end
 
+-- A value as JSON; depth: the levels above it.
 local function encode(v, digits, depth)
   local kind = type(v)
   if v == nil or v == M.null then return "null" end
@@ -71,8 +73,10 @@ end
 local escapes = { b = "\b", f = "\f", n = "\n", r = "\r", t = "\t", ['"'] = '"', ["\\"] = "\\",
                   ["/"] = "/" }
 
+-- Raises an error: at byte `at` something else is wanted.
 local function wrong(at, want) error(("byte %d: want %s"):format(at, want), 0) end
 
+-- A unit of four hexadecimal digits, and the place after it.
 local function unit(s, at)
   local code = tonumber(s:match("^%x%x%x%x", at) or wrong(at, "four hexadecimal digits"), 16)
   return code, at + 4
@@ -104,6 +108,7 @@ end
 
 local read
 
+-- The place of the next byte that is no blank.
 local function skip(s, at) return s:find("[^ \t\r\n]", at) or #s + 1 end
 
 -- Reads items up to `close`; there may be none. one(at) reads one.
@@ -120,6 +125,7 @@ local function read_items(s, at, close, one)
   end
 end
 
+-- Reads an array or object; returns it and the place after it.
 local function read_table(s, at, depth)
   local result, n = {}, nil
   if depth > deepest then wrong(at, "at most 100 levels") end
@@ -142,6 +148,7 @@ local function read_table(s, at, depth)
   end))
 end
 
+-- Reads a value; returns it and the place after it.
 function read(s, at, depth)
   local ch = s:sub(at, at)
   if ch == "{" or ch == "[" then return read_table(s, at, depth) end

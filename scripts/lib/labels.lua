@@ -2,6 +2,7 @@
 local c = require "cnnrun"
 local M = {}
 
+-- The words of a text, parted by commas or lines.
 local function words(text)
   local list = {}
   for word in text:gmatch("[^,\n]+") do
@@ -61,6 +62,7 @@ local function distance(a, b)
   return row[#b]
 end
 
+-- The letters of a name in order, to compare names.
 local function letters(name)
   local list = { name:lower():byte(1, -1) }
   table.sort(list)
@@ -111,6 +113,7 @@ function M.filter(list, set, label)
   return kept
 end
 
+-- The labels of a file.
 function M.read(path)
   return M.parse(c.text(path))
 end

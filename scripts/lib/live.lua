@@ -24,6 +24,7 @@ Switches.__index = Switches
 M.governors = { "none", "default", "edp", "deadline", "cool", "dtw", "fixed,at=highest", "fixed,at=lowest" }
 M.policies = { "none", "best", "fastest", "least_energy" }
 
+-- The list with `own` in it.
 local function with(list, own) -- The value from the command line is a choice, too.
   local result = { table.unpack(list) }
   for _, name in ipairs(list) do
@@ -42,6 +43,7 @@ local function has_knob()
   return false
 end
 
+-- The page's switches for a watcher.
 function M.switches(watcher, options)
   local self = setmetatable({ watcher = watcher, events = {}, pending = {}, told = -1, classes = options.classes,
                               pointed = options.page and pointed.new() }, Switches)
@@ -53,6 +55,7 @@ function M.switches(watcher, options)
   return self
 end
 
+-- True: no clock can be set, so that a governor only advises.
 local function is_advice()
   for _, g in ipairs(c.gauges()) do
     if g.quantity == "knob" and g.writable then return false end
@@ -69,6 +72,7 @@ function Switches:ungoverned()
     r.off and ", turned off: " .. r.fault or r.advises and ", as advice" or "")
 end
 
+-- Sets the governor; returns what to tell.
 function Switches:govern(policy)
   local ended = self:ungoverned()
   if ended then self:note(ended) end
@@ -96,6 +100,7 @@ local function placed_on(plan)
   return list
 end
 
+-- Places the net anew by a policy; returns what to tell.
 function Switches:place(policy)
   local model = self.watcher.net and self.watcher.net.model
   if not model then error("this model's nets are not placed by a policy", 0) end
@@ -167,10 +172,12 @@ function Switches:take(lines)
   end
 end
 
+-- Keeps a text for the page's next answer.
 function Switches:note(text) self.pending[#self.pending + 1] = text end
 
 local remembered = 50 -- The number of events that are kept.
 
+-- Puts `one` in front of the list and keeps at most `most`.
 local function kept(list, one, most)
   table.insert(list, 1, one)
   list[most + 1] = nil
@@ -185,6 +192,7 @@ function Switches:now(text)
   self:send()
 end
 
+-- Sends the page what is new.
 function Switches:send()
   local list = { n = #self.events }
   for i, event in ipairs(self.events) do list[i] = event end
@@ -278,6 +286,7 @@ function Switches:show(page, frame, state, found, source, events)
   self:send()
 end
 
+-- Ends a governor and tells of it.
 function Switches:stop()
   local ended = self:ungoverned()
   if ended then c.note(ended) end
@@ -285,6 +294,7 @@ end
 
 -- ---- a script that gets each frame ----
 
+-- The function that a script returns, itself or in a table as `on`; an error where it returns none.
 function M.script(path)
   local given = c.script(path)
   local on = type(given) == "table" and given.on or given

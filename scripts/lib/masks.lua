@@ -23,6 +23,7 @@ local function logits(protos, weights, x0, y0, x1, y1)
   return rows
 end
 
+-- The value between cells, at (x, y) in cells.
 local function between(rows, x, y) -- Bilinear; x and y in cells, whose middles are at .5.
   local cx, cy = math.floor(x - .5), math.floor(y - .5)
   local fx, fy = x - .5 - cx, y - .5 - cy
@@ -81,6 +82,7 @@ function M.of_classes(t, size, background, least)
   local step = math.max(1, math.ceil(math.max(height, width) / most))
   local sx, sy = size.width / width, size.height / height
   local by, n = {}, 0
+  -- Adds a run of pixels to the class's mask.
   local function put(class, x0, x1, y0, y1)
     if class == background then return end
     local b = by[class] or { class = class, score = 0, x0 = x0, y0 = y0, x1 = x1, y1 = y1, mask = {}, is_region = true }

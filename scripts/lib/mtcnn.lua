@@ -14,6 +14,7 @@ local sides = { false, 24, 48 } -- Picture sizes of the nets; the first takes an
 -- The stage's files in the folder, in any format.
 local function stage(folder, i, options)
   local name = "det" .. i
+  -- Path of the stage's file with this ending.
   local function at(ending) return folder .. "/" .. name .. ending end
   for _, ending in ipairs { ".cnr", ".onnx" } do
     if c.exists(at(ending)) then return nets.open(at(ending), options) end
@@ -66,6 +67,7 @@ function Mtcnn:seen(picture)
   return self.swapped and picture:transposed { 2, 1, 3 } or picture
 end
 
+-- How a picture of this size is prepared.
 function Mtcnn:how(height, width)
   local how = { size = self.swapped and { width, height } or { height, width } }
   for key, value in pairs(self.steps) do how[key] = value end
@@ -96,6 +98,7 @@ function Mtcnn:propose(seen, height, width, scale)
   return boxes.suppress(list, .5)
 end
 
+-- Boxes of the first stage, over all scales.
 function Mtcnn:pyramid(seen, height, width)
   local list, scale = {}, cell / self.least
   while math.min(height, width) * scale >= cell do
@@ -115,6 +118,7 @@ local function moved(b)
   return b
 end
 
+-- Makes the box a square of its longer side.
 local function squared(b)
   local side = math.max(b.x1 - b.x0, b.y1 - b.y0)
   local x, y = (b.x0 + b.x1) / 2, (b.y0 + b.y1) / 2
@@ -134,6 +138,7 @@ end
 -- Batches of one size, so that one plan serves all; the last one is filled up.
 local batch_of = { [2] = 16, [3] = 4 }
 
+-- The boxes that stage n keeps, corrected.
 function Mtcnn:refine(seen, list, n)
   local s, batch, kept = self.stages[n], batch_of[n], {}
   local side = s.net.size.width
@@ -163,6 +168,7 @@ function Mtcnn:refine(seen, list, n)
   return kept
 end
 
+-- Changes each box of the list by each function.
 local function each(list, ...)
   for _, change in ipairs { ... } do
     for _, b in ipairs(list) do change(b) end

@@ -13,6 +13,7 @@ local function loading(options)
   return load
 end
 
+-- A net by path, or one that was loaded.
 function M.open(word, options)
   options = options or {}
   local model = word
@@ -24,6 +25,7 @@ function M.open(word, options)
   local last = #sizes == 4 and (sizes[4] == 1 or sizes[4] == 3) and sizes[2] ~= 1 and sizes[2] ~= 3
   self.channels = sizes[#sizes == 4 and not last and 2 or 4]
   local h, w = sizes[last and 2 or 3], sizes[last and 3 or 4]
+  -- The usual size of a named dimension.
   local function usual(dim) return tonumber(self.meta("symbol." .. dim .. ".default")) end
   self.open_size = math.type(h) ~= "integer" or math.type(w) ~= "integer"
   if self.open_size then h, w = usual(h), usual(w) end
@@ -43,6 +45,7 @@ function M.size_for(net, height, width, longest)
     ratio = math.min(math.max(own.height / height, own.width / width),
                      math.sqrt(2 * own.height * own.width / (height * width)))
   end
+  -- A side times the ratio, in whole steps.
   local function side(n) return math.max(1, math.ceil(n * ratio / step - 1e-6)) * step end
   return side(height), side(width)
 end
@@ -50,6 +53,7 @@ end
 -- The outputs, by index and by name.
 function Net:run(batch) return self:named { self.model:run { batch } } end
 
+-- The results, also by the outputs' names.
 function Net:named(results)
   for i, port in ipairs(self.outputs) do results[port.name] = results[i] end
   return results

@@ -38,8 +38,10 @@ end
 
 -- ---- the view of a policy ----
 
+-- True: data need not be moved to the unit.
 local function free(unit) return unit.host or not unit.transfer end
 
+-- Seconds that bytes take to the unit.
 local function transfer(unit, bytes)
   if free(unit) then return 0 end
   local t = unit.transfer
@@ -82,6 +84,7 @@ function M.view(b, net, units, options)
                           ns = seconds * 1e9, joules = joules + idle * seconds, bytes = layer.bytes, flops = layer.flops }
     end
   end
+  -- Nanoseconds of a transfer between two units.
   local function between(a, c)
     if a.device == c.device then return 0 end
     for _, l in ipairs(links) do
@@ -130,6 +133,7 @@ function M.run(b, net, plan, host)
   end
 
   local bring
+  -- Copies a value's piece from one unit to another.
   local function copy(v, from, to, piece)
     local a, c = board.named(b.units, from), board.named(b.units, to)
     local start = piece.at
@@ -211,6 +215,7 @@ function M.run(b, net, plan, host)
   return final, joules + board.idle_watts(b) * final
 end
 
+-- Energy-delay product, seconds and joules of a placement.
 function M.judge(b, net, answer, default)
   local seconds, joules = M.run(b, net, M.plan(net, answer, default))
   return seconds * joules, seconds, joules

@@ -121,9 +121,11 @@ end
 
 -- ---- lines and points ----
 
+-- Draws the band between two curves.
 local function draw_band(f, run, colour)
   if not run[1][3] or not run[1][4] or #run < 2 then return end
   local outline = {}
+  -- Adds a point of the band's edge.
   local function add(row, k)
     outline[#outline + 1] = f:x(row[1])
     outline[#outline + 1] = f:y(axis.shows(f.plot.y, row[k]) and row[k] or row[2])
@@ -133,6 +135,7 @@ local function draw_band(f, run, colour)
   f.canvas:area(outline, faded(colour, .18))
 end
 
+-- Draws a line.
 local function draw_line(f, s)
   for _, run in ipairs(s.runs) do
     local points = {}
@@ -185,6 +188,7 @@ function M.scatter(series, options)
       marker(f.canvas, s.marker, x + swatch / 2, y, 3.2, s.colour)
     end }
   end
+  -- Calls use for each run of each series.
   local function each(f, use)
     for _, s in ipairs(list) do
       for _, run in ipairs(s.runs) do use(f, s, run) end
@@ -204,6 +208,7 @@ end
 
 -- ---- bars ----
 
+-- Fills from a to b along one axis and p to q along the other.
 local function fill_rectangle(f, a, b, p, q, horizontal, colour)
   local x0, x1 = math.min(p, q), math.max(p, q)
   if horizontal then f.canvas:fill({ x0, a, x1 - x0, b - a }, colour)
@@ -222,6 +227,7 @@ local function along_rectangle(f, a, b, p, q, horizontal)
   end
 end
 
+-- Names and columns of bars; an error where rows are malformed.
 local function read_bars(rows, values)
   local names, columns = {}, 0
   if type(rows) ~= "table" then error("plot.bars: want a list of { name, value }", 3) end
@@ -262,13 +268,16 @@ function M.bars(rows, options)
       f.canvas:fill({ x + 6, y - 4.5, swatch - 12, 9 }, colours[k])
     end }
   end
+  -- Calls use for each bar.
   local function each(f, use)
     local zero = values.log and values.low or math.max(values.low, math.min(values.high, 0))
     for i, row in ipairs(rows) do
       for k = 1, columns do
         if axis.shows(values, row[k + 1]) then
           local a, b = i - .4 + .8 * (k - 1) / columns, i - .4 + .8 * k / columns
+          -- Place along the bars' names.
           local function place(v) return across and f:y(v) or f:x(v) end
+          -- Place along the bars' values.
           local function reach(v) return across and f:x(v) or f:y(v) end
           use(place(a), place(b), reach(zero), reach(row[k + 1]), k, row[k + 1])
         end
@@ -359,6 +368,7 @@ function M.histogram(values, options)
   axis.settle(plot.y, not plot.y.log and 0 or nil)
   if plot.y.log then plot.y.low = math.min(plot.y.low, .8) end
   local function half(v) return math.floor(2 * v + .5) / 2 end -- Adjacent rectangles meet without a seam.
+  -- Calls use for each rectangle of histogram k.
   local function each(f, k, use)
     local floor = f:y(plot.y.log and plot.y.low or 0)
     for b = 1, n do
@@ -395,6 +405,7 @@ end
 
 -- ---- heat maps ----
 
+-- The cells of a heat map, of a tensor or rows.
 local function read_cells(cells)
   if type(cells) == "userdata" then
     local shape, rows = cells:shape(), {}
@@ -410,6 +421,7 @@ local function read_cells(cells)
   return cells, wide
 end
 
+-- n names; missing ones are numbers.
 local function numbered(names, n)
   local list = {}
   for i = 1, n do list[i] = tostring(names and names[i] or i) end
@@ -440,9 +452,11 @@ function M.heat(cells, options)
   axis.settle(plot.y)
   plot.heat = true
   plot.height = math.max(160, math.min(900, math.floor(70 + #rows * math.min(40, 380 / wide))))
+  -- Colour of a cell; grey: no number.
   local function colour(v)
     return axis.shows(value, v) and map_colour(axis.along(value, v)) or { .8, .8, .8 }
   end
+  -- Text of a cell.
   local function text_of(v)
     if not axis.finite(v) then return "–" end
     return axis.text(v, (math.type(v) == "integer" or v == math.floor(v)) and 0 or

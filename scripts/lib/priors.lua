@@ -66,6 +66,7 @@ function M.ssd(scores, boxes, about, least)
   local list, classes, p = {}, about.classes, about.priors
   local w, h = about.size.width, about.size.height
   local near, far = table.unpack(about.variances or { .1, .2 })
+  -- Points of a face of prior i.
   local function points_of(i)
     local t, points = about.points, {}
     local each, b = #t // (#boxes // 4), i * 4
@@ -75,6 +76,7 @@ function M.ssd(scores, boxes, about, least)
     end
     return points
   end
+  -- Adds the box of prior i.
   local function decode(class, i, score)
     local b = i * 4
     if about.corners then

@@ -23,6 +23,7 @@ Work.__index = Work
 
 function Work:path(name) return self.folder .. "/" .. name end
 
+-- Writes the state, so that the work can go on after a stop.
 function Work:keep_state() json.write(self:path("state.json"), self.state) end
 
 -- The result of `find`, computed once for this pruning; again only if the thing that it depends on
@@ -48,6 +49,7 @@ local function plain(v) -- In a form for JSON.
   return copy
 end
 
+-- The options with some more.
 local function with(own, more)
   local options = {}
   for key, value in pairs(own or {}) do options[key] = value end
@@ -100,12 +102,14 @@ function Work:open_state(restart)
   self:keep_state()
 end
 
+-- Tells a line, unless --quiet or --json.
 function Work:say(format, ...)
   if not self.options.quiet and not self.options.json then
     print((format:format(...):gsub("(%d),(%d)", "%1.%2")))
   end
 end
 
+-- Tells a row, for a program or as JSON.
 function Work:tell(row)
   if self.options.tell then self.options.tell(json.encode(row))
   elseif self.options.json then print(json.encode(row)) end
@@ -113,6 +117,7 @@ end
 
 -- ---- evaluation and training ----
 
+-- Loss and right answers on the validation part.
 function Work:judge(net)
   local r = net:evaluate { data = self.options.data, split = "train", limit = self.options.limit, batch = 64,
                            validation = self.validation, validation_seed = self.validation_seed }
@@ -173,6 +178,7 @@ end
 
 -- ---- statistics of batches ----
 
+-- Pairs of weights: mean and variance of each batch normalisation.
 local function statistics(net)
   local list = {}
   for _, l in ipairs(net:layers()) do
@@ -183,14 +189,16 @@ local function statistics(net)
   return list
 end
 
+-- A tensor as long as the weight, all x.
 local function filled(net, name, x)
   local data = {}
   for i = 1, net:weight(name):shape()[1] do data[i] = x end
   return c.tensor { data = data }
 end
 
--- A running mean keeps a part of itself at each step. One step from 0 and one from 1 measure that
--- part. The mean from 0 is then corrected for what it lacks of the mean over all steps.
+-- Measures the statistics of batch normalisations anew. A running mean keeps a part of itself at each
+-- step. One step from 0 and one from 1 measure that part. The mean from 0 is then corrected for what it
+-- lacks of the mean over all steps.
 function Work:recalibrate(net)
   local list, count = statistics(net), self.schedule.recalibrate
   if count == false or #list == 0 then return end
@@ -200,6 +208,7 @@ function Work:recalibrate(net)
     self.spread = c.samples(self.options.data, "train", { every = math.max(1, all // count) })
     self.count = math.min(count, all)
   end
+  -- Sets all statistics to x and lets some steps update them.
   local function run(x, batch, steps, to)
     for _, pair in ipairs(list) do
       to:set_weight(pair[1], filled(to, pair[1], x))
@@ -234,6 +243,7 @@ local function loaded(path, options)
   return net
 end
 
+-- The net of a file, with its masks set again.
 function Work:load(file)
   local net = loaded(self:path(file), self.options)
   if (self.schedule.unit or "element") ~= "channel" then
@@ -244,6 +254,7 @@ end
 
 -- ---- the scan ----
 
+-- The shares that a scan tries.
 local function scan_shares()
   local list = {}
   for keep = 95, 5, -5 do list[#list + 1] = keep / 100 end
@@ -289,6 +300,7 @@ end
 
 -- ---- pruning and training in turns ----
 
+-- The scores by which weights are cut.
 function Work:scores(net, states)
   local copy <close> = net:copy() -- Gradients also update the statistics of batches.
   return pruning.scores(copy, self.layers, self.schedule, self.samples, states)
@@ -309,6 +321,7 @@ function Work:plan()
   return plan, longest
 end
 
+-- A copy of the net, cut as a step of the plan says.
 function Work:cut(net, plan, step)
   local together = plan.all and plan.all[step]
   local measured = together or pruning.by_gradient(self.schedule)
@@ -328,6 +341,7 @@ function Work:cut(net, plan, step)
   return current ~= net and current or net:copy()
 end
 
+-- Share of the weights that are left.
 function Work:kept(net)
   local n, all = 0, 0
   for _, layer in ipairs(pruning.able(net)) do n = n + net:weight(layer.weight):density() * layer.n end
@@ -379,6 +393,7 @@ function Work:keep_states(slot)
   return list
 end
 
+-- Takes up the optimiser's state that was saved.
 function Work:take_states(slot, list)
   self.states = {}
   for i, row in ipairs(list or {}) do
@@ -446,6 +461,7 @@ function Work:steps(net)
   return file, rows
 end
 
+-- Trains the last time; returns the file.
 function Work:finish(file)
   local own = self.schedule.finish
   if not own then return file end
@@ -462,6 +478,7 @@ end
 
 -- ---- results ----
 
+-- Time, energy and bytes of a net.
 function Work:measure(net, file)
   local p = net:profile { runs = 30, energy = true }
   local load
@@ -500,6 +517,7 @@ function Work:forms()
   return type(encode) == "table" and encode or encode and { { "*", encode } } or {}
 end
 
+-- What came out: before and after.
 function Work:results(dense, file)
   local net <close> = self:load(file)
   local out = self:path("pruned.cnr")
@@ -527,8 +545,10 @@ function Work:results(dense, file)
   return result, net:copy()
 end
 
+-- A number as text; nil: "-".
 local function number(x) return x and json.encode(x, 4) or "-" end
 
+-- Tells the results.
 function Work:tell_results(r)
   self:tell { output = r.output, folder = self.folder, kept = r.kept, bytes = r.bytes[2],
               bytes_dense = r.bytes[1],
@@ -577,6 +597,7 @@ function Work:trained(net)
   return loaded(self:path("trained.cnr"), self.options)
 end
 
+-- The work from its beginning or where it was stopped.
 local function run(schedule, options)
   pruning.check(schedule)
   c.folder(options.folder)

@@ -18,6 +18,7 @@ end
 local Page = {}
 Page.__index = Page
 
+-- Writes a drawing and adds it to the page.
 function Page:picture(name, title, drawn)
   if not self.able then return end
   drawn:save(self.folder .. "/" .. name .. ".png")
@@ -27,13 +28,16 @@ function Page:picture(name, title, drawn)
   self:add("<figure>%s<figcaption>%s</figcaption></figure>", embedded(svg), escaped(title))
 end
 
+-- Adds a line to the page.
 function Page:add(format, ...) self[#self + 1] = format:format(...) end
 
 -- ---- parts of the page ----
 
+-- Adds the table of before and after.
 local function summary(report, r)
   local energy = r.pruned.energy_source and ("energy of a run, J (%s)"):format(r.pruned.energy_source) or
                  "energy of a run, J"
+  -- Adds a row of before and after.
   local function both(what, format, before, after)
     report:add("%s", row(what, shown(format, before), shown(format, after),
                        before and after and before ~= 0 and shown("%.1f %%", 100 * after / before) or "&ndash;"))
@@ -55,6 +59,7 @@ local function summary(report, r)
            r.test and (", %d for the test, which was used once"):format(r.tested) or "; no test")
 end
 
+-- Adds the table of layers.
 local function layers(report, dense, pruned)
   local after = {}
   for _, layer in ipairs(pruning.able(pruned)) do after[layer.name] = layer end
@@ -69,6 +74,7 @@ local function layers(report, dense, pruned)
   report:add("</table>")
 end
 
+-- Adds the curves of the scan.
 local function scan(report, rows, base)
   if #rows == 0 then return end
   local series, by = {}, {}
@@ -85,6 +91,7 @@ local function scan(report, rows, base)
                plot.lines(series, { x = "share of the layer that is kept", y = "right in validation", width = 640 }))
 end
 
+-- Adds the curve of the steps.
 local function steps(report, rows, base)
   local cut, trained, kept = {}, {}, {}
   for _, r in ipairs(rows) do
@@ -113,6 +120,7 @@ local function flat(t)
   return t:reshaped { n }
 end
 
+-- Adds the weights' histograms.
 local function histograms(report, work, dense, pruned)
   report:add("<h2>Weights before and after</h2><p>Those that are 0 afterwards are left out.</p>")
   for _, layer in ipairs(work.layers) do

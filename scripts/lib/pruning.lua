@@ -3,6 +3,7 @@ local c = require "cnnrun"
 local channels = require "lib.channels"
 local M = {}
 
+-- True: the name matches the pattern, in which * stands for any letters.
 local function matches(pattern, name)
   local lua = pattern:gsub("[%^%$%(%)%%%.%[%]%+%-%?]", "%%%0"):gsub("%*", ".*")
   return name:match("^" .. lua .. "$") ~= nil
@@ -17,18 +18,22 @@ local inner = { saliency = { batches = "number", batch = "number", stride = "num
 local choices = { criterion = { "magnitude", "saliency" }, unit = { "element", "block", "channel" },
                   rates = { "falling", "cubic", "once" } }
 
+-- Raises an error: something else is wanted at this place.
 local function wrong(where, want, got) error(("%s: want %s, got %s"):format(where, want, tostring(got)), 0) end
 
+-- Checks a share: above 0, at most 1.
 local function share(where, v)
   if type(v) ~= "number" or not (v > 0 and v <= 1) then wrong(where, "a share above 0, at most 1", v) end
 end
 
+-- Checks a whole number of at least `least`; nil is right.
 local function whole(where, v, least)
   if v ~= nil and (math.tointeger(v) or least - 1) < least then
     wrong(where, "a whole number from " .. least .. " on", v)
   end
 end
 
+-- Checks that all keys are known and their values of the right type.
 local function check_words(t, known, what)
   for key, value in pairs(t) do
     local want = known[key]
@@ -37,6 +42,7 @@ local function check_words(t, known, what)
   end
 end
 
+-- Checks the schedule's numbers.
 local function check_numbers(schedule)
   local scan, saliency = type(schedule.scan) == "table" and schedule.scan or {}, schedule.saliency or {}
   for _, word in ipairs { "keep", "least" } do
@@ -198,12 +204,14 @@ local function squares(net, list, samples, options)
   end)
 end
 
+-- Elements of the layer's weight.
 local function count_of(net, layer) -- Fewer than at first if channels were removed.
   local n = 1
   for _, size in ipairs(net:weight(layer.weight):shape()) do n = n * size end
   return n
 end
 
+-- The least element.
 local function least_of(t) return -t:times(-1):topk(1)[1].score end
 
 -- Maps scores of any sign to positive ones in the same order; 0 where the weight is 0, which stays
@@ -284,6 +292,7 @@ function M.global(list, scores, keep, least)
       high = math.max(high, math.log(math.max(norm, 1e-30)))
     end
   end
+  -- Share that each layer keeps under a common bound.
   local function shares(bound)
     local n, by = 0, {}
     for _, layer in ipairs(list) do

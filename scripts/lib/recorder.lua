@@ -43,6 +43,7 @@ function M.open(options)
   return self
 end
 
+-- The time in seconds.
 local function now() return select(2, c.date()) end
 
 -- The folder's parts, the oldest first, and the bytes of all; those of the unfinished one
@@ -83,6 +84,7 @@ end
 function Recorder:name()
   local stem = self.folder .. "/monitor-" .. (c.date():gsub("[ :]", "-"))
   local n = stem == self.stem and self.n + 1 or 1
+  -- Path of part n.
   local function path() return n > 1 and ("%s-%d.mp4"):format(stem, n) or stem .. ".mp4" end
   while c.exists(path()) do n = n + 1 end
   self.stem, self.n = stem, n
@@ -104,6 +106,7 @@ function Recorder:finish(worker)
   self.out, self.path = nil, nil
 end
 
+-- Every LOOK seconds: tells of finished files and, with a limit, removes old ones; returns what prune does, else false.
 function Recorder:look()
   local at = now()
   if at - self.looked < LOOK and at >= self.looked then return false end
@@ -124,6 +127,7 @@ function Recorder:begin(seconds)
   if good then self.out = why else self:failed(why, true) end
 end
 
+-- Writes a frame; begins a new part where the last is full.
 function Recorder:write(worker, drawn, seconds)
   if self.folder then
     local full = self:look()
@@ -141,6 +145,7 @@ end
 ---@param why string
 ---@param certain boolean?
 function Recorder:failed(why, certain)
+  -- True: the message names the file.
   local function names(path) return path and why:find(path:match "[^/]*$", 1, true) end -- Long paths are shortened.
   if not certain and not names(self.path) then
     if not names(self.pending[1]) then return false end

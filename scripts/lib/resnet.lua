@@ -4,10 +4,12 @@ local blocks = require "lib.blocks"
 local imagenet = require "lib.imagenet"
 local conv_bn = blocks.conv_bn
 
+-- A basic block, and its width.
 local function basic(width, stride)
   return { conv_bn(width, 3, { stride = stride }), conv_bn(width, 3, { act = false }) }, width
 end
 
+-- A block with a bottleneck, and its width.
 local function bottleneck(width, stride)
   return { conv_bn(width, 1), conv_bn(width, 3, { stride = stride }),
            conv_bn(4 * width, 1, { act = false }) }, 4 * width

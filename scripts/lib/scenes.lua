@@ -81,6 +81,7 @@ local function cut(d, picture)
   return data
 end
 
+-- Deviation of the numbers from their mean.
 local function contrast(data)
   local sum, squares = 0, 0
   for _, v in ipairs(data) do sum, squares = sum + v, squares + v * v end
@@ -139,6 +140,7 @@ end
 
 -- ---- geometry: 3 x 3 matrices, row by row ----
 
+-- Inverse of a 3 x 3 matrix.
 local function inverse(m)
   local a, b, e, f, g, h, i, j, k = table.unpack(m)
   local A, B, C = g * k - h * j, -(f * k - h * i), f * j - g * i
@@ -148,6 +150,7 @@ local function inverse(m)
            C / det, (b * i - a * j) / det, (a * g - b * f) / det }
 end
 
+-- The point after a projective matrix.
 local function apply(m, x, y)
   local w = m[7] * x + m[8] * y + m[9]
   return (m[1] * x + m[2] * y + m[3]) / w, (m[4] * x + m[5] * y + m[6]) / w
@@ -176,11 +179,13 @@ local function placed(p)
   return out
 end
 
+-- True: (u, v) lies in the rounded mask.
 local function in_mask(u, v, power)
   u, v = math.abs(2 * u / FINE - 1), math.abs(2 * v / FINE - 1)
   return u < 1 and v < 1 and (u ^ power + v ^ power) <= .93 ^ power
 end
 
+-- True: the sprite covers the point.
 local function covered(over, x, y)
   local u, v = apply(over, x, y)
   return in_mask(u, v, 20)
@@ -225,12 +230,16 @@ local function placed_at(matrix, screen, width, height)
          c.clip { c.div { sliced(at, 0, 1, 2), depth }, min = 0, max = height - 1.01 }
 end
 
+-- Element numbers of points in a picture.
 local function index_of(x, y, width) return c.cast { c.add { c.mul { y, { width } }, x }, to = "i32" } end
 
+-- A texture's colours at points between pixels.
 local function bilinear(texture, x, y, width, height)
   local ix, iy = c.floor { x }, c.floor { y }
   local fx, fy, index, n = c.sub { x, ix }, c.sub { y, iy }, index_of(ix, iy, width), width * height
+  -- Colours of the pixel that is `by` elements further.
   local function corner(by) return c.gather { sliced(texture, 0, by, n), index, axis = 0 } end
+  -- Between a and b, at part.
   local function between(a, b, part) return c.add { a, c.mul { c.sub { b, a }, part } } end
   return between(between(corner(0), corner(1), fx), between(corner(width), corner(width + 1), fx), fy)
 end
@@ -253,6 +262,7 @@ local function renderer(width, height, sprites, ground)
   local light = c.input { "light", shape = { sprites, 2 } }
   local kernel = c.input { "kernel", shape = { 1, 1, KERNEL, KERNEL } }
   local noise = c.input { "noise", shape = { height, width } }
+  -- Part k of v, in this shape.
   local function part(v, k, shape) return c.reshape { sliced(v, 0, k, k + 1), shape = shape } end
   local function row(v, k) return part(v, k, { -1 }) end
   local x, y = placed_at(part(matrices, 0, { 3, 3 }), screen, ground[2], ground[1])
@@ -289,6 +299,7 @@ local function bump(from, to, ramp)
   return function(t) return math.max(0, math.min(1, (t - from) / ramp, (to - t) / ramp)) end
 end
 
+-- A kernel that blurs along (dx, dy).
 local function kernel_of(dx, dy, soft)
   local data, sum, half = {}, 0, KERNEL // 2
   for y = -half, half do
@@ -343,6 +354,7 @@ end
 -- All changing values, as functions of the frame.
 function Scene:plan()
   local d, has, n = self.d, self.has, self.frames
+  -- A span of frames with a drawn beginning and length.
   local function span(least, most) -- The start of an event of that length.
     local length = d.whole(least, most)
     local from = math.max(14, d.whole(n // 6, math.max(n // 6, n - length - n // 6))) -- Never in the first frame.
@@ -436,6 +448,7 @@ function Scene:each(fn)
   local textures = c.tensor { shape = { #sprites, 2, FINE * FINE }, data = both }
   local count, offsets = self.width * self.height, 6000
   local pool = noise_pool(d, count + offsets, self.noise)
+  -- Draws frame t on its ground.
   local function frame(t, ground)
     local shape = ground:shape()
     local matrices, light, factor, offset = self.camera(t, shape[2], shape[1]), {}, self.light(t)

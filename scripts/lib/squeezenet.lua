@@ -4,6 +4,7 @@ local blocks = require "lib.blocks"
 local imagenet = require "lib.imagenet"
 local M = {}
 
+-- A fire module.
 function M.fire(name, squeezed, expanded)
   return c.seq { name, blocks.conv_relu(squeezed, 1),
                  c.concat { blocks.conv_relu(expanded, 1), blocks.conv_relu(expanded, 3) } }
@@ -11,6 +12,7 @@ end
 
 function M.pool() return c.maxpool { kernel = 3, stride = 2, ceil_mode = true } end
 
+-- A SqueezeNet with this body.
 function M.net(name, body)
   return c.net {
     name = name, weights = name .. ".cnr", input = imagenet.caffe(227), body,

@@ -62,6 +62,7 @@ local function results_of(rows)
   return names, kinds
 end
 
+-- The value, or the last of a list.
 local function scalar(v)
   if type(v) == "table" and v ~= json.null then return v[#v] end
   if v == json.null then return 0 / 0 end
@@ -97,6 +98,7 @@ end
 
 -- ---- tables ----
 
+-- The table of every point.
 local function every_point(rows, axes, names)
   local columns, lines = {}, {}
   for _, a in ipairs(axes) do columns[#columns + 1] = a.name end
@@ -112,6 +114,7 @@ local function every_point(rows, axes, names)
   return columns, lines
 end
 
+-- The table over seeds: mean, deviation and range.
 local function over_seeds(groups, axes, names, kinds)
   local columns, lines, ways = {}, {}, { "mean", "sd", "low", "high" }
   for _, a in ipairs(axes) do
@@ -143,6 +146,7 @@ end
 
 -- ---- pictures ----
 
+-- How many different values an axis has, and whether all are numbers.
 local function values_of(groups, name)
   local seen, n, all = {}, 0, true
   for _, group in ipairs(groups) do
@@ -173,6 +177,7 @@ local function across(groups, axes)
   end
 end
 
+-- x, mean and range of a list.
 local function row_of(x, list)
   local s = M.spread(list)
   return { x, s.mean, s.low, s.high }

@@ -20,6 +20,7 @@ end
 
 -- ---- a number that moves: its value, its speed, and how unsure both are ----
 
+-- State of a filter: value, speed and their covariance.
 local function begin(value, noise)
   return { value, 0, noise, 0, 100 * noise } -- and the covariance: value, both, speed
 end
@@ -32,6 +33,7 @@ local function predict(s, dt, push)
   s[5] = s[5] + push * dt
 end
 
+-- Takes a measured value into the state.
 local function correct(s, value, noise)
   local gain = s[3] / (s[3] + noise)
   local gain_speed, off = s[4] / (s[3] + noise), value - s[1]
@@ -50,11 +52,13 @@ local function noise_of(b) -- a box is off by a twentieth of its side
   return (.05 * math.max(8, (b.x1 - b.x0 + b.y1 - b.y0) / 2)) ^ 2
 end
 
+-- The box that a track stands at.
 local function box_of(t)
   local x, y, w, h = t.states[1][1], t.states[2][1], math.max(1, t.states[3][1]), math.max(1, t.states[4][1])
   return { x0 = x - w / 2, y0 = y - h / 2, x1 = x + w / 2, y1 = y + h / 2 }
 end
 
+-- Starts a track at a box.
 local function start(self, b, now)
   local t = { class = b.class, seen = 0, since = now, states = {} }
   for i, v in ipairs(measures(b)) do t.states[i] = begin(v, noise_of(b)) end
@@ -62,6 +66,7 @@ local function start(self, b, now)
   return t
 end
 
+-- Takes a box into its track.
 local function take(t, b, now)
   local noise = noise_of(b)
   for i, v in ipairs(measures(b)) do correct(t.states[i], v, noise) end

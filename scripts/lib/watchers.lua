@@ -6,6 +6,7 @@ local json = require "lib.json"
 local tracks = require "lib.tracks"
 local M = {}
 
+-- v rounded to n digits.
 local function rounded(v, n) return tonumber(("%." .. n .. "f"):format(v)) end
 
 -- ---- boxes ----
@@ -17,6 +18,7 @@ function Boxes:how(shape) return self.finder:how(shape) end
 function Boxes:decode(outputs, place, shape, size) return self.finder:decode(outputs, place, shape, size) end
 function Boxes:find(picture) return self.finder:find(picture) end
 
+-- What came and what went since the last frame.
 function Boxes:track(found, at)
   local new, gone = self.tracks:step(found, at)
   for _, list in ipairs { found, gone } do
@@ -25,6 +27,7 @@ function Boxes:track(found, at)
   return new, gone
 end
 
+-- The picture with what was found.
 function Boxes:draw(picture, found, more)
   return draw.frame(picture, found, function(b)
     local number = b.id and " " .. b.id or ""
@@ -32,6 +35,7 @@ function Boxes:draw(picture, found, more)
   end, more)
 end
 
+-- What was found, for JSON.
 function Boxes:list(found)
   local list = { n = #found }
   for i, b in ipairs(found) do
@@ -41,6 +45,7 @@ function Boxes:list(found)
   return list
 end
 
+-- Events in words.
 function Boxes:events(new, gone, at)
   local list = {}
   for _, b in ipairs(new) do list[#list + 1] = ("%s %d came"):format(b.label, b.id) end
@@ -70,10 +75,12 @@ function Classes:track(found)
   return new and { best } or {}, {}
 end
 
+-- The picture with the best classes.
 function Classes:draw(picture, found, more)
   return draw.caption(picture, found, draw.size(picture), more)
 end
 
+-- The best classes, for JSON.
 function Classes:list(found)
   local list = { n = #found }
   for i, line in ipairs(found) do
@@ -82,12 +89,14 @@ function Classes:list(found)
   return list
 end
 
+-- An event when the best class changes.
 function Classes:events(new, _, at)
   return new[1] and { { seconds = rounded(at, 3), text = "now " .. new[1][1] } } or {}
 end
 
 -- ---- both ----
 
+-- Tells a frame: JSON or a line.
 local function tell(self, frame, found, new, gone, at, options)
   if options.json then
     print(json.encode({ frame = frame.number, seconds = frame.seconds, ms = frame.took and frame.took * 1000,
@@ -98,6 +107,7 @@ local function tell(self, frame, found, new, gone, at, options)
 end
 Boxes.tell, Classes.tell = tell, tell
 
+-- The watcher for the task that the options name.
 function M.open(path, options)
   local kind = options.app or "detect"
   if kind == "classify" then

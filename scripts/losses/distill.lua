@@ -6,6 +6,7 @@ local one_hot = require "losses.one_hot"
 -- Defaults: the softmax's temperature, and the teacher's share of the loss.
 local usual = { temperature = 4, share = 0.9 }
 
+-- Options with the usual ones; an error for an unknown one.
 local function read(options)
   local how = { temperature = usual.temperature, share = usual.share }
   for key, value in pairs(options or {}) do
@@ -35,6 +36,7 @@ return function(teacher, layers, options)
     error("distill: want a teacher and a function of its layers: loss = distill(teacher, layers)", 0)
   end
   local how, given = read(options), giver(teacher)
+  -- Logarithms of the softmax at the temperature.
   local function softened(logits) return c.log_softmax { c.mul { logits, c.data { 1 / how.temperature } }, axis = 1 } end
   return function(_, labels, net)
     local q, p = softened(layers(net.pictures, given)), softened(net.logits)

@@ -5,6 +5,7 @@
 ---@return table<integer, { meant: integer, answered: integer, right: integer }>
 return function(scores, labels)
   local classes, by = scores:shape()[2], {}
+  -- The counts of a class; made at its first use.
   local function of(class)
     by[class] = by[class] or { meant = 0, answered = 0, right = 0 }
     return by[class]

@@ -6,6 +6,7 @@ local conv = blocks.conv_relu
 
 local function norm() return c.lrn { size = 5, alpha = 1e-4, beta = 0.75 } end
 local function pool() return c.maxpool { kernel = 3, stride = 2, ceil_mode = true } end
+-- An inception module; the numbers are channels of its branches.
 local function inception(name, n1, r3, n3, r5, n5, proj)
   return c.seq { name, c.concat {
     conv(n1, 1), { conv(r3, 1), conv(n3, 3) }, { conv(r5, 1), conv(n5, 5) },

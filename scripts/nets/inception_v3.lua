@@ -3,34 +3,43 @@ local c = require "cnnrun"
 local blocks = require "lib.blocks"
 local imagenet = require "lib.imagenet"
 
+-- A convolution with normalisation.
 local function conv(out, kernel, stride, pad)
   return blocks.conv_bn(out, kernel, { stride = stride, pad = pad, eps = 1e-3 })
 end
+-- A mean pooling and a convolution to n channels.
 local function pooled(n)
   return { c.avgpool { kernel = 3, stride = 1, pad = 1, count_include_pad = true }, conv(n, 1) }
 end
+-- A pooling that halves the sides.
 local function shrink() return c.maxpool { kernel = 3, stride = 2 } end
 
+-- Inception module A.
 local function a(name, n)
   return c.seq { name, c.concat { conv(64, 1), { conv(48, 1), conv(64, 5) },
                                   { conv(64, 1), conv(96, 3), conv(96, 3) }, pooled(n) } }
 end
+-- Reduction module B.
 local function b(name)
   return c.seq { name, c.concat { conv(384, 3, 2, 0),
                                   { conv(64, 1), conv(96, 3), conv(96, 3, 2, 0) }, shrink() } }
 end
+-- Inception module C.
 local function cc(name, n)
   local row, column = { 1, 7 }, { 7, 1 }
   return c.seq { name, c.concat {
     conv(192, 1), { conv(n, 1), conv(n, row), conv(192, column) },
     { conv(n, 1), conv(n, column), conv(n, row), conv(n, column), conv(192, row) }, pooled(192) } }
 end
+-- Reduction module D.
 local function d(name)
   return c.seq { name, c.concat {
     { conv(192, 1), conv(320, 3, 2, 0) },
     { conv(192, 1), conv(192, { 1, 7 }), conv(192, { 7, 1 }), conv(192, 3, 2, 0) }, shrink() } }
 end
+-- Inception module E.
 local function e(name)
+  -- A row and a column convolution, side by side.
   local function both() return c.concat { conv(384, { 1, 3 }), conv(384, { 3, 1 }) } end
   return c.seq { name, c.concat { conv(320, 1), { conv(384, 1), both() },
                                   { conv(448, 1), conv(384, 3), both() }, pooled(192) } }

@@ -4,6 +4,7 @@ local blocks = require "lib.blocks"
 local imagenet = require "lib.imagenet"
 local conv_bn = blocks.conv_bn
 
+-- A depthwise convolution.
 local function filter(channels, stride)
   return conv_bn(channels, 3, { stride = stride, groups = channels, act = false })
 end
@@ -15,6 +16,7 @@ end
 local function first(from, out)
   return c.concat { { filter(from, 2), conv_bn(out // 2, 1) }, branch(from, out // 2, 2) }
 end
+-- A unit that leaves half of the channels.
 local function other(out)
   return function(x)
     local halves = c.split { x, axis = 1, num_outputs = 2 }

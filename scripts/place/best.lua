@@ -21,6 +21,7 @@ local SLOPES = { 1 / 16, 1 / 8, 1 / 4, 1 / 2, .7, 1, 1.4, 2, 4, 8, 16 } -- Slope
 -- Operators whose parts need only their own range of the input, if both are divided along channels.
 local pointwise = { "relu", "sigmoid", "tanh", "clip", "elu", "swish", "add", "mul", "pool", "depthwise",
                     "batch_norm", "scale", "dropout", "softplus", "identity" }
+-- True: an output range of the operator needs only that range of its inputs.
 local function keeps_to_range(operator)
   if operator:find "global" then return true end
   for _, word in ipairs(pointwise) do
@@ -72,6 +73,7 @@ end
 local function cost_on(best, chain, device, watts)
   local least = best[chain[1]] and best[chain[1]][device]
   if not least then return nil end
+  -- Joules of a row: measured, or by the device's watts.
   local function joules_of(r) return r.joules or watts and watts * r.ns * 1e-9 end
   local ns, joules, left = least.ns, joules_of(least), {}
   for k = least.takes + 1, #chain do
@@ -90,6 +92,7 @@ local function watts_of(seen, device) return seen.options["watts@" .. device.nam
 -- as the addition of a residual block.
 local function in_order(layers)
   local order, at, seen = {}, {}, {}
+  -- Adds a layer after all it reads.
   local function visit(l)
     if seen[l] then return end
     seen[l] = true
@@ -108,6 +111,7 @@ local function in_order(layers)
   return order
 end
 
+-- Layers with their least rows, in order.
 local function layers_of(rows, seen)
   local best, users, layers, layer_of = least_rows(rows, seen.options), {}, {}, {}
   for i, node in ipairs(seen.nodes) do
@@ -182,6 +186,7 @@ end
 -- and joules above idle.
 local function ways_of(net, layer, seen, sets)
   local ways, options, last = {}, seen.options, layer == net.layers[#net.layers]
+  -- An option of a device, or of all; else 0.
   local function option(name, device) return options[name .. "@" .. device] or options[name] or 0 end
   for _, set in ipairs(sets) do
     local way = { set = set, key = table.concat(set, "+"), fixed = {}, rate = {}, joules = {}, watts = {}, after = {}, brings = {} }
@@ -242,6 +247,7 @@ end
 
 -- ---- moving values ----
 
+-- Links between the devices.
 local function links_of(seen)
   local at, links, host = {}, {}, nil
   for d, device in ipairs(seen.devices) do
@@ -283,6 +289,7 @@ local function copy_of(state)
   return { t = state.t, e = state.e, free = free, homes = homes }
 end
 
+-- Moves bytes between devices in a state; returns when they arrive.
 local function move(net, state, from, to, bytes, since)
   local devices, links = net.devices, net.links
   if from == to then return since end
@@ -312,6 +319,7 @@ end
 
 -- Copies pieces low to high of the value (nil: all of it) to device d; returns the time of arrival, ns.
 local bring
+-- Brings a range of a value to device d; returns when it is there.
 function bring(net, state, v, d, low, high)
   local home, layer = state.homes[v], net.layers[v]
   local since = home.whole[d]
@@ -360,6 +368,7 @@ function bring(net, state, v, d, low, high)
 end
 
 local NOTHING = { 0, 0, 0, 0, 0, 0 } -- Start times of up to 6 parts.
+-- True: the lists hold the same.
 local function alike(set, other)
   for i, d in ipairs(set) do
     if d ~= other[i] then return false end
@@ -443,6 +452,7 @@ end
 
 -- ---- the search ----
 
+-- A key under which states are alike but for time and energy.
 local function key_of(state, live)
   local words = {}
   for i, v in ipairs(live) do
@@ -457,6 +467,7 @@ end
 -- lies below. Divided layers are taken to run on their devices without any loss.
 local function corners_of(net, scale)
   local n, lines = #net.layers, {}
+  -- Bounds of layer k where work may be divided at will.
   local function fluid(k, add)
     for _, way in ipairs(net.ways[k]) do
       local speed, watts = 0, 0
@@ -525,6 +536,7 @@ local function promise(net, state, k)
   return least
 end
 
+-- Searches placements below the bound; at most `most` states a layer.
 local function search(net, bound, most)
   local value = net.value
   local states = { net.begin }
@@ -571,12 +583,14 @@ end
 local function refine(net, best)
   local n, trace, tries, better = #net.layers, {}, TRIES, true
   local value = net.value
+  -- Keeps the way that led to a state.
   local function trace_of(state)
     for k = n, 1, -1 do
       trace[k] = { way = state.way, sizes = state.sizes, before = state.before }
       state = state.before
     end
   end
+  -- Tries another way for layer k and repeats the later ones.
   local function try(k, way, sizes, anew) -- anew: later layers are divided again.
     local state = trace[k].before
     for i = k, n do
@@ -617,6 +631,7 @@ local function refine(net, best)
   return best
 end
 
+-- The policy: the best placement by time, energy or their product.
 local function place(rows, seen)
   local idle, options, measured = seen.options.idle_watts or 0, seen.options, true
   for _, d in ipairs(seen.devices) do idle = math.max(idle, d.idle_watts or 0) end
@@ -631,6 +646,7 @@ local function place(rows, seen)
   end
   local wanted = measured and objective or "time"
   local limit = options.limit_ms and options.limit_ms * 1e6 or math.huge
+  -- What is made small: time, energy or their product.
   local function value(t, e)
     if t > limit then return math.huge end
     if wanted == "time" then return t end

@@ -2,6 +2,7 @@
 -- threads. The processor is the first device that shares the program's memory, the GPU the first
 -- that does not.
 
+-- The policy: CNNdroid's rule of which layers go to the GPU.
 local function place(_, seen)
   local host, away
   for _, d in ipairs(seen.devices) do

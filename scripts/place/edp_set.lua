@@ -3,6 +3,7 @@
 -- layer is then divided by the devices' relative speeds (algorithm 4.2).
 -- Options: threshold (default 1) of the relative EDP.
 
+-- The policy: all layers on the set of devices of the least energy-delay product.
 local function place(_, seen)
   local threshold = seen.options.threshold or 1
   local set, steps, measured = {}, {}, true

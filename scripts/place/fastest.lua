@@ -10,6 +10,7 @@ local function moving_ns(seen, a, b)
   return fixed + byte * seen.nodes[a.index].out_bytes
 end
 
+-- The policy: the fastest placement, with a device a layer.
 local function place(rows, seen)
   local from, answer = {}, {}
   local idle = 0

@@ -1,6 +1,7 @@
 -- The baseline of Hu Wang's thesis: each layer that can be divided runs on all devices. Shares follow
 -- the devices' speeds on the whole net; the costs of division are ignored.
 
+-- The policy: every layer divided by the devices' speeds.
 local function place(_, seen)
   local sum, parts, answer, steps = 0, {}, {}, {}
   for _, d in ipairs(seen.devices) do sum = sum + 1 / d.seconds end

@@ -16,6 +16,7 @@ local placement = require "lib.placement"
 
 -- ---- the cost of a choice: { answer, at = { step of each clock }, edp, seconds, joules } ----
 
+-- Sets the board's clocks to these steps.
 local function set_clocks(b, at)
   for i, clock in ipairs(b.clocks) do clock.at = clock.steps[at[i]].mhz end
   board.machine(b, true)
@@ -80,6 +81,7 @@ end
 -- Tries all combinations of steps: the best result that this search of placements can have.
 local function exhaustive(p)
   local at, least = {}, nil
+  -- Tries all steps of the clocks from i on.
   local function each(i)
     if i > #p.board.clocks then
       local choice = placed(p, at)
@@ -113,6 +115,7 @@ end
 
 -- ---- files ----
 
+-- A value as Lua text.
 local function literal(value)
   if type(value) ~= "table" then return type(value) == "string" and ("%q"):format(value) or ("%.17g"):format(value) end
   local parts = {}
@@ -129,6 +132,7 @@ local function devices(answer)
   return out
 end
 
+-- Writes the placement and clocks as scripts.
 local function write(folder, p, choice)
   local answer, hold = {}, {}
   for _, layer in ipairs(p.net) do answer[layer.name] = devices(choice.answer[layer.name] or p.units[1]) end
@@ -140,6 +144,7 @@ local function write(folder, p, choice)
     :format(p.board.name, literal(hold)))
 end
 
+-- Tells the choices.
 local function tell(options, p, choices)
   for _, name in ipairs { "place", "place_then_govern", "joint", "exhaustive" } do
     local choice = choices[name]

@@ -11,6 +11,7 @@ local function moving_ns(seen, a, b)
   return fixed + byte * seen.nodes[a.index].out_bytes
 end
 
+-- The policy: the placement of least energy, with a device a layer.
 local function place(rows, seen)
   local from, answer = {}, {}
   local idle = 0

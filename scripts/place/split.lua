@@ -10,6 +10,7 @@ local function shares_of(times)
   return parts
 end
 
+-- The policy: each layer whole or divided, whichever is faster.
 local function place(rows, seen)
   local whole, layers, measured, answer, steps = {}, {}, {}, {}, {}
   for _, d in ipairs(seen.devices) do whole[d.name] = d.seconds end

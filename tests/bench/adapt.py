@@ -30,6 +30,7 @@ NETS = ["lenet5", "cifar10_quick", "cifar10_full", "squeezenet_v1_1", "squeezene
 
 
 def lines(words):
+    """The JSON lines that a command prints."""
     out = subprocess.run(words, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, timeout=500)
     if out.returncode:
         sys.exit("%s: exit code %d" % (" ".join(words), out.returncode))
@@ -37,6 +38,7 @@ def lines(words):
 
 
 def learn(o, net, folder):
+    """Lets the net adapt in a new process, with its record in folder."""
     rows = lines([o.cnnrun, "run", net, o.picture, "--weights", "random:1", "--adapt", "--cache", folder, "--repeat", "60",
                   "--json"])
     usual = statistics.median(r["adapt"]["run_ms"] for r in rows if r["adapt"].get("trying") == "default")
@@ -75,6 +77,7 @@ def same_choice(o, net, name):
 
 
 def boards(o):
+    """How far adapting ends above the best placement, on simulated boards."""
     above = []
     for seed in range(o.first, o.first + o.boards):
         row = lines([o.cnnrun, "--board", "disturbed,seed=%d,dry" % seed, os.path.join(o.root, "scripts/bench/adapt.lua"), "--json",
@@ -88,6 +91,7 @@ def boards(o):
 
 
 def bench(o, net, *words):
+    """The time of a run, in milliseconds."""
     rows = lines([o.cnnrun, "bench", net, "--weights", "random:1", "--runs", "20", "--json", *words])
     return next(r["ms_min"] for r in rows if "ms_min" in r)
 

@@ -15,17 +15,20 @@ typedef int (*sgemm_fn)(int layout, int a, int b, size_t m, size_t n, size_t k, 
                         cl_command_queue *queue, cl_event *event);
 enum { ROW_MAJOR = 101, AS_IT_IS = 111, MOST_RUNS = 200 };
 
+/* Milliseconds by the monotonic clock. */
 static double now(void) {
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
     return (double)t.tv_sec * 1e3 + (double)t.tv_nsec * 1e-6;
 }
 
+/* Compares two doubles, for qsort. */
 static int by_size(const void *a, const void *b) {
     const double x = *(const double *)a, y = *(const double *)b;
     return (x > y) - (x < y);
 }
 
+/* A device buffer of n made-up numbers. */
 static cl_mem matrix(cl_context context, size_t n) {
     float *data = malloc(n * sizeof *data);
     cl_int code = CL_OUT_OF_HOST_MEMORY;

@@ -7,6 +7,7 @@
 #include "plugins/cpu-neon/neoncall.h"
 #include <time.h>
 
+/* Seconds by the monotonic clock. */
 static double now(void) {
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
@@ -28,6 +29,7 @@ static double least(void (*fn)(void *), void *arg) {
 
 /* ---- a kernel, ready to run ---- */
 
+/* A kernel that was planned for a node, ready to run. */
 typedef struct ready {
     const cnr_kernel *kernel;
     cnr_run run;
@@ -39,11 +41,13 @@ static cnr_device device;
 static cnr_stream stream;
 static uint32_t stores; /* kernels that do are taken where there is one */
 
+/* The kernel's score, by which the best is chosen. */
 static int32_t worth(const cnr_kernel *k, const cnr_accept *a) {
     const uint32_t so = kernel_stores(k);
     return so & ~stores ? 0 : a->score + (so ? 1000 : 0);
 }
 
+/* Plans the node's best kernel; 0: there is none. */
 static int make_ready(ready *r, const cnr_node *node) {
     cnr_error err = CNR_ERROR_INIT;
     int32_t layout[4][16] = {{0}}, best = 0;
@@ -81,12 +85,14 @@ static int make_ready(ready *r, const cnr_node *node) {
     return 1;
 }
 
+/* Runs a planned kernel once. */
 static void run_ready(void *arg) {
     ready *r = arg;
     cnr_error err = CNR_ERROR_INIT;
     if (r->kernel->run(&r->run, &err) != CNR_OK) exit(1);
 }
 
+/* A node of operator `name` with its output's type. */
 static cnr_node *node_of(const char *name, const char *attrs, int32_t n,
                          const cnr_tensor *const *inputs) {
     const cnr_op *op = op_find(name);
@@ -119,6 +125,7 @@ typedef struct blas_call {
     float *c;
 } blas_call;
 
+/* One product by the BLAS library. */
 static void run_blas(void *arg) {
     const blas_call *p = arg;
     p->sgemm(101, 111, 111, p->m, p->n, p->k, 1.0f, p->a, p->k, p->b, p->n, 0.0f, p->c, p->n);
@@ -163,6 +170,7 @@ static void print_peer(const char *name, double ours, double theirs, double flop
     printf("   %s %.1f, of which %.0f%%", name, flops / theirs * 1e-9, 100 * theirs / ours);
 }
 
+/* Times matrix products. */
 static void products(const blas_call *blas, const char *only) {
     static const int sizes[][3] = {{1024, 1024, 1024}, {256, 729, 2400}, {384, 169, 2304},
                                    {512, 512, 1024},   {64, 3136, 576},  {512, 49, 4608},
@@ -192,6 +200,7 @@ static void products(const blas_call *blas, const char *only) {
 
 /* ---- layers ---- */
 
+/* A layer of a known net. */
 typedef struct layer {
     const char *name, *op, *x, *weight, *attrs;
 } layer;
@@ -260,6 +269,7 @@ static cnr_node *layer_node(const layer *l) {
     return node_of(l->op, l->attrs, w ? 3 : 2, in);
 }
 
+/* Times the layers. */
 static void all_layers(const blas_call *blas, const char *only) {
     for (size_t i = 0; i < sizeof layers / sizeof layers[0]; i++) {
         ready r = {0};

@@ -12,6 +12,7 @@
 
 enum { SWEEP = 1 << 30, MOST = 64, FORMS = 6 };
 
+/* What is measured: sizes of the weight and its kept part. */
 typedef struct shape {
     int64_t rows, columns;
     double keep;
@@ -19,6 +20,7 @@ typedef struct shape {
     bool json;
 } shape;
 
+/* A kernel that was planned, and its times with cold and warm caches. */
 typedef struct ready {
     const char *name;
     const cnr_kernel *kernel;
@@ -33,6 +35,7 @@ static cnr_device device;
 static cnr_stream stream;
 static char *sweep;
 
+/* Seconds by the monotonic clock. */
 static double now(void) {
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
@@ -47,6 +50,7 @@ static void *room(cnr_mem *mem, uint64_t bytes) {
     return (char *)mem->handle + mem->offset;
 }
 
+/* Plans `kernel` for a weight and input. */
 static void make_ready(ready *r, const char *name, const cnr_kernel *kernel, const cnr_tensor *x,
                        const cnr_tensor *w) {
     cnr_error err = CNR_ERROR_INIT;
@@ -84,17 +88,20 @@ static double timed(ready *r) {
 
 static volatile long swept; /* stored so that the compiler keeps the reads */
 
+/* Reads enough memory to empty the caches. */
 static void read_all(void) {
     long sum = 0;
     for (int64_t i = 0; i < SWEEP; i += 64) sum += sweep[i];
     swept = sum;
 }
 
+/* Compares two doubles, for qsort. */
 static int order(const void *a, const void *b) {
     const double x = *(const double *)a, y = *(const double *)b;
     return x < y ? -1 : x > y;
 }
 
+/* Prints a kernel's times beside the dense one's. */
 static void tell(const shape *s, ready *r, const ready *dense, double bytes) {
     qsort(r->cold, (size_t)s->rounds, sizeof(double), order);
     qsort(r->warm, (size_t)s->rounds, sizeof(double), order);
@@ -111,6 +118,7 @@ static void tell(const shape *s, ready *r, const ready *dense, double bytes) {
            cold, warm);
 }
 
+/* Encodes the weight with these options. */
 static cnr_tensor *encode(const cnr_encoding *e, const cnr_tensor *dense, double keep,
                           int64_t block, int64_t values) {
     cnr_error err = CNR_ERROR_INIT;
@@ -128,12 +136,14 @@ static cnr_tensor *encode(const cnr_encoding *e, const cnr_tensor *dense, double
     return t;
 }
 
+/* The kernel of that name, or NULL. */
 static const cnr_kernel *kernel_named(const char *name) {
     for (int32_t i = 0; i < neon_state.n_kernels; i++)
         if (strcmp(neon_state.kernels[i]->name, name) == 0) return neon_state.kernels[i];
     exit(1);
 }
 
+/* Times all forms of one weight. */
 static void measure(const shape *s) {
     static const struct {
         const char *name;

@@ -13,6 +13,7 @@ NETS = ["alexnet", "squeezenet_v1_1", "resnet18", "resnet50", "mobilenet_v2", "v
 
 
 def words():
+    """The command's options."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--net", action="append", help="a zoo net's name or an ONNX file; repeatable (the seven of the table)")
     parser.add_argument("--batch", action="append", type=int, help="repeatable (1)")
@@ -35,6 +36,7 @@ def fields(data):
     at = 0
 
     def varint():
+        """The next whole number of the message."""
         nonlocal at
         value = shift = 0
         while True:
@@ -57,6 +59,7 @@ def fields(data):
 
 
 def signed(value):
+    """A 64-bit number with its sign."""
     return value - (1 << 64) if value >= 1 << 63 else value
 
 
@@ -68,6 +71,7 @@ def integers(value):
 
 
 def split_varints(data):
+    """The numbers of a packed field, each as its bytes."""
     begin = 0
     for i, byte in enumerate(data):
         if byte < 128:
@@ -76,6 +80,7 @@ def split_varints(data):
 
 
 def tensor_of(data):
+    """Name and NumPy array of an ONNX tensor."""
     import numpy as np
     dims, kind, raw, name, floats, longs = [], 1, b"", "", [], []
     for number, value in fields(data):
@@ -99,6 +104,7 @@ def tensor_of(data):
 
 
 def attribute_of(data):
+    """Name and value of an ONNX attribute."""
     name, value, longs = "", None, []
     for number, field in fields(data):
         if number == 1:
@@ -124,6 +130,7 @@ def shape_of(kind):
 
 
 def graph_of(path):
+    """Nodes, weights and names of an ONNX file's graph."""
     with open(path, "rb") as file:
         data = memoryview(file.read())
     graph = next(value for number, value in fields(data) if number == 7)
@@ -153,6 +160,7 @@ def graph_of(path):
 # ---- PyTorch ----
 
 def padded(torch, x, pads, value=0.0):
+    """x padded at both ends."""
     n = len(pads) // 2
     if all(pads[i] == pads[i + n] for i in range(n)):
         return x, tuple(pads[:n])
@@ -161,6 +169,7 @@ def padded(torch, x, pads, value=0.0):
 
 
 def step(torch, node, v):
+    """Computes one node by PyTorch."""
     F, a, op = torch.nn.functional, node["attrs"], node["op"]
     x = [v[name] if name else None for name in node["in"]]
     if op == "Conv":
@@ -211,6 +220,7 @@ def exported(torch, path, batch):
             for name, w in weights.items()}
 
     def forward(x):
+        """Computes the net by PyTorch."""
         v = dict(held, **{first: x})
         for node in nodes:
             v[node["out"][0]] = node["attrs"]["value"] if node["op"] == "Constant" else step(torch, node, v)
@@ -273,6 +283,7 @@ class Peer:
         self.answer = torch.empty(self.y.shape).pin_memory()
 
     def run(self):
+        """One run with its transfers."""
         self.x.copy_(self.host, non_blocking=True)
         self.graph.replay()
         self.answer.copy_(self.y, non_blocking=True)
@@ -294,6 +305,7 @@ class Counter:
     """The card's millijoules; None where NVML or its counter is not there."""
 
     def __init__(self):
+        """The energy meter of the first card, if there is one."""
         self.card = None
         try:
             self.nvml, card = ctypes.CDLL("libnvidia-ml.so.1"), ctypes.c_void_p()
@@ -303,12 +315,14 @@ class Counter:
             pass
 
     def joules(self):
+        """Joules so far; None: no meter."""
         value = ctypes.c_ulonglong()
         if self.card is None or self.nvml.nvmlDeviceGetTotalEnergyConsumption(self.card, ctypes.byref(value)):
             return None
         return value.value / 1000.0
 
     def of(self, run, seconds=2.0):
+        """Joules of one run, over some seconds."""
         begin, before, times = time.perf_counter(), self.joules(), 0
         while time.perf_counter() - begin < seconds and before is not None:
             run()
@@ -319,6 +333,7 @@ class Counter:
 # ---- ours, and the table ----
 
 def ours(args, *command):
+    """What cnnrun prints; an error ends the script."""
     done = subprocess.run([args.cnnrun, *command], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     if done.returncode:
         raise RuntimeError("cnnrun %s: %s" % (command[0], done.stderr.strip()[-300:]))
@@ -326,6 +341,7 @@ def ours(args, *command):
 
 
 def measure(args, torch, counter, name, batch):
+    """Measures a net by cnnrun and PyTorch."""
     file = name.endswith(".onnx")
     source = name if file else os.path.join(ROOT, "scripts", "nets", name + ".lua")
     weights = [] if file else ["--weights", "random:1"]

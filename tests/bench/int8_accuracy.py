@@ -10,6 +10,7 @@ ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)
 
 
 def words():
+    """The command's options."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--net", action="append", choices=sorted(NETS), help="repeatable (all)")
     parser.add_argument("--seed", type=int, default=1, help="draws the pictures")
@@ -25,6 +26,7 @@ def words():
 
 
 def ours(args, *command):
+    """What cnnrun prints; an error ends the script."""
     done = subprocess.run([args.cnnrun, *command], capture_output=True, text=True)
     if done.returncode:
         raise RuntimeError("cnnrun %s: %s" % (command[0], done.stderr.strip()[-400:]))
@@ -34,18 +36,21 @@ def ours(args, *command):
 # ---- pictures with labels, and nets ----
 
 def imagenet(args, _):
+    """Pictures and labels of the ImageNet sample."""
     folder = os.path.join(args.data, "imagenet-sample")
     rows = [line.split() for line in open(os.path.join(folder, "labels.txt")) if line.strip()]
     return [(os.path.join(folder, name), int(label)) for name, label in rows]
 
 
 def cifar10(args, _):
+    """Pictures and labels of CIFAR-10's test part."""
     folder = os.path.join(args.data, "cifar10-jpg", "test")
     return [(os.path.join(folder, name, file), label) for label, name in enumerate(sorted(os.listdir(folder)))
             for file in sorted(os.listdir(os.path.join(folder, name)))]
 
 
 def mnist(args, work):
+    """Pictures and labels of MNIST's test part, written as files."""
     from PIL import Image
     import numpy as np
     parts = []
@@ -60,6 +65,7 @@ def mnist(args, work):
 
 
 def caffe(args, folder, net, weights, *more):
+    """Files and options of a Caffe net."""
     return [os.path.join(args.data, "caffe", folder, name) for name in (net, weights)] + list(more)
 
 
@@ -99,6 +105,7 @@ NETS = {"squeezenet_v1_1": (squeezenet, imagenet), "mobilenet_0.25": (mobilenet,
 
 
 def listed(work, name, rows):
+    """Writes a list of pictures with labels; returns its source word."""
     path = os.path.join(work, name + ".txt")
     with open(path, "w") as file:
         file.writelines("%s %d\n" % row for row in rows)
@@ -108,6 +115,7 @@ def listed(work, name, rows):
 # ---- what is right ----
 
 def right(args, work, net, spec, class_map):
+    """Share of right answers of a net."""
     more = []
     if class_map:
         path = os.path.join(work, "map.txt")
@@ -119,6 +127,7 @@ def right(args, work, net, spec, class_map):
 
 
 def prepared(args, work, net, spec, name):
+    """Batches of prepared pictures."""
     import numpy as np
     folder = os.path.join(work, name)
     ours(args, os.path.join(ROOT, "tests", "bench", "prepared.lua"), net, spec, folder)
@@ -139,6 +148,7 @@ def by_ort(args, work, net, calibrate, judge, labels, class_map):
         left = [{name: x} for x in reversed(given)]
 
         def get_next(self):
+            """The next batch; None: there are no more."""
             return self.left.pop() if self.left else None
 
     quant_pre_process(path[0], path[1])
@@ -158,12 +168,14 @@ def by_ort(args, work, net, calibrate, judge, labels, class_map):
 # ---- boxes that are kept ----
 
 def boxes(args, net):
+    """Boxes that a detector finds in the pictures."""
     folder = os.path.join(args.data, "images")
     lines = ours(args, "detect", net, *(os.path.join(folder, name) for name in sorted(os.listdir(folder))), "--json").splitlines()
     return [json.loads(line)["boxes"] for line in lines]
 
 
 def overlap(a, b):
+    """Common area of two boxes by the area of both."""
     wide, high = (min(a[i + 2], b[i + 2]) - max(a[i], b[i]) for i in (0, 1))
     both = max(0, wide) * max(0, high)
     return both / ((a[2] - a[0]) * (a[3] - a[1]) + (b[2] - b[0]) * (b[3] - b[1]) - both)
@@ -186,6 +198,7 @@ def kept(before, after):
 # ---- a net ----
 
 def measure(args, name, work):
+    """Measures one net before and after quantising."""
     words_of, pictures_of = NETS[name]
     imported, class_map = words_of(args, work)
     net, small = os.path.join(work, "net.cnr"), os.path.join(work, "net8.cnr")
@@ -212,6 +225,7 @@ def measure(args, name, work):
 
 
 def table(row):
+    """Prints a row."""
     head = "%-16s seed %d, %d of %d layers float, %.3g ms, before %.3g" % (
         row["net"], row["seed"], row["float_layers"], row["layers"], row["ms"][1], row["ms"][0])
     if "kept" in row:

@@ -13,6 +13,7 @@ NETS = ["squeezenet_v1_1", "mobilenet_v1", "mobilenet_v2", "mobilenet_v3", "resn
 
 
 def words():
+    """The command's options."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--net", action="append", help="a zoo net's name, or an ONNX file (%s)" % ", ".join(NETS))
     parser.add_argument("--threads", action="append", type=int, help="repeatable (1, 2)")
@@ -64,6 +65,7 @@ def tensors(folder):
 
 
 def by_cnnrun(args, net, folder):
+    """The net quantised by cnnrun: path and report."""
     path = net.cnr[:-4] + ".int8.cnr"
     rows = ours(args, "quantize", net.cnr, "--data", folder, "--limit", str(args.limit), "-o",
                 path, "--json")
@@ -71,6 +73,7 @@ def by_cnnrun(args, net, folder):
 
 
 def by_ort(args, net, given):
+    """The net quantised by ONNX Runtime: path."""
     from onnxruntime.quantization import CalibrationDataReader, QuantFormat, QuantType, quantize_static
     from onnxruntime.quantization.shape_inference import quant_pre_process
     import onnx
@@ -81,6 +84,7 @@ def by_ort(args, net, given):
         left = [{name: value} for value in reversed(given)]
 
         def get_next(self):
+            """The next batch; None: there are no more."""
             return self.left.pop() if self.left else None
 
     quant_pre_process(net.onnx, before)
@@ -90,6 +94,7 @@ def by_ort(args, net, given):
 
 
 def by_openvino(args, net, given):
+    """The net quantised by NNCF for OpenVINO: path."""
     import nncf, openvino
     path = net.onnx[:-5] + ".nncf8.xml"
     model = openvino.Core().read_model(net.onnx)
@@ -113,10 +118,12 @@ class Files:
     """A net in one peer's files, in the form that Ours and Peer take."""
 
     def __init__(self, net, path):
+        """A net's files."""
         self.name, self.given, self.cnr, self.onnx = net.name, net.given, path, path
 
 
 def opened(args, net, kind, path, threads):
+    """Opens a quantised net in a process of the peer."""
     if kind == "openvino" and args.openvino_isa:
         os.environ["ONEDNN_MAX_CPU_ISA"] = args.openvino_isa
     return Peer(args, kind, Files(net, path), threads)
@@ -133,6 +140,7 @@ def clear(args, net, kind, path, threads):
 
 
 def measure(args, net, quantised, report, threads):
+    """Times of a net in all forms."""
     who = {"ours": Ours(args, Files(net, quantised["ours"]), threads), "float": Ours(args, net, threads)}
     row = {"net": net.name, "threads": threads, "layers": report.get("quantised"), "ms": {}, "snr_db": {}, "left_out": {}}
     answers = {name: it.answers(os.path.join(args.work, net.name + ".mine.npz")) for name, it in who.items()}
@@ -162,6 +170,7 @@ def measure(args, net, quantised, report, threads):
 
 
 def table(args, rows):
+    """Prints the table."""
     print("%-18s %2s %9s %9s  %s %6s %6s  %s" % ("net", "T", "float ms", "ours ms", " ".join("%9s" % p for p in args.peers), "ratio",
                                           "gain", "dB: ours, " + ", ".join(args.peers)))
     for r in rows:

@@ -9,6 +9,7 @@
 
 enum { LARGE = 1 << 20, TIMES = 200 };
 
+/* Compares two doubles, for qsort. */
 static int by_size(const void *a, const void *b) {
     const double x = *(const double *)a, y = *(const double *)b;
     return (x > y) - (x < y);

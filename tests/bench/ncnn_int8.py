@@ -11,6 +11,7 @@ layers, weights = [], bytearray()
 
 
 def conv(name, source, outputs, inputs, kernel, stride=1, pad=0, requantised=False):
+    """Adds a convolution with drawn weights; returns its name."""
     draw, n = random.Random(name), outputs * inputs * kernel * kernel
     layers.append("Convolution {0} 1 1 {1} {0} 0={2} 1={3} 3={4} 4={5} 5=1 6={6} 8={7} 9=1".format(
         name, source, outputs, kernel, stride, pad, n, 102 if requantised else 2))
@@ -22,11 +23,13 @@ def conv(name, source, outputs, inputs, kernel, stride=1, pad=0, requantised=Fal
 
 
 def pool(name, source):
+    """Adds a pooling; returns its name."""
     layers.append("Pooling {0} 1 1 {1} {0} 0=0 1=3 2=2 5=0".format(name, source))
     return name
 
 
 def fire(name, source, inputs, squeezed, expanded):
+    """Adds SqueezeNet's fire module; returns its output's name."""
     small = conv(name + "_s", source, squeezed, inputs, 1, requantised=True)
     layers.append("Split {0}_p 1 2 {1} {0}_a {0}_b".format(name, small))
     one = conv(name + "_1", name + "_a", expanded, squeezed, 1)
@@ -36,6 +39,7 @@ def fire(name, source, inputs, squeezed, expanded):
 
 
 def write(folder):
+    """Writes the net's two files."""
     layers.append("Input data 0 1 data 0=227 1=227 2=3")
     x = pool("p1", conv("c1", "data", 64, 3, 3, 2))
     x = pool("p3", fire("f3", fire("f2", x, 64, 16, 64), 128, 16, 64))
@@ -52,6 +56,7 @@ def write(folder):
 
 
 def run(folder, passes):
+    """Times the net by ncnn."""
     import ncnn
     import numpy as np
     net = ncnn.Net()

@@ -70,6 +70,7 @@ sub launches {
     return @all;
 }
 
+# Counts multiply-adds, loads and barriers of a kernel in the trace.
 sub count {
     my ($launch, $text) = @_;
     $launch->{$_} = 0 for qw(macs loaded imaged barriers);
@@ -86,6 +87,7 @@ sub count {
 # ---- registers: with all that ids lead to held by each work-item, as where there are no scalar units ----
 
 my %compiled;
+# Registers that the compiler needs for the kernel.
 sub registers {
     my ($kernel, $program) = @_;
     my ($text, $options) = map { local (@ARGV, $/) = "$dir/$program.$_"; <> // '' } qw(cl options);
@@ -111,6 +113,7 @@ sub built { # what of the options tells kernels of a name apart
 }
 
 my @broken;
+# Compares a kernel's counts with the limits.
 sub judge {
     my ($family, $name, $row) = @_;
     for (@limits) {

@@ -22,6 +22,7 @@ import cv2
 
 
 def truth_of(folder):
+    """The true boxes of a sequence."""
     boxes = []
     with open(os.path.join(folder, "gt.txt"), encoding="ascii") as lines:
         for line in lines:
@@ -31,6 +32,7 @@ def truth_of(folder):
 
 
 def overlap(a, b):
+    """Common area of two boxes by the area of both."""
     if not a or not b:
         return 0
     w = min(a[0] + a[2], b[0] + b[2]) - max(a[0], b[0])
@@ -39,17 +41,20 @@ def overlap(a, b):
 
 
 def score(boxes, truth):
+    """Precision, recall and their mean."""
     right = sum(overlap(a, b) > 0.25 for a, b in zip(boxes, truth))
     said, seen = sum(b is not None for b in boxes), sum(t is not None for t in truth[:len(boxes)])
     return 2 * right / max(1, said + seen)
 
 
 def frames_of(folder, n):
+    """The first n pictures with their numbers."""
     for i, path in enumerate(sorted(glob.glob(folder + "/*.jpg"))[:n]):
         yield i, cv2.imread(path)
 
 
 def opencv(tracker, folder, first, n):
+    """Boxes and times by OpenCV's tracker."""
     boxes, times = [], []
     for i, frame in frames_of(folder, n):
         begun = time.perf_counter()
@@ -68,6 +73,7 @@ def opencv(tracker, folder, first, n):
 
 
 def ours(program, folder, first, n, seed):
+    """Boxes and times by cnnrun."""
     box = ",".join(str(v) for v in first)
     run = subprocess.run([program, "--threads", "1", "track", folder, "--box", box, "--json", "--times", "--seed",
                           str(seed)], check=True, capture_output=True, text=True)
@@ -93,6 +99,7 @@ def middle(times):
 
 
 def stages(program, folder, first, n):
+    """Times of the tracker's stages."""
     script = os.path.join(os.path.dirname(__file__), "../../scripts/bench/track.lua")
     with tempfile.TemporaryDirectory() as out:
         subprocess.run([program, script, "-o", out, folder, "--seeds", "1", "-q"], check=True, capture_output=True)

@@ -6,6 +6,7 @@ import numpy as np
 
 
 def outputs_of(model):
+    """Names of a model's inputs and outputs."""
     import onnx
     graph = onnx.load(model, load_external_data=False).graph
     return [i.name for i in graph.input], [o.name for o in graph.output]
@@ -22,6 +23,7 @@ def made(path, command):
 
 class OnnxRuntime:
     def __init__(self, model, value, threads, profile=None):
+        """Opens the model in ONNX Runtime."""
         import onnxruntime as ort
         options = ort.SessionOptions()
         options.log_severity_level = 3
@@ -33,11 +35,13 @@ class OnnxRuntime:
         self.given = {self.session.get_inputs()[0].name: value}
 
     def run(self):
+        """One run; returns the outputs."""
         return self.session.run(None, self.given)
 
 
 class OpenVino:
     def __init__(self, model, value, threads):
+        """Opens the model in OpenVINO."""
         import openvino
         core = openvino.Core()
         read = core.read_model(model)
@@ -49,6 +53,7 @@ class OpenVino:
         self.n = len(net.outputs)
 
     def run(self):
+        """One run; returns the outputs."""
         self.request.infer()
         return [self.request.get_output_tensor(i).data for i in range(self.n)]
 
@@ -85,6 +90,7 @@ class OpenVinoSingles(OpenVinoThroughput):
 
 class Mnn:
     def __init__(self, model, value, threads):
+        """Opens the model in MNN."""
         import MNN
         self.mnn, self.value = MNN, value
         _, self.names = outputs_of(model)
@@ -99,6 +105,7 @@ class Mnn:
         self.host = MNN.Tensor(value.shape, MNN.Halide_Type_Float, value, MNN.Tensor_DimensionType_Caffe)
 
     def run(self):
+        """One run; returns the outputs."""
         self.input.copyFrom(self.host)
         self.net.runSession(self.session)
         answers = []
@@ -114,6 +121,7 @@ class Mnn:
 
 class Ncnn:
     def __init__(self, model, value, threads):
+        """Opens the model in ncnn."""
         import ncnn
         self.ncnn = ncnn
         base, (_, self.names) = model[:-5], outputs_of(model)
@@ -133,6 +141,7 @@ class Ncnn:
         self.value = np.ascontiguousarray(value[0])
 
     def run(self):
+        """One run; returns the outputs."""
         answers = []
         with self.net.create_extractor() as extractor:
             extractor.input(self.net.input_names()[0], self.ncnn.Mat(self.value))

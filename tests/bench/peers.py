@@ -17,6 +17,7 @@ LIMIT = 1e-3  # most that answers differ, of the largest distance from their mea
 
 
 def words():
+    """The command's options."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--net", action="append", help="a zoo net's name, a file to give made-up weights, "
                         "or an ONNX file, run with its own (all of the zoo's table)")
@@ -70,6 +71,7 @@ class Net:
     """A net as files: ONNX for the peers, .cnr for us, an input for all."""
 
     def __init__(self, args, given):
+        """A net's files: ours, and ONNX for the peers."""
         self.name = os.path.splitext(os.path.basename(given))[0]
         source = given if os.path.exists(given) else os.path.join(ROOT, "scripts", "nets", given + ".lua")
         base = os.path.join(args.work, self.name if args.batch == 1 else "%s.%d" % (self.name, args.batch))
@@ -100,9 +102,11 @@ class Net:
 
 class Ours:
     def __init__(self, args, net, threads):
+        """The net in cnnrun."""
         self.args, self.net, self.threads, self.kib, self.each = args, net, str(threads), 0, None
 
     def answers(self, path):
+        """Writes the outputs to path."""
         import numpy as np
         prefix = path[:-4] + "."
         ours(self.args, "--trust", os.path.join(ROOT, "tests", "peers", "outputs.lua"), self.net.cnr, prefix,
@@ -114,6 +118,7 @@ class Ours:
         return found
 
     def time(self, seconds):
+        """Median milliseconds of runs over so many seconds."""
         runs = max(1, int(seconds * 1e3 / self.each)) if self.each else 3
         batch = ["--batch", str(self.args.batch)] if self.args.batch > 1 else []
         got = json.loads(ours(self.args, "bench", self.net.cnr, "--threads", self.threads, "--runs", str(runs),
@@ -122,6 +127,7 @@ class Ours:
         return [got["ms_min"]]
 
     def memory(self):
+        """KiB of memory."""
         return self.kib
 
     def close(self):
@@ -130,6 +136,7 @@ class Ours:
 
 class Peer:
     def __init__(self, args, kind, net, threads):
+        """The net in a process of the peer."""
         environment = dict(os.environ, OMP_NUM_THREADS=str(threads), CUDA_VISIBLE_DEVICES="")
         self.process = subprocess.Popen(
             [sys.executable, os.path.join(HERE, "peer_worker.py"), kind, net.onnx, net.given, str(threads)],
@@ -137,6 +144,7 @@ class Peer:
         self.hear()
 
     def hear(self):
+        """The worker's next answer; an error where it ended."""
         line = self.process.stdout.readline()
         if not line:
             raise RuntimeError("ended with status %s" % self.process.wait())
@@ -146,11 +154,13 @@ class Peer:
         return said
 
     def ask(self, line):
+        """Asks the worker one line."""
         self.process.stdin.write(line + "\n")
         self.process.stdin.flush()
         return self.hear()
 
     def answers(self, path):
+        """Writes the outputs to path; returns them."""
         import numpy as np
         self.ask("answers " + path)
         with np.load(path) as kept:
@@ -159,9 +169,11 @@ class Peer:
         return found
 
     def time(self, seconds):
+        """Median milliseconds of runs over so many seconds."""
         return self.ask("time %g" % seconds)["ms"]
 
     def memory(self):
+        """KiB of memory."""
         return self.ask("memory")["kib"]
 
     def close(self):
@@ -186,6 +198,7 @@ def differ(mine, theirs):
 
 
 def measure(args, net, threads):
+    """Times of a net by all peers, after their answers agree."""
     mine = Ours(args, net, threads)
     answers = mine.answers(os.path.join(args.work, net.name + ".mine.npz"))
     row = {"net": net.name, "threads": threads, "ours_ms": None, "peers": {}, "best_peer": None, "ratio": None,
@@ -228,6 +241,7 @@ class Nodes:
     """Which node of the exported net one of ONNX Runtime's was made of."""
 
     def __init__(self, net):
+        """Reads the nodes of a net."""
         import onnx
         self.graph = onnx.load(net.onnx, load_external_data=False).graph
         self.makers = {o: n for n in self.graph.node for o in n.output}
@@ -293,10 +307,12 @@ def layers(args, net, threads):
 # ---- what is told ----
 
 def geometric(values):
+    """Geometric mean."""
     return math.exp(sum(map(math.log, values)) / len(values)) if values else float("nan")
 
 
 def table(args, rows):
+    """Prints the table of nets."""
     print("%-18s %2s %9s  %s  %-8s %6s" % ("net", "T", "ours ms", "  ".join("%9s" % p for p in args.peers), "best", "ratio"))
     for r in rows:
         cells = "  ".join("%9.3f" % r["peers"][p] if p in r["peers"] else "%9s" % "-" for p in args.peers)
@@ -311,6 +327,7 @@ def table(args, rows):
 
 
 def layer_table(rows):
+    """Prints the table of layers."""
     print("%-16s %2s %-26s %-18s %9s %9s %6s" % ("net", "T", "node", "op", "ours ms", "ort ms", "ratio"))
     shown = lambda x: "%.4f" % x if x is not None else "-"
     for r in rows:
@@ -319,6 +336,7 @@ def layer_table(rows):
 
 
 def chart(args, rows):
+    """Draws the chart."""
     import matplotlib
     matplotlib.use("Agg")
     import matplotlib.pyplot as plot

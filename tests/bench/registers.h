@@ -29,6 +29,7 @@ OWN uint own_id(uint d) {
 #define sampler_t uint
 #define read_imagef(image, sampler, at) ((image)[(at).y * 4096 + (at).x])
 
+/* A vector type of n floats with OpenCL's load and store. */
 #define VECTOR(n) \
     typedef float __attribute__((ext_vector_type(n), aligned(4))) float_##n; \
     OWN float##n vload##n(size_t i, const __global float *p) { \

@@ -40,6 +40,7 @@ sub kilobytes { # that are its own
     my %of = map { /^(\w+):\s+(\d+) kB/ ? ($1, $2) : () } <$in>;
     return $of{Private_Dirty};
 }
+# How many files the monitor has open.
 sub handles { my @all = glob "/proc/" . $monitor->pid . "/fd/*"; return scalar @all }
 
 my (@rows, @latency, %before);

@@ -22,6 +22,7 @@ FORMS = [("f32", "", None), ("f16", "values=f16", None), ("int8", "values=int8",
 
 
 def cnnrun(*words):
+    """What cnnrun prints; an error ends the script."""
     done = subprocess.run([os.path.join(BUILD, "cnnrun"), *words], capture_output=True, text=True)
     if done.returncode:
         sys.exit(f"cnnrun {' '.join(words)}: {done.stderr}")
@@ -29,6 +30,7 @@ def cnnrun(*words):
 
 
 def encoded(source, target, how, layers):
+    """Writes the net with encoded layers."""
     cnnrun("convert", source, "-o", target, "--encode", "sparse-csr:" + how, "--layers", layers, "-q")
 
 
@@ -55,6 +57,7 @@ def logits(path, picture):
 
 
 def snr(path, reference):
+    """How far the logits lie from the reference's, in decibels."""
     signal = noise = 0
     for picture in PICTURES:
         a, b = logits(reference, picture), logits(path, picture)
@@ -64,6 +67,7 @@ def snr(path, reference):
 
 
 def first_result(path):
+    """Seconds from the start to the first answer."""
     begin = time.perf_counter()
     cnnrun("run", path, PICTURES[0], "--device", "cpu", "--json")
     return time.perf_counter() - begin

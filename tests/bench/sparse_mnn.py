@@ -18,6 +18,7 @@ CASES = [("dense", 0, 1), ("75%", 0.75, 1), ("90%", 0.9, 1), ("75% in blocks", 0
 
 
 def call(*words):
+    """What a command prints; an error ends the script."""
     done = subprocess.run(words, capture_output=True, text=True)
     if done.returncode:
         sys.exit(f"{' '.join(words)}: {done.stderr or done.stdout}")
@@ -67,10 +68,12 @@ def pruned_model(source, target, share, block):
 # ---- MNN ----
 
 def field(number, data):
+    """A field of a protobuf message."""
     return bytes([number << 3 | 2]) + varint(len(data)) + data
 
 
 def varint(n):
+    """A whole number in protobuf's form."""
     out = b""
     while n > 127:
         out += bytes([n & 127 | 128])
@@ -94,6 +97,7 @@ CONVERT = "import sys, _tools; _tools.mnnconvert(['mnnconvert'] + sys.argv[1:])"
 
 class Mnn:
     def __init__(self, model, layers, share, block, value, threads):
+        """Converts the model for MNN with sparse weights."""
         import MNN
         path = model[:-5] + ".mnn"
         words = ["-f", "ONNX", "--modelFile", model, "--MNNModel", path, "--bizCode", "cnnrun"]
@@ -121,9 +125,11 @@ class Mnn:
 class Ours:
     """`cnnrun bench` runs some times and tells the least."""
     def __init__(self, model, how, threads):
+        """The net in cnnrun."""
         self.words = ["bench", model, "--threads", str(threads), "--device", "cpu", "--json", *how]
 
     def run(self, runs):
+        """Milliseconds of a run."""
         rows = [json.loads(line) for line in cnnrun(*self.words, "--runs", str(runs)).splitlines()]
         return next(r["ms_min"] for r in rows if "ms_median" in r)
 
@@ -143,6 +149,7 @@ def made(net, onnx_file, share):
 
 
 def measure(net, args, folder):
+    """Measures one net in all forms."""
     base = os.path.join(folder, net + ".onnx")
     if not os.path.exists(base):
         cnnrun("export", os.path.join(ROOT, "scripts/nets", net + ".lua"), "--weights", "random:1", "-o", base)

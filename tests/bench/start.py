@@ -28,6 +28,7 @@ NETS = ["alexnet", "squeezenet_v1_1", "resnet50", "vgg16"]
 
 
 def native(program, folder, net):
+    """The net as .cnr; written at first."""
     path = os.path.join(folder, net + ".cnr")
     if not os.path.exists(path):
         os.makedirs(folder, exist_ok=True)

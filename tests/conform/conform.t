@@ -13,6 +13,7 @@ plan skip_all => "no $faulty" if grep { !-e } $sound, $devices, $faulty;
 my $dir = tempdir(CLEANUP => 1);
 $ENV{TMPDIR} = $dir; # what is left there is found below
 
+# Runs a command; returns its status and output.
 sub run {
     my @words = @_;
     my $pid = open(my $from, '-|') // die;
@@ -25,6 +26,7 @@ sub run {
     return ($? >> 8, $text);
 }
 
+# The whole text of a file.
 sub slurp {
     local (@ARGV, $/) = @_;
     return scalar <>;
@@ -84,6 +86,7 @@ is $code, 1, 'a judgement that is not there is a mistake';
 like slurp("$dir/err"), qr/no judgement "copie"; did you mean "copies"\?/, '... told with the nearest';
 
 # ---- a plugin, all of it ----
+# Writes a sample file; returns the words that give it to conform
 sub sample {
     my ($name, $text) = @_;
     open my $to, '>', "$dir/$name" or die $!;

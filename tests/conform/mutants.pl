@@ -26,6 +26,7 @@ my @plugins = (
     {name => 'npu', sources => ["$root/plugins/template-npu/npu.cpp"], build => "c++ -std=c++17 $flags -pthread"},
 );
 
+# The whole text of a file.
 sub slurp { local (@ARGV, $/) = shift; <> }
 
 # Executable lines of functions: no tables, no texts for people.

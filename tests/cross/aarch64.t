@@ -15,6 +15,7 @@ my $there = grep { -x "$_/$qemu[0]" } split /:/, $ENV{PATH};
 plan skip_all => "no $qemu[0]" unless $there;
 plan skip_all => "no $cross/cnnrun: tools/test.sh builds it" unless -x "$cross/cnnrun";
 
+# What a command prints.
 sub output {
     open my $pipe, '-|', @_ or return "could not start $_[0]: $!";
     local $/;
@@ -49,6 +50,7 @@ for my $i (0 .. $#names) {
 
 # Numbers of both machines, and how far apart they are, of the largest.
 my $dir = tempdir(CLEANUP => 1);
+# The answers of a net under qemu.
 sub answers {
     my ($net, $weights, $picture, @cpu) = @_;
     my $file = $net =~ /\.cnr$/ ? "$dir/$net" : "$root/scripts/nets/$net.lua";

@@ -22,6 +22,7 @@ static void draw(char *name) {
     name[n] = 0;
 }
 
+/* Compares drawn names by qsort; returns how many come out of order. */
 static int wrong_orders(void) {
     int wrong = 0;
     for (int i = 0; i < 2000000; i++) {
@@ -34,6 +35,7 @@ static int wrong_orders(void) {
     return wrong;
 }
 
+/* Whether renameat2 replaces a file. */
 static int replaces(const char *from, const char *to) {
     return renameat2(AT_FDCWD, from, AT_FDCWD, to, RENAME_NOREPLACE) == 0;
 }

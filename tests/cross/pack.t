@@ -15,7 +15,9 @@ my $dir = tempdir(CLEANUP => 1);
 plan skip_all => "no $build/cnnrun" unless -x "$build/cnnrun";
 $ENV{CNNRUN_OPENCL} = 'none';
 
+# What a command prints.
 sub said { my $out = `$_[0] 2>$dir/err`; return $out }
+# What it wrote to stderr.
 sub err { open my $in, '<', "$dir/err"; local $/; return scalar(<$in>) // '' }
 my $pack = "$root/tools/pack.pl";
 like(said("$pack --help"), qr/^usage: tools\/pack\.pl NET -o DIR/, '--help');

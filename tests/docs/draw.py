@@ -95,7 +95,7 @@ def comment_before(lines, i, is_c, mark):
         text = '\n'.join(out)
         return '' if lines[k].lstrip()[:2] != '/*' else words_of(text.replace('/*', '').replace('*/', ''))
     if mark == '#' and re.match(r'\s*def ', lines[i]):
-        text = re.search(r'"""(.*?)"""', ' '.join(lines[i:i + 8]).split('def ', 2)[1])
+        text = re.search(r'"""(.*?)"""', ' '.join(lines[i:i + 30]).split('def ', 2)[1])
         return re.sub(r'\s+', ' ', text.group(1)) if text else ''
     while not is_c and k >= 0 and lines[k].strip().startswith(mark):
         out.insert(0, lines[k].strip().lstrip(mark).strip())

@@ -1,11 +1,14 @@
 /* The fuzzer's entry: runs the target that CNNRUN_FUZZ_TARGET names; "list" prints all names. */
 #include "tests/fuzz/targets.h"
 
+/* libFuzzer calls it once. */
 int LLVMFuzzerInitialize(int *argc, char ***argv);
+/* libFuzzer calls it with each input. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
 
 static const char *target;
 
+/* Opens the library for the target that the program's name tells. */
 int LLVMFuzzerInitialize(int *argc, char ***argv) {
     const char *plugins = getenv("CNNRUN_FUZZ_PLUGINS");
     (void)argc, (void)argv;
@@ -22,6 +25,7 @@ int LLVMFuzzerInitialize(int *argc, char ***argv) {
     exit(target && strcmp(target, "list") == 0 ? 0 : 1);
 }
 
+/* Gives the target one input. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n) {
     fuzz_run(target, data, n);
     return 0;

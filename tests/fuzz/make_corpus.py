@@ -10,6 +10,7 @@ here = os.path.dirname(os.path.abspath(__file__))
 
 
 def put(target, name, data):
+    """Writes a case."""
     folder = os.path.join(here, "corpus", target)
     os.makedirs(folder, exist_ok=True)
     with open(os.path.join(folder, name), "wb") as out:
@@ -17,11 +18,13 @@ def put(target, name, data):
 
 
 def pair(first, second):
+    """Two files as one case."""
     return b"PAIR" + struct.pack("<I", len(first)) + first + second
 
 
 # ---- protobuf by hand ----
 def varint(n):
+    """A whole number in protobuf's form."""
     out = b""
     while n >= 128:
         out += bytes([n & 127 | 128])
@@ -30,10 +33,12 @@ def varint(n):
 
 
 def number(field, n):
+    """A field of a whole number."""
     return varint(field << 3) + varint(n)
 
 
 def bits(field, *values):
+    """A field of floats."""
     data = struct.pack("<%df" % len(values), *values)
     return field_of(field, data)
 
@@ -61,10 +66,12 @@ layer { name: "s" type: "Softmax" bottom: "f" top: "s" }
 
 
 def blob(shape, values):
+    """A blob of Caffe."""
     return field_of(7, field_of(7, field_of(1, b"".join(map(varint, shape)))) + bits(5, *values))
 
 
 def caffe_layer(name, kind, *blobs):
+    """A layer of Caffe."""
     return field_of(100, field_of(1, name) + field_of(2, kind) + b"".join(blobs))
 
 
@@ -116,19 +123,23 @@ put("import-darknet", "tiny.pair",
 
 
 def tf_attr(key, value):
+    """An attribute of TensorFlow."""
     return field_of(5, field_of(1, key) + field_of(2, value))
 
 
 def tf_node(name, op, inputs=(), *attrs):
+    """A node of TensorFlow."""
     return field_of(1, field_of(1, name) + field_of(2, op) +
                     b"".join(field_of(3, i) for i in inputs) + b"".join(attrs))
 
 
 def tf_shape(*dims):
+    """A shape of TensorFlow."""
     return b"".join(field_of(2, number(1, d)) for d in dims)
 
 
 def tf_const(name, dims, values):
+    """A constant of TensorFlow."""
     tensor = number(1, 1) + field_of(2, tf_shape(*dims)) + \
         field_of(4, struct.pack("<%df" % len(values), *values))
     return tf_node(name, "Const", (), tf_attr("dtype", number(6, 1)),
@@ -148,6 +159,7 @@ put("import-tensorflow", "tiny.pb", graph)
 
 
 def tf_whole(name, *values, dims=None, kind=3):
+    """A constant of whole numbers."""
     tensor = number(1, kind) + field_of(2, tf_shape(*([len(values)] if dims is None else dims))) + \
         b"".join(number(11 if kind == 10 else 7, v) for v in values)
     return tf_node(name, "Const", (), tf_attr("dtype", number(6, kind)),
@@ -197,6 +209,7 @@ def learnt(op, ins, outs, **attributes):
 
 
 def info(field, name, *dim):
+    """An input or output of ONNX."""
     shape = field_of(2, b"".join(field_of(1, number(1, d)) for d in dim))
     return field_of(field, field_of(1, name) + field_of(2, field_of(1, number(1, 1) + shape)))
 
@@ -221,6 +234,7 @@ put("import-onnx", "learnt.onnx", number(1, 8) + field_of(8, number(2, 15)) +
 
 
 def chunk(kind, data):
+    """A chunk of PNG."""
     return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
 
 
@@ -246,10 +260,12 @@ WEIGHTS = {"conv1.weight": (4, 1, 3, 3), "conv1.bias": (4,), "bn1.beta": (4,), "
 
 
 def count(shape):
+    """Elements of a shape."""
     return count(shape[1:]) * shape[0] if shape else 1
 
 
 def npy(shape, kind, order="False"):
+    """A file of NumPy."""
     head = "{'descr': '%s', 'fortran_order': %s, 'shape': %r, }" % (kind, order, shape)
     head += " " * (-(len(head) + 11) % 64) + "\n"
     code = "%s%d%s" % (kind[0], count(shape), {"2": "e", "4": "f", "8": "d"}[kind[2]])
@@ -258,6 +274,7 @@ def npy(shape, kind, order="False"):
 
 
 def archive(names, method, kind, order="False"):
+    """An archive of NumPy files."""
     out = io.BytesIO()
     with zipfile.ZipFile(out, "w", method) as members:
         for name, shape in zip(names, WEIGHTS.values()):
@@ -300,21 +317,26 @@ put("import-mxnet", "tiny.pair", pair(SYMBOL.encode(), params))
 # ---- Torch7: Linear, Dropout and a table's sum, binary and as text ----
 class Torch:
     def __init__(self, ascii):
+        """A writer of Torch7's format, as text or binary."""
         self.out, self.ascii, self.index, self.seen = b"", ascii, 0, {}
 
     def number(self, kind, value):
+        """Writes a number."""
         self.out += b"%g\n" % value if self.ascii else struct.pack("<" + kind, value)
 
     def text(self, text):
+        """Writes a text."""
         self.number("i", len(text))
         self.out += text.encode() + (b"\n" if self.ascii else b"")
 
     def begin(self, kind):
+        """Begins an object."""
         self.index += 1
         self.number("i", kind)
         self.number("i", self.index)
 
     def value(self, v):
+        """Writes a value of Lua."""
         if isinstance(v, str):
             self.number("i", 2)
             self.text(v)
@@ -338,6 +360,7 @@ class Torch:
             self.object(*v)
 
     def object(self, kind, content):
+        """Writes an object of a class."""
         self.begin(4)
         self.text("V 1")
         self.text(kind)
@@ -358,6 +381,7 @@ class Torch:
 
 
 def listed(*items):
+    """Modules of a container."""
     return {"modules": {i + 1: item for i, item in enumerate(items)}}
 
 
@@ -399,6 +423,7 @@ layer { type: "ReLU" }
 
 
 def message(*dim):
+    """A message of CNNdroid's weights."""
     if not dim:
         return b"\xca\x3f\x80\x00\x00"
     return bytes([0x90 | dim[0]]) + message(*dim[1:]) * dim[0]

@@ -35,6 +35,7 @@ static struct {
     char why[1400]; /* Message of the last refusal. */
 } fuzz;
 
+/* A log that says nothing. */
 static void fuzz_silence(void *arg, int32_t level, const char *who, const char *text) {
     (void)arg, (void)level, (void)who, (void)text;
 }
@@ -66,6 +67,7 @@ FUZZ_UNUSED void fuzz_close(void) {
     cnr_close(fuzz.rt);
 }
 
+/* Writes an input as a file. */
 static void fuzz_write(const char *path, const uint8_t *data, size_t n) {
     FILE *file = fopen(path, "wb");
     if (!file || fwrite(data, 1, n, file) != n) {
@@ -96,6 +98,7 @@ static int fuzz_files(const uint8_t *data, size_t n, const char *first, const ch
     return files;
 }
 
+/* Opens the library without devices that are slow to open. */
 static cnr_runtime *fuzz_runtime(void) {
     cnr_open_options options = {.size = sizeof options,
                                 .plugin_dirs = fuzz.dirs,
@@ -158,6 +161,7 @@ static int fuzz_refused(cnr_status status, const cnr_error *err) {
     abort();
 }
 
+/* Imports an input; 1: it was taken. */
 static int fuzz_import(const cnr_importer *importer, const uint8_t *data, size_t n) {
     const int files = fuzz_files(data, n, "model", "weights");
     const char *paths[] = {fuzz.first, fuzz.second};
@@ -182,6 +186,7 @@ static int fuzz_import(const cnr_importer *importer, const uint8_t *data, size_t
     return good;
 }
 
+/* Opens an input as a source; 1: it was taken. */
 static int fuzz_source(const cnr_source *source, const uint8_t *data, size_t n) {
     void *state = NULL;
     cnr_error err = CNR_ERROR_INIT;
@@ -204,6 +209,7 @@ static int fuzz_source(const cnr_source *source, const uint8_t *data, size_t n) 
     return status ? fuzz_refused(status, &err) : 1;
 }
 
+/* Loads an input as a net; 1: it was taken. */
 static int fuzz_load(const uint8_t *data, size_t n, const char *name, const char *weights) {
     const char *const settings[] = {fuzz.option, NULL};
     cnr_load_options options = {.size = sizeof options,
@@ -240,6 +246,7 @@ static int fuzz_weights(const uint8_t *data, size_t n) {
     return good;
 }
 
+/* Reads an input as a native file; 1: it was taken. */
 static int fuzz_native(const uint8_t *data, size_t n) {
     cnr_error err = CNR_ERROR_INIT;
     int32_t bad = 0;
@@ -248,6 +255,7 @@ static int fuzz_native(const uint8_t *data, size_t n) {
     return good;
 }
 
+/* Reads an input as a stored plan; 1: it was taken. */
 static int fuzz_plan_cache(const uint8_t *data, size_t n) {
     cnr_error err = CNR_ERROR_INIT;
     cnri_cached cached;
@@ -260,12 +268,14 @@ static int fuzz_plan_cache(const uint8_t *data, size_t n) {
 
 /* ---- attributes: bytes choose an operator, names and values ---- */
 
+/* What is left of the input. */
 typedef struct fuzz_bytes {
     const uint8_t *at, *end;
 } fuzz_bytes;
 
 static uint8_t fuzz_byte(fuzz_bytes *b) { return b->at < b->end ? *b->at++ : 0; }
 
+/* A number, of few bytes or of an extreme. */
 static int64_t fuzz_number(fuzz_bytes *b) {
     const uint8_t way = fuzz_byte(b);
     uint64_t v = 0;
@@ -274,6 +284,7 @@ static int64_t fuzz_number(fuzz_bytes *b) {
     return (int64_t)v;
 }
 
+/* Any double. */
 static double fuzz_real(fuzz_bytes *b) {
     const int64_t bits = fuzz_number(b);
     double v;
@@ -281,10 +292,12 @@ static double fuzz_real(fuzz_bytes *b) {
     return bits >= -64 && bits < 128 ? (double)bits / 8 : v;
 }
 
+/* Counts the bytes of a problem's text. */
 static void fuzz_problem(void *arg, const char *path, const char *text) {
     *(size_t *)arg += strlen(path) + strlen(text);
 }
 
+/* Checks attributes made of the input. */
 static int fuzz_schema(const uint8_t *data, size_t n) {
     enum { MOST = 12, LIST = 16 };
     fuzz_bytes b = {data, data + n};
@@ -375,6 +388,7 @@ static void fuzz_show(cnr_instance *o, double *box) {
     if (fuzz_call(o, "init", both, 2)) fuzz_call(o, "track", both, 1);
 }
 
+/* Calls an object's methods as the input says; 1: it could be made. */
 static int fuzz_object(const cnr_object *object, const uint8_t *data, size_t n) {
     enum { MOST = 12 };
     char text[512] = "";
@@ -410,6 +424,7 @@ static int fuzz_object(const cnr_object *object, const uint8_t *data, size_t n) 
     return good;
 }
 
+/* 1: the object has a method `load`. */
 static int fuzz_loads(const cnr_object *object) {
     for (int32_t i = 0; object && i < object->n_methods; i++)
         if (strncmp(object->methods[i], "load(", 5) == 0) return 1;

@@ -5,6 +5,7 @@
 #include <dirent.h>
 #include <time.h>
 
+/* Seconds by the monotonic clock. */
 static double now(void) {
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
@@ -35,6 +36,7 @@ static void replay(const char *folder, const char *target, int sound) {
     if (d) closedir(d);
 }
 
+/* Runs all cases of a folder; sound: they must be taken. */
 static void replay_all(const char *folder, int sound) {
     char path[700];
     DIR *d = opendir(folder);

@@ -20,8 +20,11 @@ my $name = $other ? "$other.lua --weights random:1" : 'lenet5.lua';
 my $net = "$root/scripts/nets/$name $root/scripts/nets/digits/three.png";
 my $on = "run --json $net --plugin-dir $plugin --device hang";
 
+# Runs the program; returns status and output.
 sub cnnrun { my $out = `timeout -k 1 20 $build/cnnrun @_ 2>$dir/err`; return ($?, $out) }
+# What it wrote to stderr.
 sub said { open my $in, '<', "$dir/err" or return ''; local $/; return <$in> // '' }
+# The classes of a result, as text.
 sub classes {
     my ($json) = eval { decode_json($_[0]) } or return 'none';
     return join ' ', map { sprintf '%d:%.3f', $_->{index}, $_->{score} } @{$json->{top}};

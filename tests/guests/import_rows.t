@@ -15,15 +15,21 @@ plan skip_all => "no $plugin" unless -e $plugin;
 my $dir = tempdir(CLEANUP => 1);
 my $digit = "$root/scripts/nets/digits/three.png";
 
+# Runs the program; returns status and output.
 sub cnnrun { my $out = `$build/cnnrun @_ 2>$dir/err`; return ($? >> 8, $out) }
+# What it wrote to stderr.
 sub said { open my $in, '<', "$dir/err" or return ''; local $/; return <$in> // '' }
+# The bytes of a file.
 sub slurp { open my $in, '<:raw', shift or die; local $/; return <$in> }
+# Writes a file; returns its path.
 sub spew { my ($name, $what) = @_; open my $to, '>:raw', "$dir/$name" or die $!; print $to $what; close $to or die; return "$dir/$name" }
+# The best classes of a net.
 sub top {
     my (undef, $out) = cnnrun("run --json --top 9 @_ $digit --plugin-dir $plugin");
     my $json = eval { decode_json($out) } or return ['none', said()];
     return [map { sprintf '%d %.5f', $_->{index}, $_->{score} } @{$json->{top}}];
 }
+# Writes a net with this layer.
 sub net_with { return spew($_[0], <<"END") }
 local c = require "cnnrun"
 return c.net { name = "rows", input = { "x", shape = { 1, 1, 28, 28 }, scale = 1 / 255 },
@@ -62,8 +68,11 @@ like $out, qr/"op":"soft_threshold"/, 'a Caffe layer of the plugin' or diag said
 ok $code && said() =~ /"Shrinkage" is not supported/, '... refused without it' or diag said();
 
 # ---- TensorFlow: two nodes, written by hand ----
+# A field of protobuf
 sub field { my ($n, $wire, $what) = @_; return chr($n << 3 | $wire) . $what }
+# A field of bytes.
 sub bytes { my ($n, $what) = @_; return field($n, 2, chr(length $what) . $what) }
+# An attribute of TensorFlow.
 sub attr { my ($key, $value) = @_; return bytes(5, bytes(1, $key) . bytes(2, $value)) }
 my $shape = join '', map { bytes(2, field(1, 0, chr $_)) } 1, 28, 28, 1;
 my $graph = bytes(1, bytes(1, 'x') . bytes(2, 'Placeholder') . attr('dtype', field(6, 0, chr 1)) . attr('shape', bytes(7, $shape))) .

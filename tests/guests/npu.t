@@ -15,12 +15,17 @@ plan skip_all => "no $build/tests/guests/npu/npu.so" unless -e "$build/tests/gue
 my $dir = tempdir(CLEANUP => 1);
 my ($lenet, $digit) = ("$root/scripts/nets/lenet5.lua", "$root/scripts/nets/digits/three.png");
 
+# Runs the program; returns status and output.
 sub cnnrun { my $out = `$build/cnnrun @_ 2>$dir/err`; return ($? >> 8, $out) }
+# Writes a file; returns its path.
 sub write_to { my ($name, $what) = @_; open my $to, '>', "$dir/$name" or die $!; print $to $what; close $to or die $! }
+# What it wrote to stderr.
 sub said { open my $in, '<', "$dir/err" or return ''; local $/; return <$in> // '' }
+# JSON rows of a command.
 sub rows { my (undef, $out) = cnnrun(@_, '--json'); return map { decode_json($_) } split /\n/, $out }
 # The kernel of each node, and the best classes with their scores.
 sub kernels { return { map { $_->{node} ? ($_->{node} => $_->{kernel}) : () } rows("show $lenet", @_) } }
+# The scores of a run.
 sub scores {
     my ($out) = rows("run $lenet $digit", @_);
     return [map { [$_->{index}, sprintf '%.3f', $_->{score}] } @{$out->{top}}];

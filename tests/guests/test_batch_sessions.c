@@ -16,6 +16,7 @@ static void fill_up(int32_t n) {
     }
 }
 
+/* Tests: batches in turn. */
 static void batches(cnr_model *m) {
     static const int32_t sizes[] = {1, 3, 16, 1, 3, 16};
     cnr_error err = CNR_ERROR_INIT;
@@ -47,12 +48,14 @@ static void batches(cnr_model *m) {
 
 /* ---- four sessions on one plan ---- */
 
+/* A thread with a session of its own. */
 typedef struct worker {
     cnr_plan *plan;
     int32_t id, wrong;
     cnr_status status;
 } worker;
 
+/* Thread: runs its session and compares. */
 static void *work(void *arg) {
     worker *w = arg;
     cnr_session *s = NULL;
@@ -76,6 +79,7 @@ static void *work(void *arg) {
     return NULL;
 }
 
+/* Tests: sessions of one plan. */
 static void sessions(const cnri_plan_options *o, const char *what) {
     cnr_error err = CNR_ERROR_INIT;
     cnr_model *m = guests_lenet(o);
@@ -102,6 +106,7 @@ static void sessions(const cnri_plan_options *o, const char *what) {
 
 /* ---- a bound batch that is not the one asked for ---- */
 
+/* Counts runs. */
 static void count_run(void *arg, const cnri_event *e) {
     *(int32_t *)arg += e->kind == CNRI_EVENT_RUN_BEGIN;
 }
@@ -142,6 +147,7 @@ static void bound_batch(void) {
 
 /* ---- runtimes of their own ---- */
 
+/* Thread: opens a runtime of its own. */
 static void *own_runtime(void *arg) {
     const char *dirs[] = {CNRT_BUILD_DIR "/plugins", NULL};
     const cnr_open_options options = {.size = sizeof options,
@@ -165,6 +171,7 @@ static void *own_runtime(void *arg) {
     return NULL;
 }
 
+/* Tests: two runtimes at once. */
 static void runtimes(void) {
     pthread_t thread[2];
     bool good[2] = {false, false};

@@ -11,6 +11,7 @@ enum { ROWS = 4, COLUMNS = 32, N = ROWS * COLUMNS };
 
 static const void *seen_in, *seen_out;
 
+/* Method infer: the output is like the input. */
 static cnr_status probe_infer(const cnr_node *node, cnr_tensor *const *out, cnr_error *err) {
     (void)err;
     out[0]->dtype = node->inputs[0]->dtype;
@@ -19,6 +20,7 @@ static cnr_status probe_infer(const cnr_node *node, cnr_tensor *const *out, cnr_
     return CNR_OK;
 }
 
+/* Method reference: doubles, and keeps where the input lay. */
 static cnr_status probe_run(const cnr_run *run, cnr_error *err) {
     const float *x = seen_in = run->node->inputs[0]->data;
     float *y = run->outputs[0]->data;
@@ -28,6 +30,7 @@ static cnr_status probe_run(const cnr_run *run, cnr_error *err) {
     return CNR_OK;
 }
 
+/* Registers the operator. */
 static cnr_status probe_init(const cnr_host *host, struct cnr_registrar *registrar,
                              cnr_error *err) {
     static const cnr_port in[] = {{.name = "x"}}, out[] = {{.name = "y"}};
@@ -37,6 +40,7 @@ static cnr_status probe_init(const cnr_host *host, struct cnr_registrar *registr
     return host->add(registrar, CNR_KIND_OPERATOR, &op);
 }
 
+/* The plugin of the operator. */
 static const cnr_plugin *probe_query(uint32_t host_abi) {
     static const cnr_plugin plugin = {.size = sizeof plugin,
                                       .magic = CNR_PLUGIN_MAGIC,
@@ -53,6 +57,7 @@ static const cnr_plugin *probe_query(uint32_t host_abi) {
 
 /* ---- nets ---- */
 
+/* Opens a session of a net with this body. */
 static cnr_session *open_on(const char *body, const char *device, cnr_error *err) {
     char path[] = "/tmp/cnnrun-bind-XXXXXX.lua";
     const int file = mkstemps(path, 4);
@@ -78,6 +83,7 @@ static cnr_session *open_on(const char *body, const char *device, cnr_error *err
     return status ? NULL : s;
 }
 
+/* A tensor over data. */
 static cnr_tensor rows_of(void *data) {
     return (cnr_tensor){.size = sizeof(cnr_tensor),
                         .dtype = CNR_f32,
@@ -87,6 +93,7 @@ static cnr_tensor rows_of(void *data) {
                         .bytes = N * sizeof(float)};
 }
 
+/* 1: y is twice x. */
 static int doubled(const float *x, const float *y) {
     for (int i = 0; i < N; i++)
         if (y[i] != 2 * x[i]) return 0;
@@ -95,6 +102,7 @@ static int doubled(const float *x, const float *y) {
 
 /* ---- the host's memory ---- */
 
+/* Tests: memory of the host. */
 static void on_the_host(void) {
     _Alignas(64) static float x[N], y[N];
     cnr_error err = CNR_ERROR_INIT;
@@ -151,6 +159,7 @@ static void shared(void) {
 
 /* ---- buffers of OpenCL ---- */
 
+/* How many numbers differ; 0: none. */
 static int near(const float *want, const float *got) {
     int other = 0;
     for (int i = 0; i < N; i++) {
@@ -160,6 +169,7 @@ static int near(const float *want, const float *got) {
     return other > 0; /* not all alike: it computes */
 }
 
+/* Functions of OpenCL that the test calls. */
 typedef struct opencl {
     void *(*create_buffer)(void *context, uint64_t flags, size_t bytes, void *host, int32_t *code);
     void *(*create_queue)(void *context, void *device, uint64_t flags, int32_t *code);
@@ -171,12 +181,14 @@ typedef struct opencl {
     int32_t (*release_queue)(void *queue);
 } opencl;
 
+/* Finds a function of a library; 0: it has none. */
 static int find(void *library, const char *name, void *to) {
     void *at = dlsym(library, name);
     memcpy(to, &at, sizeof at);
     return at != NULL;
 }
 
+/* Loads OpenCL; 0: there is none. */
 static int load(opencl *cl) {
     void *library = dlopen("libOpenCL.so.1", RTLD_NOW | RTLD_LOCAL);
     return library && find(library, "clCreateBuffer", &cl->create_buffer) &&
@@ -187,6 +199,7 @@ static int load(opencl *cl) {
            find(library, "clReleaseCommandQueue", &cl->release_queue);
 }
 
+/* Tests: buffers of OpenCL. */
 static void in_buffers(void) {
     static float x[N], y[N];
     cnr_error err = CNR_ERROR_INIT;

@@ -52,12 +52,14 @@ static cnr_status load_net(const cnr_load_options *load, cnr_graph **out, cnr_er
     return status;
 }
 
+/* Milliseconds that the process has worked. */
 static double worked_ms(void) {
     struct timespec t;
     clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
     return (double)t.tv_sec * 1e3 + (double)t.tv_nsec * 1e-6;
 }
 
+/* A session to stop, and when. */
 typedef struct stopper {
     cnr_session *session;
     int64_t after_ns;
@@ -65,6 +67,7 @@ typedef struct stopper {
     double worked; /* ms of all threads until it was asked */
 } stopper;
 
+/* Thread: waits, then stops the session. */
 static void *stop(void *arg) {
     stopper *s = arg;
     const struct timespec nap = {s->after_ns / 1000000000, s->after_ns % 1000000000};

@@ -13,6 +13,7 @@ static struct counted {
     int64_t allocations;
 } device;
 
+/* Method alloc that counts bytes. */
 static cnr_status count_alloc(const cnr_device *d, cnr_mem *out, cnr_error *err) {
     const cnr_status status = device.real->alloc(d, out, err);
     if (status) return status;
@@ -22,11 +23,13 @@ static cnr_status count_alloc(const cnr_device *d, cnr_mem *out, cnr_error *err)
     return CNR_OK;
 }
 
+/* Method free that counts bytes. */
 static void count_free(const cnr_device *d, cnr_mem *mem) {
     device.now -= mem->bytes;
     device.real->free(d, mem);
 }
 
+/* Puts the counting hooks into the CPU device; false: there is none. */
 static bool count_device(void) {
     cnri_devices_ask(&guests_rt->devices, "cpu", NULL);
     for (int32_t i = 0; i < guests_rt->devices.n; i++) {
@@ -46,6 +49,7 @@ static bool count_device(void) {
 
 static float plain[MOST_DIGITS * 10], bounded[MOST_DIGITS * 10];
 
+/* Tests: runs under a bound of memory. */
 static void under(uint64_t bound, int32_t blobs, int32_t n, bool all_fit) {
     const cnri_plan_options o = {.device = "cpu", .kernels = packed, .memory_bound = bound};
     cnr_error err = CNR_ERROR_INIT;

@@ -25,6 +25,7 @@ static cnr_tensor changed(const cnr_graph *g, const char *name, uint32_t seed) {
     return t;
 }
 
+/* Tests: weights are replaced between runs. */
 static void replace(const cnri_plan_options *o, int32_t n, const char *what) {
     cnr_error err = CNR_ERROR_INIT;
     cnr_model *m = guests_lenet(o), *judge = guests_lenet(o);

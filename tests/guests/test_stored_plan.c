@@ -43,6 +43,7 @@ typedef struct look {
     uint64_t arena;
 } look;
 
+/* Runs the model; *out receives its answers and where the plan came from. */
 static bool ask(cnr_model *m, int64_t batch, look *out) {
     static float data[24 * 16];
     cnr_tensor in = lab_type(batch, 4, 3, 2);
@@ -73,6 +74,7 @@ static bool fresh(const char *device, uint32_t seed, int64_t batch, look *out) {
     return good;
 }
 
+/* True: the plan came from there. */
 static bool begins(const look *l, const char *with) {
     return strncmp(l->origin, with, strlen(with)) == 0;
 }
@@ -83,11 +85,13 @@ static void empty(void) { cnri_cache_trim(folder, 0, NULL, 0); }
 
 /* ---- bytes of the file ---- */
 
+/* A file's bytes. */
 typedef struct bytes {
     uint8_t *at;
     size_t n;
 } bytes;
 
+/* Reads a file. */
 static bytes slurp(const char *path) {
     bytes b = {malloc(MOST_BYTES), 0};
     FILE *f = fopen(path, "rb");
@@ -96,6 +100,7 @@ static bytes slurp(const char *path) {
     return b;
 }
 
+/* Writes a file. */
 static void spill(const char *path, const uint8_t *at, size_t n) {
     FILE *f = fopen(path, "wb");
     if (!f || fwrite(at, 1, n, f) != n) note("can't write %s", path);
@@ -103,12 +108,14 @@ static void spill(const char *path, const uint8_t *at, size_t n) {
     chmod(path, 0600);
 }
 
+/* A number of 8 bytes, the lowest first. */
 static uint64_t get64(const uint8_t *p) {
     uint64_t x = 0;
     for (int i = 0; i < 8; i++) x |= (uint64_t)p[i] << 8 * i;
     return x;
 }
 
+/* Writes one. */
 static void put64(uint8_t *p, uint64_t x) {
     for (int i = 0; i < 8; i++) p[i] = (uint8_t)(x >> 8 * i);
 }
@@ -122,6 +129,7 @@ static void sign(bytes b) {
 
 /* ---- tests ---- */
 
+/* Tests: a plan is stored and used. */
 static void round_trip(const char *device) {
     look first, second, third;
     empty();
@@ -184,6 +192,7 @@ static void identities(const char *device) {
     cnri_free(path);
 }
 
+/* Changes a byte of a file; counts wrong answers. */
 static void one_tampering(const char *path, bytes b, const look *was, const char *device,
                           int32_t *wrong, const char *want) {
     look now;
@@ -194,6 +203,7 @@ static void one_tampering(const char *path, bytes b, const look *was, const char
     if ((*wrong)++ == 0) note("wanted \"%s\", got \"%s\"", want, now.origin);
 }
 
+/* Tests: changed files are refused. */
 static void tampering(const char *device) {
     look was;
     int32_t wrong = 0, tried = 0;
@@ -304,6 +314,7 @@ static void lies(const char *device) {
 
 /* ---- what goes on with a plan that was taken over ---- */
 
+/* Tests: one weight is replaced. */
 static void new_weight(const char *device) {
     look was, now;
     cnr_error err = CNR_ERROR_INIT;
@@ -343,6 +354,7 @@ static void new_weight(const char *device) {
        "and the file is as it was");
 }
 
+/* Tests: bounds of memory. */
 static void bounded(const char *device) {
     look was, now;
     cnr_error err = CNR_ERROR_INIT;
@@ -370,6 +382,7 @@ static void bounded(const char *device) {
     cnr_release(m);
 }
 
+/* Bytes and number of files in the folder. */
 static uint64_t folder_bytes(int32_t *files) {
     uint64_t sum = 0;
     DIR *d = opendir(folder);
@@ -386,6 +399,7 @@ static uint64_t folder_bytes(int32_t *files) {
     return sum;
 }
 
+/* Tests: the limit of the folder's bytes. */
 static void limit(void) {
     look l;
     int32_t files;
@@ -411,6 +425,7 @@ static void limit(void) {
     cnr_release(m);
 }
 
+/* Tests: a folder that cannot be written. */
 static void unwritable(void) {
     look l;
     char was[sizeof folder];

@@ -11,6 +11,7 @@ static cnr_runtime *rt;
 static float input[COUNT];
 static CNRI_VEC(cnr_graph *) nets; /* plans borrow their weights, so they live to the end */
 
+/* Opens the library with the template's plugin. */
 static cnr_status open_plugins(cnr_error *err) {
     const char *dirs[] = {CNRT_BUILD_DIR "/plugins", CNRT_BUILD_DIR "/tests/guests/template",
                           CNRT_BUILD_DIR "/tests/core/plan/fake", NULL};
@@ -24,6 +25,7 @@ static cnr_status open_plugins(cnr_error *err) {
 
 /* ---- nets ---- */
 
+/* Adds a node of one or two inputs with an attribute. */
 static cnr_value op(cnr_graph *g, const char *name, cnr_value a, cnr_value b, const char *attr,
                     double x) {
     const cnr_value in[] = {a, b};
@@ -39,6 +41,7 @@ static cnr_value op(cnr_graph *g, const char *name, cnr_value a, cnr_value b, co
     return out;
 }
 
+/* Begins a net; *x receives its input. */
 static cnr_graph *begin(cnr_value *x) {
     const cnr_tensor t = {.size = sizeof t, .dtype = CNR_f32, .rank = 4, .dim = {N, C, H, W}};
     cnr_graph *g = cnri_graph_new("strangers");
@@ -46,6 +49,7 @@ static cnr_graph *begin(cnr_value *x) {
     return g;
 }
 
+/* Adds a channel_mix. */
 static cnr_value mix(cnr_graph *g, cnr_value x, int64_t out) {
     return op(g, "channel_mix", x, -1, "out", (double)out);
 }
@@ -69,6 +73,7 @@ static cnr_value norm(cnr_graph *g, cnr_value x, int64_t channels) {
     return out;
 }
 
+/* A net in which an affine is folded. */
 static cnr_graph *folded(void) {
     cnr_value x;
     cnr_graph *g = begin(&x);
@@ -77,6 +82,7 @@ static cnr_graph *folded(void) {
     return g;
 }
 
+/* A net in which operators are fused. */
 static cnr_graph *fused(void) {
     cnr_value x;
     cnr_graph *g = begin(&x);
@@ -86,6 +92,7 @@ static cnr_graph *fused(void) {
     return g;
 }
 
+/* A net in blocks of channels. */
 static cnr_graph *blocked(void) {
     cnr_value x;
     cnr_graph *g = begin(&x);
@@ -96,6 +103,7 @@ static cnr_graph *blocked(void) {
 
 /* ---- running ---- */
 
+/* Answers of a net; the caller frees them. */
 static float *run(cnr_graph *(*net)(void), const cnri_plan_options *o, cnr_plan **plan,
                   int64_t *count) {
     cnr_error err = CNR_ERROR_INIT;
@@ -123,6 +131,7 @@ static float *run(cnr_graph *(*net)(void), const cnri_plan_options *o, cnr_plan 
     return copy;
 }
 
+/* Steps of a kind. */
 static int32_t steps(const cnr_plan *plan, cnri_step_kind kind) {
     int32_t n = 0;
     for (int32_t i = 0; plan && i < plan->steps.n; i++) n += plan->steps.at[i].kind == kind;
@@ -156,6 +165,7 @@ static cnr_plan *same(cnr_graph *(*net)(void), const cnri_plan_options *o, const
     return a;
 }
 
+/* Tests: rewrites on strange operators. */
 static void rewrites(void) {
     static const char *const no_fold[] = {"fold-affine", NULL}, *const no_fuse[] = {"fuse", NULL};
     static const char *const no_blocks[] = {"fuse", "layout", NULL};
@@ -186,6 +196,7 @@ static void rewrites(void) {
     cnri_plan_free(plan);
 }
 
+/* Tests: strange operators are split. */
 static void splits(void) {
     static const struct {
         int32_t axis;
@@ -206,6 +217,7 @@ static void splits(void) {
 
 /* ---- gradient ---- */
 
+/* A net that is trained. */
 static cnr_graph *to_train(void) {
     cnr_value x, y = -1;
     cnr_graph *g = begin(&x);
@@ -219,12 +231,14 @@ static cnr_graph *to_train(void) {
     return g;
 }
 
+/* The loss of a run. */
 static double loss_of(cnr_session *s, cnr_error *err) {
     const cnr_tensor *out;
     if (cnr_session_run(s, err) || cnr_session_output(s, 0, &out, err)) return NAN;
     return (double)*(const float *)out->data;
 }
 
+/* Tests: gradients against differences. */
 static void gradients(void) {
     cnr_error err = CNR_ERROR_INIT;
     cnri_backward b = {0};

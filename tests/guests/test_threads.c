@@ -18,6 +18,7 @@ static const char net_text[] =
     "  c.avgpool { kernel = 2, stride = 2 }, c.flatten {}, c.dense { 'fc', out = 10 }, c.softmax "
     "{} }\n";
 
+/* A thread with a session of its own. */
 typedef struct racer {
     pthread_t thread;
     cnr_session *session;
@@ -28,6 +29,7 @@ typedef struct racer {
 
 static atomic_int running;
 
+/* Thread: runs its session and compares. */
 static void *race(void *arg) {
     racer *r = arg;
     cnr_error err = CNR_ERROR_INIT;
@@ -44,6 +46,7 @@ static void *race(void *arg) {
     return NULL;
 }
 
+/* Opens a session of a plan. */
 static cnr_status open_session(cnr_plan *plan, const cnr_tensor *in, cnr_session **out) {
     cnr_error err = CNR_ERROR_INIT;
     cnr_status status = cnr_session_open(plan, out, &err);
@@ -79,6 +82,7 @@ static void cancelled(cnr_plan *plan, const cnr_tensor *in, const float *want, i
        "%d runs were right, %d cancelled, %d wrong, %d failed", right, stopped, wrong, failed);
 }
 
+/* Thread: stops a session. */
 static void *stop(void *arg) {
     cnr_session_cancel(arg);
     return NULL;
@@ -101,6 +105,7 @@ static void closed(cnr_plan *plan, const cnr_tensor *in) {
     is_int(started, 10, "sessions are closed in the middle");
 }
 
+/* Tests: threads on one net. */
 static void all(const char *path, const char *weights) {
     const cnr_load_options load = {.size = sizeof load, .device = "cpu", .weights = weights};
     cnr_error err = CNR_ERROR_INIT;

@@ -6,6 +6,7 @@
 #include "keep/keep.h"
 #include <unistd.h>
 
+/* A net. */
 static cnr_graph *net(void) {
     cnr_graph *g = cnri_graph_new("net");
     const cnr_tensor t = lab_type(1, 8, 6, 5);
@@ -17,11 +18,13 @@ static cnr_graph *net(void) {
 
 /* ---- times that we make up ---- */
 
+/* A clock that makes one kernel the fastest. */
 typedef struct clockwork {
     const char *fast; /* this kernel is the fastest */
     int32_t asked;
 } clockwork;
 
+/* Times that are made up. */
 static cnr_status made_up(void *arg, const cnr_graph *segment, const char *device,
                           const char *const *kernels, int32_t n, cnri_cost *costs, cnr_error *err) {
     clockwork *c = arg;
@@ -33,6 +36,7 @@ static cnr_status made_up(void *arg, const cnr_graph *segment, const char *devic
     return CNR_OK;
 }
 
+/* Decisions of the plan for a kernel. */
 static int32_t count_kernel(const cnr_plan *plan, const char *name) {
     int32_t n = 0;
     for (int32_t i = 0; plan && i < plan->decisions.n; i++)
@@ -40,11 +44,13 @@ static int32_t count_kernel(const cnr_plan *plan, const char *name) {
     return n;
 }
 
+/* Recorded nanoseconds of a kernel. */
 static double ns_of(const cnri_tuning *t, const char *key, const char *kernel) {
     const cnri_timed *row = cnri_tuning_find(t, key, kernel);
     return row ? row->cost.ns : -1;
 }
 
+/* The plan by a record. */
 static cnr_plan *plan_by(cnri_tuning *t, bool deterministic) {
     const cnri_plan_options o = {.device = "near", .tuning = t, .deterministic = deterministic};
     static cnr_graph *g;
@@ -57,6 +63,7 @@ static cnr_plan *plan_by(cnri_tuning *t, bool deterministic) {
     return plan;
 }
 
+/* Tests: the record decides. */
 static void decides(const char *fast, const char *slow) {
     clockwork c = {.fast = fast};
     cnri_tuning t = {.measure = made_up, .arg = &c};
@@ -89,6 +96,7 @@ static void decides(const char *fast, const char *slow) {
     cnri_text_free(&text);
 }
 
+/* Tests: without a record's times. */
 static void deterministic(void) {
     clockwork c = {.fast = "near_blur_block"};
     cnri_tuning t = {.measure = made_up, .arg = &c};
@@ -110,6 +118,7 @@ static char *sealed(const char *rows) {
     return cnri_format("%s{\"sha256\":\"%s\"}\n", rows, hex);
 }
 
+/* Tests: malformed lines. */
 static void malformed(void) {
     static const char text[] =
         "{\"key\":\"ab\",\"kernel\":\"k\",\"ns\":5}\nnonsense\n{\"key\":\"ab\"\n"
@@ -164,6 +173,7 @@ static void large(void) {
 
 /* ---- with the clock, and the cache ---- */
 
+/* Where the plan came from. */
 static const char *origin_of(const char *folder, char *room, size_t bytes) {
     const cnr_load_options load = {.size = sizeof load, .device = "near", .cache = folder};
     cnr_error err = CNR_ERROR_INIT;
@@ -178,6 +188,7 @@ static const char *origin_of(const char *folder, char *room, size_t bytes) {
     return room;
 }
 
+/* Tests: measured times. */
 static void measured(void) {
     char folder[] = "/tmp/cnnrun-tune-XXXXXX", origin[512];
     const cnr_load_options load = {.size = sizeof load, .device = "near"};

@@ -14,6 +14,7 @@ our $shared = ($ENV{CNNRUN_SHARED} // '../shared') . '/data';
 our $dir = tempdir(CLEANUP => 1);
 our $net = 'scripts/nets/lenet5.lua';
 
+# The whole text of a file; undef: there is none.
 sub slurp {
     my ($path) = @_;
     open my $in, '<:raw', $path or return undef;
@@ -21,6 +22,7 @@ sub slurp {
     return scalar <$in> // '';
 }
 
+# Writes a file.
 sub spew {
     my ($path, $text) = @_;
     open my $out, '>:raw', $path or die "$path: $!";
@@ -50,6 +52,7 @@ sub finish {
     return ($code, slurp("$dir/.out") // '', slurp("$dir/.err") // '');
 }
 
+# Runs a command to its end; returns what it did.
 sub run { return finish(start(@_)) }
 
 # Parses each line of a text as a JSON object; undef if one is not.
@@ -65,6 +68,7 @@ sub listing {
     return join ' ', sort grep { !/^\.\.?$/ } readdir $d;
 }
 
+# True: a plugin is installed.
 sub has_plugin {
     my ($name) = @_;
     our $plugins //= `$build/cnnrun plugins`;

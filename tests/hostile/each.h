@@ -15,6 +15,7 @@
  */
 enum { EACH_SECONDS = 5 };
 
+/* Cases that run in processes of their own, each by one(arg, i). */
 typedef struct each {
     int (*one)(void *arg, int i); /* > 0: accepted, 0: refused */
     void *arg;
@@ -22,6 +23,7 @@ typedef struct each {
     long grown;         /* MB by which all cases together may enlarge the child; 0: no limit */
 } each;
 
+/* How many cases ended, were taken, and went wrong. */
 typedef struct each_result {
     int done, taken, bad;
 } each_result;
@@ -35,6 +37,7 @@ __attribute__((unused)) static uint64_t each_dice(uint64_t sides) {
     return sides ? (z ^ (z >> 31)) % sides : 0;
 }
 
+/* Limits the seconds of a case. */
 static void each_limit(int seconds) {
     const struct itimerval t = {{0, 0}, {seconds * (TAP_SANITISED ? 4 : 1), 0}};
     setitimer(ITIMER_PROF, &t, NULL);
@@ -61,6 +64,7 @@ static void each_child(const each *e, int from, int many, int to) {
     _exit(!TAP_SANITISED && e->grown && grown > e->grown ? 6 : 0);
 }
 
+/* Tells how a case went wrong. */
 static void each_tell(int i, int status) {
     if (!WIFSIGNALED(status)) {
         note("case %d: code %d%s", i, WEXITSTATUS(status),

@@ -51,15 +51,18 @@ my @writers = (
         ['picture', "$dir/picture.lua", 'OUT.png']) : (),
     ['tensor', "$dir/tensor.lua", 'OUT.npy'],
 );
+# The words with the output's path in place of OUT.
 sub words_for {
     my ($to, @words) = @_;
     return map { s/^OUT/$to/r } @words;
 }
 my $lua_error = 11; # an error that a script lets pass is the script's
+# The status with which the command refuses.
 sub code_of { my ($words) = @_; return "@$words" =~ /\.lua OUT/ ? $lua_error : 3 }
 
 # ---- nowhere to write ----
 
+# A test: a command fails and leaves all files.
 sub fails_cleanly {
     my ($what, $place, $before, @writer) = @_;
     my ($name, @words) = @writer;
@@ -142,6 +145,7 @@ rmdir "$work/far";
 
 # ---- inputs ----
 
+# A test: an output that is the input is refused.
 sub is_refused {
     my ($name, $input, @words) = @_;
     my $before = slurp($input);
@@ -197,6 +201,7 @@ spew("$dir/two.lua", <<'LUA');
 local c = require "cnnrun"
 return c.net { input = { "data", shape = { 1, 48, 18, 18 } }, c.conv2d { "b", out = 64, kernel = 3 } }
 LUA
+# The rows of a record.
 sub rows { return map { /"key":"([^"]*)","kernel":"([^"]*)"/ ? "$1 $2" : () } split /\n/, slurp(shift) // '' }
 my (%of, $lost, $failed) = ((), 0, 0);
 for my $n (qw(one two)) {

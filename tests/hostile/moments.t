@@ -53,6 +53,7 @@ my @commands = (
     {name => 'tune', words => ['tune', $net, qw(--weights random:1 --again --cache), $work], cache => 1},
 );
 
+# Makes the work folder anew.
 sub begin_again {
     my ($c) = @_;
     mkdir $work;
@@ -80,6 +81,7 @@ sub wrong {
     return '';
 }
 
+# Files that were left behind.
 sub leftovers { return join ' ', grep { /tmp|part|lock/ } split / /, listing($work) }
 
 for my $c (@commands) {

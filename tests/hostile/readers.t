@@ -41,6 +41,7 @@ sub told {
     return (scalar(<>) // '', $code);
 }
 
+# Writes a file with a mode.
 sub spill {
     my ($name, $text, $mode) = @_;
     open my $file, '>', "$dir/$name" or die "$name: $!";
@@ -54,6 +55,7 @@ my @lenet = ("$nets/lenet5.lua", '--device', 'cpu');
 my $digit = "$nets/digits/three.png";
 my $tiny = 'c.net { name = "tiny", input = { "data", shape = { 1, 1, 28, 28 } }, c.flatten {}, ' .
     'c.dense { "fc", out = 2 }, c.softmax {}, %s }';
+# A tiny net.
 sub tiny { 'local c = require "cnnrun"' . "\nreturn " . sprintf($tiny, shift) . "\n" }
 
 # ---- pipes, and what has no end ----

@@ -24,16 +24,20 @@
 int cnnrun_main(int argc, char **argv); /* core/program/cli/main.c */
 
 enum { MOST_FILES = 64, MOST_SECONDS = 120, SHOWN = 6 };
+/* One allocation fails, or all from it on. */
 typedef enum mode { ONCE, ON, MODES } mode;
 
+/* A file's name and digest. */
 typedef struct file {
     char name[256];
     uint8_t print[16];
 } file;
+/* The files of a folder. */
 typedef struct folder {
     file at[MOST_FILES];
     int n;
 } folder;
+/* How a run ended, and what it left. */
 typedef struct outcome {
     char *out, *err;
     int status; /* of waitpid */
@@ -51,6 +55,7 @@ static struct {
     outcome good;
 } sweep;
 
+/* Ends the program with a message. */
 static void die(const char *what) {
     perror(what);
     exit(2);
@@ -58,6 +63,7 @@ static void die(const char *what) {
 
 /* ---- folders: flat, but for one level below ---- */
 
+/* The bytes of a file; *n their number. */
 static char *slurp(const char *path, size_t *n) {
     FILE *in = fopen(path, "rb");
     size_t room = 1 << 16;
@@ -73,6 +79,7 @@ static char *slurp(const char *path, size_t *n) {
     return text;
 }
 
+/* Lists a folder with all below it. */
 static void look(const char *path, const char *prefix, folder *out) {
     DIR *d = opendir(path);
     char full[700];
@@ -98,28 +105,33 @@ static void look(const char *path, const char *prefix, folder *out) {
     if (d) closedir(d);
 }
 
+/* A file of that name, or NULL. */
 static const file *find(const folder *in, const char *name) {
     for (int i = 0; i < in->n; i++)
         if (strcmp(in->at[i].name, name) == 0) return &in->at[i];
     return NULL;
 }
 
+/* True: both files hold the same. */
 static bool same_file(const file *a, const file *b) {
     return a && b && memcmp(a->print, b->print, sizeof a->print) == 0;
 }
 
+/* True: both folders hold the same. */
 static bool same_folder(const folder *a, const folder *b) {
     for (int i = 0; i < a->n; i++)
         if (!same_file(&a->at[i], find(b, a->at[i].name))) return false;
     return a->n == b->n;
 }
 
+/* Removes the folders. */
 static void clean(void) {
     char line[200];
     snprintf(line, sizeof line, "rm -rf '%s'", sweep.base);
     if (system(line) != 0) die(line);
 }
 
+/* Makes the work folder anew. */
 static void renew_work(void) {
     char line[1200];
     snprintf(line, sizeof line, "rm -rf '%s' && cp -rL '%s' '%s'", sweep.work, sweep.from,
@@ -129,12 +141,14 @@ static void renew_work(void) {
 
 /* ---- one try ---- */
 
+/* Sends a stream to a file. */
 static void redirect(const char *path, int to) {
     const int fd = open(path, O_CREAT | O_TRUNC | O_WRONLY, 0600);
     if (fd < 0 || dup2(fd, to) < 0) _exit(99);
     close(fd);
 }
 
+/* The child: runs the command with failure n. */
 static void child(int64_t n, mode how) {
     if (chdir(sweep.work) != 0) _exit(99);
     redirect(sweep.out, 1);
@@ -173,6 +187,7 @@ static void without_times(char *text) {
     }
 }
 
+/* Runs the command; returns how it ended. */
 static int run(int64_t n, mode how) {
     int status = 0;
     const pid_t pid = fork();
@@ -189,6 +204,7 @@ static bool goes_on(void) {
     return WIFEXITED(status) && WEXITSTATUS(status) == 0 && same_folder(&end, &sweep.good.left);
 }
 
+/* Runs it and keeps what it left. */
 static void try(int64_t n, mode how, outcome *o) {
     size_t bytes;
     *o = (outcome){.status = run(n, how)};
@@ -200,12 +216,13 @@ static void try(int64_t n, mode how, outcome *o) {
     if (!same_folder(&o->left, &sweep.before)) renew_work();
 }
 
+/* Frees an outcome. */
 static void forget(outcome *o) {
     free(o->out);
     free(o->err);
 }
 
-/* NULL: it is as it should be. */
+/* What is wrong with an outcome; NULL: it is as it should be. */
 static const char *fault(const outcome *o) {
     static char text[400];
     if (WIFSIGNALED(o->status)) return WTERMSIG(o->status) == SIGALRM ? "does not end" : "crashes";
@@ -229,6 +246,7 @@ static const char *fault(const outcome *o) {
     return NULL;
 }
 
+/* Tries all failures of a mode; returns how many went wrong. */
 static int all(mode how, int64_t count, int64_t points) {
     static const char *const names[] = {"once", "from there on"};
     const int64_t step = points > 0 && count > points ? count / points : 1;

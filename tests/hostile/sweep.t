@@ -41,6 +41,7 @@ sub pair {
     }
     return $dir;
 }
+# A folder with the digits.
 sub digits {
     my @names = qw(zero one two three four five six seven eight nine);
     my $dir = folder(@_, map { "scripts/nets/digits/$_.png" } @names);
@@ -51,6 +52,7 @@ sub digits {
 }
 
 my @chosen = @ARGV;
+# Sweeps a command, if it was chosen.
 sub sweep {
     my ($what, $dir, @words) = @_;
     return if @chosen && !grep { $what =~ /\Q$_/ } @chosen;
@@ -61,6 +63,7 @@ sub sweep {
     my $good = ok($? == 0, $what);
     print @lines;
 }
+# Sweeps a command on real files; skipped without them.
 sub real {
     my ($what, $files, @words) = @_;
     my ($missing) = grep { !-e } map { s/=.*//r } @$files;

@@ -7,6 +7,7 @@
 
 enum { MOST_PORTS = 8, MOST_ATTRS = 48, LIST = 9 };
 
+/* A whole number, often an extreme. */
 static int64_t number(void) {
     static const int64_t nasty[] = {0,
                                     1,
@@ -28,6 +29,7 @@ static int64_t number(void) {
     return nasty[each_dice(each_dice(3) ? 7 : n)]; /* mostly small, so that some are taken */
 }
 
+/* A float, often an extreme. */
 static double real(void) {
     static const double nasty[] = {0,     1,       0.5, -1,       2,        1e-300,
                                    1e300, DBL_MAX, NAN, INFINITY, -INFINITY};
@@ -36,6 +38,7 @@ static double real(void) {
 
 /* ---- attributes ---- */
 
+/* Attributes that were drawn. */
 typedef struct drawn {
     cnr_attr attrs[MOST_ATTRS];
     const cnr_attr *list[MOST_ATTRS];
@@ -44,6 +47,7 @@ typedef struct drawn {
     int32_t n;
 } drawn;
 
+/* A text, often a wrong one. */
 static const char *text_of(const cnr_attr_spec *row) {
     static const char *const nasty[] = {"",         "x",      "%s%n", "\033]52;c;eA==\007",
                                         "\xff\xfe", "i,j,k->"};
@@ -53,6 +57,7 @@ static const char *text_of(const cnr_attr_spec *row) {
     return nasty[each_dice(sizeof nasty / sizeof *nasty)];
 }
 
+/* Draws one attribute. */
 static void draw_attr(drawn *d, const cnr_attr_spec *row) {
     cnr_attr *a = &d->attrs[d->n];
     memset(a, 0, sizeof *a);
@@ -72,6 +77,7 @@ static void draw_attr(drawn *d, const cnr_attr_spec *row) {
     d->list[d->n++] = a;
 }
 
+/* Draws attributes of an operator. */
 static void draw_attrs(drawn *d, const cnr_op *op) {
     for (int32_t i = 0; i < op->n_attrs && d->n < MOST_ATTRS; i++) {
         cnr_attr_spec room;
@@ -82,6 +88,7 @@ static void draw_attrs(drawn *d, const cnr_op *op) {
 
 /* ---- inputs ---- */
 
+/* Draws a type. */
 static void draw_type(cnr_tensor *t, int constant) {
     static const int64_t sizes[] = {1, 2, 3, 4, 5, 8, 16, 0};
     static const int32_t types[] = {CNR_f32, CNR_f64, CNR_f16,  CNR_i64, CNR_i32,
@@ -96,6 +103,7 @@ static void draw_type(cnr_tensor *t, int constant) {
     t->bytes = cnr_dense_bytes(t);
 }
 
+/* Draws an input. */
 static cnr_value draw_input(cnr_graph *g, const cnr_port *port, int32_t i) {
     cnr_tensor t;
     char name[16];
@@ -113,6 +121,7 @@ static cnr_value draw_input(cnr_graph *g, const cnr_port *port, int32_t i) {
     return cnri_host.graph_constant(g, name, &t);
 }
 
+/* Draws all inputs; returns how many. */
 static int32_t draw_inputs(cnr_graph *g, const cnr_op *op, cnr_value *in) {
     int32_t n = 0;
     for (int32_t i = 0; i < op->n_inputs && n < MOST_PORTS; i++) {
@@ -149,6 +158,7 @@ static int run_graph(cnr_graph *g, cnr_runtime *rt) {
     return good;
 }
 
+/* One case. */
 static int one(void *arg, int i) {
     static cnr_runtime *rt; /* a runtime is not for the children of its process */
     const int32_t ops = cnri_descriptor_count(CNR_KIND_OPERATOR);

@@ -116,12 +116,14 @@ static size_t damage(uint8_t *data, size_t n) {
 /* Running takes longer than loading: in a plain run only every tenth copy does. */
 static int run_every = 10;
 
+/* A model's files. */
 typedef struct model {
     char path[600];
     uint8_t *first, *second;
     size_t n, m;
 } model;
 
+/* Seconds by the monotonic clock. */
 static double now(void) {
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
@@ -147,11 +149,13 @@ static int one(const model *x, int copy) {
     return good;
 }
 
+/* One case; some also run the net. */
 static int copy_of(void *arg, int i) {
     fuzz.runs = run_every > 0 && i % run_every == 0;
     return one(arg, i);
 }
 
+/* Tests: a model with many damages. */
 static void check(const model *x, int many) {
     const double begun = now();
     const int sound = one(x, -1);
@@ -164,6 +168,7 @@ static void check(const model *x, int many) {
        sound > 0 ? "sound itself" : "refused itself", now() - begun);
 }
 
+/* Reads a model's files; 0: they are missing. */
 static int load(model *x, const char *shared, const char *first, const char *second) {
     char path[1200];
     memset(x, 0, sizeof *x);
@@ -184,6 +189,7 @@ static int load(model *x, const char *shared, const char *first, const char *sec
     return x->second != NULL;
 }
 
+/* Tests: a model, if it is there. */
 static void one_model(const char *shared, const char *first, const char *second, const char *option,
                       int many) {
     model x;
@@ -195,6 +201,7 @@ static void one_model(const char *shared, const char *first, const char *second,
 
 /* ---- pictures ---- */
 
+/* One damaged picture. */
 static int picture(void *arg, int i) {
     const model *x = arg;
     uint8_t *data = malloc(x->n + 256);
@@ -206,6 +213,7 @@ static int picture(void *arg, int i) {
     return good;
 }
 
+/* Tests: pictures with many damages. */
 static void pictures(const char *folder, int many) {
     DIR *d = opendir(folder);
     int n = 0, left;

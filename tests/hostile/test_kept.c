@@ -12,11 +12,13 @@
 static char folder[] = "/tmp/cnnrun-kept-XXXXXX";
 static uint32_t seed = 1;
 
+/* A number below n, at random. */
 static uint32_t dice(uint32_t n) {
     seed = seed * 1664525u + 1013904223u;
     return n ? (uint32_t)((uint64_t)(seed >> 4) * n >> 28) : 0;
 }
 
+/* A file's bytes. */
 typedef struct bytes {
     uint8_t *at;
     size_t n;
@@ -24,6 +26,7 @@ typedef struct bytes {
 
 static char *path_of(const char *name) { return cnri_path_join(folder, name); }
 
+/* Reads a file. */
 static bytes slurp(const char *path) {
     bytes b = {0};
     cnr_error err = CNR_ERROR_INIT;
@@ -31,6 +34,7 @@ static bytes slurp(const char *path) {
     return b;
 }
 
+/* Writes a file. */
 static void spill(const char *path, const bytes *b) {
     FILE *file = fopen(path, "wb");
     if (!file || fwrite(b->at, 1, b->n, file) != b->n) note("can't write %s", path);
@@ -67,6 +71,7 @@ static bytes mutated(const bytes *from, size_t limit) {
 
 /* ---- the answer ---- */
 
+/* Where the plan came from; scores receives the answers. */
 static const char *origin_of(char *room, size_t n, float *scores) {
     const cnr_load_options load = {.size = sizeof load, .device = "cpu", .cache = folder};
     cnr_error err = CNR_ERROR_INIT;
@@ -97,11 +102,13 @@ static const char *origin_of(char *room, size_t n, float *scores) {
     return room;
 }
 
+/* How many answers were right, and plans used. */
 typedef struct tally {
     int32_t right, hits;
     uint64_t longest;
 } tally;
 
+/* Runs with the damaged file and counts. */
 static void judge(tally *t, const float *want) {
     alarm(TAP_SANITISED ? 240 : 60); /* whoever hangs ends here; others wait for milliseconds */
     char origin[512];
@@ -117,6 +124,7 @@ static void judge(tally *t, const float *want) {
     if (took > t->longest) t->longest = took;
 }
 
+/* Reports the counts. */
 static void report(const tally *t, int32_t n, const char *what) {
     struct rusage used;
     getrusage(RUSAGE_SELF, &used);
@@ -128,6 +136,7 @@ static void report(const tally *t, int32_t n, const char *what) {
 
 /* ---- stored plans ---- */
 
+/* Path of the stored plan. */
 static char *plan_file(void) {
     DIR *d = opendir(folder);
     char *path = NULL;
@@ -137,6 +146,7 @@ static char *plan_file(void) {
     return path;
 }
 
+/* A number of 8 bytes, the lowest first. */
 static uint64_t number(const uint8_t *p) {
     uint64_t x = 0;
     for (int i = 0; i < 8; i++) x |= (uint64_t)p[i] << 8 * i;
@@ -161,6 +171,7 @@ static bytes forged(const bytes *good) {
     return b;
 }
 
+/* Tests: damaged plans. */
 static void plans(int32_t n, const float *want) {
     char *path = plan_file();
     if (!ok(path != NULL, "a plan is stored")) return;
@@ -187,6 +198,7 @@ static void plans(int32_t n, const float *want) {
 
 /* ---- records of times ---- */
 
+/* Puts the digest behind the bytes. */
 static void seal(bytes *b) {
     uint8_t digest[32];
     char hex[65];
@@ -198,6 +210,7 @@ static void seal(bytes *b) {
     *b = (bytes){(uint8_t *)whole, strlen(whole)};
 }
 
+/* Tests: damaged records. */
 static void records(int32_t n, const float *want) {
     char *path = path_of("tuning.jsonl"), *plan = plan_file();
     cnri_text text = {0};
@@ -235,6 +248,7 @@ static void records(int32_t n, const float *want) {
 
 /* ---- blocks of plugins ---- */
 
+/* Tests: damaged blocks that plugins keep. */
 static void blocks(int32_t n) {
     char *path = path_of("program.clbin");
     cnr_error err = CNR_ERROR_INIT;

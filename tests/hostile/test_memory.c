@@ -6,6 +6,7 @@
 #include "tests/tap.h"
 #include <dirent.h>
 
+/* How many places fail. */
 static int64_t places(void) {
     const char *wanted = getenv("CNNRUN_STARVE");
     return wanted ? atoll(wanted) : 60;
@@ -39,6 +40,7 @@ static int load_and_run(const char *path, const char *weights, uint8_t print[16]
     return good;
 }
 
+/* Fails each allocation of loading and running. */
 static void starve_how(const char *path, const char *weights, const char *what, int once,
                        int64_t count, const uint8_t answer[16]) {
     const int64_t tries = places(), step = tries && count > tries ? count / tries : 1;
@@ -61,6 +63,7 @@ static void starve_how(const char *path, const char *weights, const char *what, 
        once ? "one failing" : "failing", (long long)failed);
 }
 
+/* The same, once and from then on. */
 static void starve(const char *path, const char *weights, const char *what) {
     cnr_error err = CNR_ERROR_INIT;
     uint8_t answer[16], again[16];
@@ -101,6 +104,7 @@ static void starve_file(const char *name, const char *path) {
     cnri_free(data);
 }
 
+/* The same for each case of the corpus. */
 static void starve_corpus(const char *folder) {
     DIR *d = opendir(folder), *in;
     char sub[700], path[1200];

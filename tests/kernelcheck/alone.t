@@ -12,6 +12,7 @@ my $faulty = "$build/tests/kernelcheck/faulty.so";
 my $dir = tempdir(CLEANUP => 1);
 my $net = 'scripts/nets/lenet5.lua';
 
+# A test: the program alone says the same as the command.
 sub same {
     my ($words, $name) = @_;
     my ($want, $wanted) = (scalar `$build/cnnrun kernelcheck $words 2>&1`, $? >> 8);

@@ -11,6 +11,7 @@ plan skip_all => "no $build/cnnrun" unless -x "$build/cnnrun";
 my $faulty = "$build/tests/kernelcheck/faulty.so";
 plan skip_all => "no $faulty" unless -e $faulty;
 
+# What kernelcheck prints, and its status.
 sub check {
     my @words = @_;
     open my $from, '-|', "$build/cnnrun", 'kernelcheck', @words or die;

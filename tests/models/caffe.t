@@ -9,6 +9,7 @@ use Test::More;
 
 # prototxt and caffemodel in a folder of caffe/.
 sub pair { return map { data("caffe/$_[0]/$_") } @_[1, 2] }
+# Paths of files in Caffe's folder.
 sub needs { my $folder = shift; return [map { "caffe/$folder/$_" } @_] }
 
 # ---- classifiers ----

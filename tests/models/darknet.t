@@ -7,6 +7,7 @@ use lib $FindBin::Bin;
 use Models;
 use Test::More;
 
+# The lines of a file.
 sub lines { open my $file, '<', $_[0] or die "$_[0]: $!"; return <$file> }
 
 # Its classes have an order of their own: line k of the map is the label of the net's class k.

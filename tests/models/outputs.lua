@@ -19,6 +19,7 @@ local function pieces(picture, count, high, wide)
   return c.tensor { shape = { 1, 3 * count, high, wide }, data = data }
 end
 
+-- The largest and smallest elements of each line.
 local function extremes(t)
   local places = #t > 0 and t:shape()[#t:shape()] or 0
   local low, high = {}, {}

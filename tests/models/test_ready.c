@@ -8,10 +8,12 @@
 
 enum { TRIES = 5 };
 
+/* A log that says nothing. */
 static void quiet(void *arg, int32_t level, const char *plugin, const char *text) {
     (void)arg, (void)level, (void)plugin, (void)text;
 }
 
+/* Least milliseconds until a net has answered; *weights receives their bytes. */
 static double best_ms(cnr_runtime *rt, const char *path, int64_t *weights) {
     double best = 1e9;
     for (int i = 0; i < TRIES; i++) {

@@ -2,6 +2,7 @@
 #include <cnnrun/cnnrun.h>
 #include <stdio.h>
 
+/* Prints an error; 1. */
 static int fail(const cnr_error *err) {
     fprintf(stderr, "%s: %s\n", err->where, err->text);
     return 1;

@@ -8,6 +8,7 @@
 const struct cnr_plugin *cnr_plugin_query_c_device(uint32_t host_abi);
 const struct cnr_plugin *cnr_plugin_query_cpp_operator(uint32_t host_abi);
 
+/* Prints an error; 1. */
 static int fail(const cnr_error *err) {
     fprintf(stderr, "%s: %s\n", err->where, err->text);
     return 1;

@@ -11,6 +11,7 @@ my $root = abs_path($0 =~ s{tests/outside/[^/]*$}{}r || '.');
 my $build = abs_path($ENV{CNNRUN_BUILD} || 'build');
 my $dir = tempdir(CLEANUP => 1);
 
+# What tools/package.sh prints.
 sub package_sh { return scalar `$root/tools/package.sh @_ 2>&1` }
 
 # Help and mistakes.

@@ -148,6 +148,7 @@ my %whole = (
     'cnnrun convert net.lua -o net.cnr' => "cp scripts/nets/lenet5.lua net.lua\n" .
         "cp scripts/nets/lenet5.cnr .\ncnnrun convert net.lua -o net.cnr",
 );
+# The text with paths of this machine.
 sub substituted {
     my $text = shift;
     $text = $whole{$text} // $text;

@@ -12,6 +12,7 @@ my $dir = tempdir(CLEANUP => 1);
 plan skip_all => "no $build/libcnnrun.so" unless -e "$build/libcnnrun.so";
 my ($ccache) = grep { -x } map { "$_/ccache" } split /:/, $ENV{PATH};
 
+# What a command prints; empty: it failed.
 sub run {
     my $out = `@_ 2>&1`;
     return $? == 0 ? $out : (diag($out), '')[1];

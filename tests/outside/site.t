@@ -26,6 +26,7 @@ my @pages;
 find({ no_chdir => 1, wanted => sub { push @pages, $_ if /\.html$/ } }, "$dir/site");
 cmp_ok scalar @pages, '>', 30, 'of all pages';
 my (@broken, %text);
+# The text of a page.
 sub text_of {
     my $page = shift;
     return $text{$page} //= do { open my $in, '<', $page or die "$page: $!"; local $/; <$in> };

@@ -4,17 +4,20 @@
 #include <stdio.h>
 #include <string.h>
 
+/* Prints an error; 1. */
 static int fail(const cnr_error *err) {
     fprintf(stderr, "%s: %s\n", err->where, err->text);
     return 1;
 }
 
+/* Counts progress. */
 static int32_t hear_progress(void *arg, const cnr_progress *p) {
     (void)p;
     ++*(int *)arg;
     return 0;
 }
 
+/* Prints an epoch. */
 static int32_t hear_event(void *arg, int32_t kind, const void *of) {
     const cnr_epoch *e = (const cnr_epoch *)of;
     (void)arg;
@@ -22,6 +25,7 @@ static int32_t hear_event(void *arg, int32_t kind, const void *of) {
     return 0;
 }
 
+/* Prints the devices. */
 static int list_devices(cnr_runtime *rt, cnr_error *err) {
     cnr_device_entry e;
     int n = 0;
@@ -31,6 +35,7 @@ static int list_devices(cnr_runtime *rt, cnr_error *err) {
     return n;
 }
 
+/* Prints a profile. */
 static int profile(cnr_model *net, const cnr_observer *observer, cnr_error *err) {
     cnr_profile_options o;
     cnr_timing t;
@@ -47,6 +52,7 @@ static int profile(cnr_model *net, const cnr_observer *observer, cnr_error *err)
     return 0;
 }
 
+/* Places a node. */
 static int place(cnr_model *net, const char *node, cnr_error *err) {
     static const char *const cpu = "cpu";
     cnr_place_options o;
@@ -58,6 +64,7 @@ static int place(cnr_model *net, const char *node, cnr_error *err) {
     return cnr_place(net, &o, err) ? fail(err) : 0;
 }
 
+/* Prints an evaluation. */
 static int evaluate(cnr_model *net, const char *data, const cnr_observer *observer,
                     cnr_error *err) {
     cnr_evaluate_options o;
@@ -73,6 +80,7 @@ static int evaluate(cnr_model *net, const char *data, const cnr_observer *observ
     return 0;
 }
 
+/* Trains a net. */
 static int train(cnr_runtime *rt, const char *net, const char *data, const char *out,
                  const cnr_observer *observer, cnr_error *err) {
     cnr_train_options o;

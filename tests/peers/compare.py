@@ -67,6 +67,7 @@ def centred(x, axis):
 
 
 def run_ours(cnnrun, net, given, work):
+    """Our outputs."""
     paths = []
     for k, value in enumerate(given.values()):
         paths.append(os.path.join(work, "in%d.npy" % k))
@@ -81,6 +82,7 @@ def run_ours(cnnrun, net, given, work):
 
 
 def difference(a, b):
+    """The largest difference, as a part of the largest value."""
     if a.shape != b.shape:
         raise ValueError("an output is %s, ONNX Runtime gives %s" % (a.shape, b.shape))
     if not b.size:

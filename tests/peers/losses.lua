@@ -3,6 +3,7 @@ local c = require "cnnrun"
 
 local names = { "cross_entropy", "mse", "binary", "focal", "smooth", "contrastive", "distill" }
 
+-- Numbers of a shape, by a seed.
 local function numbers(shape, seed)
   local n, data = 1, {}
   for _, size in ipairs(shape) do n = n * size end
@@ -10,6 +11,7 @@ local function numbers(shape, seed)
   return c.tensor { shape = shape, data = data }
 end
 
+-- The loss of that name; nil: the operator's.
 local function loss_of(name, teacher)
   if name == "cross_entropy" then return nil end -- the operator that a net has by itself
   if name ~= "distill" then return require("losses." .. name) end

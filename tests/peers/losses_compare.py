@@ -19,6 +19,7 @@ LABELS = torch.tensor([0, 3, 4, 3, 1, 0])
 
 
 def logits_of(x, w):
+    """Logits of the small net."""
     return F.linear(torch.tanh(F.linear(x, w["ip1.weight"], w["ip1.bias"])), w["ip2.weight"], w["ip2.bias"])
 
 
@@ -32,16 +33,19 @@ def contrastive(scores):
 
 
 def distill(z, teacher, temperature=4, share=0.9):
+    """Distilling, by PyTorch."""
     divergence = F.kl_div(F.log_softmax(z / temperature, 1), F.softmax(teacher / temperature, 1), reduction="batchmean")
     return share * temperature**2 * divergence + (1 - share) * F.cross_entropy(z, LABELS)
 
 
 def focal(z):
+    """The focal loss, by PyTorch."""
     p = F.softmax(z, 1)[torch.arange(len(LABELS)), LABELS]
     return ((1 - p) ** 2 * -p.log()).mean()
 
 
 def losses(z, teacher):
+    """All losses, by PyTorch."""
     scores, one_hot = F.softmax(z, 1), F.one_hot(LABELS, z.shape[1]).double()
     return {
         "cross_entropy": F.cross_entropy(z, LABELS),
@@ -55,6 +59,7 @@ def losses(z, teacher):
 
 
 def read(folder, prefix, weights):
+    """Weights that we wrote."""
     return {w: torch.tensor(np.load(f"{folder}/{prefix}.{w}.npy").astype(np.float64)) for w in weights}
 
 

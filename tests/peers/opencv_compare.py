@@ -42,6 +42,7 @@ def without_softmax(text, darknet):
 
 
 def judge(cnnrun, model, work):
+    """Compares our answers with OpenCV's."""
     definition, weights, picture, mean, scale, swap, size = MODELS[model]
     darknet = definition.endswith(".cfg")
     cut = os.path.join(work, "cut" + os.path.splitext(definition)[1])

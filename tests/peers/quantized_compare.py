@@ -36,6 +36,7 @@ FORMATS = {  # activations, weights; t: a scale a tensor, c: one a channel
 
 
 def inputs(model, seed):
+    """Inputs at random."""
     given = {t.name for t in model.graph.initializer}
     noise = np.random.RandomState(seed)
     shapes = {i.name: [d.dim_value or 1 for d in i.type.tensor_type.shape.dim] for i in model.graph.input if i.name not in given}
@@ -44,13 +45,16 @@ def inputs(model, seed):
 
 class Noise(CalibrationDataReader):
     def __init__(self, model, count=4):
+        """Inputs for calibration."""
         self.feeds = iter([inputs(model, seed) for seed in range(count)])
 
     def get_next(self):
+        """The next input."""
         return next(self.feeds, None)
 
 
 def quantize(source, name, path):
+    """Quantises a model in a format."""
     if FORMATS[name] is None:
         quantize_dynamic(source, path, weight_type=U8, op_types_to_quantize=["Conv", "MatMul", "Gemm"])
         return
@@ -60,6 +64,7 @@ def quantize(source, name, path):
 
 
 def peer(path, feeds, level, timed):
+    """Outputs of ONNX Runtime."""
     o = ort.SessionOptions()
     o.graph_optimization_level, o.intra_op_num_threads, o.log_severity_level = level, 1, 4
     session = ort.InferenceSession(path, o, providers=["CPUExecutionProvider"])
@@ -73,6 +78,7 @@ def peer(path, feeds, level, timed):
 
 
 def ours(cnnrun, path, feeds, work):
+    """Our outputs."""
     for k, feed in enumerate(feeds):
         paths = []
         for i, value in enumerate(feed.values()):
@@ -84,6 +90,7 @@ def ours(cnnrun, path, feeds, work):
 
 
 def step_of(path, answer):
+    """A step of the last quantised output."""
     model = onnx.load(path)
     known = {t.name: t for t in model.graph.initializer}
     last = [n for n in model.graph.node if model.graph.output[0].name in n.output]
@@ -93,11 +100,13 @@ def step_of(path, answer):
 
 
 def apart(a, b, step):
+    """How far answers are apart, in steps."""
     far = np.concatenate([np.abs(x.astype("f8") - y.astype("f8")).ravel() for x, y in zip(a, b)]) / step
     return "%.3f%% (at most %.1f)" % (100 * np.mean(far > 1.01), far.max())
 
 
 def conversions(cnnrun, path):
+    """Conversions left in the net."""
     out = subprocess.run([cnnrun, "show", "--json", path], check=True, capture_output=True, text=True).stdout
     ops = [json.loads(line).get("op", "") for line in out.splitlines()]
     return sum(op in ("quantize_linear", "dequantize_linear") for op in ops)

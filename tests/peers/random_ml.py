@@ -20,17 +20,21 @@ POSTS = ["NONE", "LOGISTIC", "SOFTMAX"]
 
 class Draw:
     def __init__(self, seed):
+        """Draws sizes and types."""
         self.r = np.random.RandomState(seed)
         self.rows, self.columns = int(self.r.randint(1, 9)), int(self.r.randint(1, 7))
         self.kind = [(T.FLOAT, "f4"), (T.FLOAT, "f4"), (T.DOUBLE, "f8"), (T.INT64, "i8")][self.r.randint(4)]
 
     def pick(self, items):
+        """One of the items."""
         return items[self.r.randint(len(items))]
 
     def numbers(self, n):
+        """n floats."""
         return [float(np.float32(v)) for v in self.r.randn(n)]
 
     def labels(self, n, names=("classlabels_ints", "classlabels_strings")):
+        """n labels: numbers or texts."""
         kind = self.r.randint(3)
         if kind == 0:
             return {names[0]: list(range(n))}
@@ -39,20 +43,24 @@ class Draw:
         return {names[1]: ["class %d" % i for i in range(n)]}
 
     def model(self, nodes, outputs):
+        """A model of these nodes."""
         x = h.make_tensor_value_info("x", self.kind[0], ["N", self.columns])
         graph = h.make_graph(nodes, "drawn", [x], [h.make_empty_tensor_value_info(o) for o in outputs])
         return h.make_model(graph, ir_version=8, opset_imports=[h.make_opsetid("", 15), h.make_opsetid("ai.onnx.ml", 3)])
 
     def input(self):
+        """An input."""
         x = self.r.randn(self.rows, self.columns)
         return (np.round(x * 2) if self.kind[1] == "i8" else x).astype(self.kind[1])
 
 
 def node(op, inputs, outputs, **attrs):
+    """A node of ai.onnx.ml."""
     return h.make_node(op, inputs, outputs, domain="ai.onnx.ml", **attrs)
 
 
 def linear_regressor(d):
+    """A linear regressor."""
     n = int(d.r.randint(1, 4))
     d.kind = (T.FLOAT, "f4")
     more = {"intercepts": d.numbers(n)} if d.r.rand() < .7 else {}
@@ -77,6 +85,7 @@ def told(d, classifier):
 
 
 def linear_classifier(d):
+    """A linear classifier."""
     n = int(d.r.randint(2, 5))
     rows = 1 if n == 2 and d.r.rand() < .6 else n
     return told(d, node("LinearClassifier", ["x"], ["label", "scores"], coefficients=d.numbers(rows * d.columns),
@@ -112,10 +121,12 @@ def tree(d, trees, give):
 
 
 def tree_regressor(d):
+    """A regressor of trees."""
     n = int(d.r.randint(1, 4))
     leaves = collections.defaultdict(list)
 
     def give(t, i):
+        """Gives a leaf its numbers."""
         for k in range(n):
             for key, value in (("treeids", t), ("nodeids", i), ("ids", k), ("weights", d.numbers(1)[0])):
                 leaves["target_" + key].append(value)
@@ -128,11 +139,13 @@ def tree_regressor(d):
 
 
 def tree_classifier(d):
+    """A classifier of trees."""
     n = int(d.r.randint(2, 5))
     one, positive = n == 2, d.r.rand() < .5  # for weights of both of two classes ONNX Runtime's label is not the larger
     leaves = collections.defaultdict(list)
 
     def give(t, i):
+        """Gives a leaf its shares."""
         shares = d.r.rand(n) / 5 if positive else d.r.randn(n)
         for k in [0] if one else range(n):
             for key, value in (("treeids", t), ("nodeids", i), ("ids", k), ("weights", float(np.float32(shares[k])))):
@@ -145,20 +158,24 @@ def tree_classifier(d):
 
 
 def scaler(d):
+    """A scaler."""
     n = d.pick([1, d.columns])
     return d.model([node("Scaler", ["x"], ["y"], offset=d.numbers(n), scale=d.numbers(n))], ["y"])
 
 
 def normalizer(d):
+    """A normaliser."""
     return d.model([node("Normalizer", ["x"], ["y"], norm=d.pick(["MAX", "L1", "L2"]))], ["y"])
 
 
 def binarizer(d):
+    """A binariser."""
     d.kind = (T.FLOAT, "f4")
     return d.model([node("Binarizer", ["x"], ["y"], threshold=d.numbers(1)[0])], ["y"])
 
 
 def imputer(d):
+    """An imputer."""
     n = d.pick([1, d.columns])
     if d.kind[1] == "i8":
         return d.model([node("Imputer", ["x"], ["y"], imputed_value_int64s=[7] * n, replaced_value_int64=1)], ["y"])
@@ -168,18 +185,21 @@ def imputer(d):
 
 
 def vectorizer(d):
+    """A joiner of vectors."""
     d.kind = (T.FLOAT, "f4")
     return d.model([node("Scaler", ["x"], ["s"], offset=[1.0], scale=[2.0]),
                     node("FeatureVectorizer", ["x", "s"], ["y"], inputdimensions=[d.columns] * 2)], ["y"])
 
 
 def extractor(d):
+    """An extractor of columns."""
     index = [int(d.r.randint(d.columns)) for _ in range(3)]
     made = h.make_node("Constant", [], ["i"], value=h.make_tensor("v", T.INT64, [3], index))
     return d.model([made, node("ArrayFeatureExtractor", ["x", "i"], ["y"])], ["y"])
 
 
 def one_hot(d):
+    """A one-hot encoder."""
     d.kind = (T.INT64, "i8")
     return d.model([node("OneHotEncoder", ["x"], ["y"], cats_int64s=[-2, 0, 1, 3], zeros=1)], ["y"])
 
@@ -215,6 +235,7 @@ def fitted(seed):
 
 
 def alike(a, b):
+    """True: both answers are equal but for rounding."""
     if isinstance(b, list):
         return isinstance(a, list) and len(a) == len(b) and all(alike(p, q) for p, q in zip(a, b))
     if isinstance(b, dict):
@@ -225,6 +246,7 @@ def alike(a, b):
 
 
 def sparse_nan(x, seed):
+    """x with some not-a-numbers."""
     r = np.random.RandomState(seed)
     return np.where(r.rand(*x.shape) < .1, np.float32("nan"), x).astype(x.dtype) if x.dtype.kind == "f" else x
 
@@ -239,6 +261,7 @@ def main():
     good, refused, bad = collections.Counter(), collections.Counter(), 0
 
     def drawn():
+        """All drawn models."""
         for seed in range(args.seed, args.seed + args.models):
             d = Draw(seed)
             make = KINDS[seed % len(KINDS)]

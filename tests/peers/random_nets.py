@@ -27,10 +27,12 @@ class Server:
     """serve.c in a process of its own; begun anew when it has died."""
 
     def __init__(self, build, isa=None):
+        """Our library in a process of its own, on one instruction set."""
         self.words = [os.path.join(build, "tests", "peers", "serve"), os.path.join(build, "plugins")] + ([isa] if isa else [])
         self.process = None
 
     def ask(self, line, data=()):
+        """Sends a line and data; returns the answer."""
         if not self.process:
             self.process = subprocess.Popen(self.words, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         try:
@@ -50,9 +52,11 @@ class Server:
         return answer[1:]
 
     def load(self, net, device="cpu", threads=1, cache="-", memory=0, limit=0, weights="-"):
+        """Loads a net."""
         self.ask("\t".join(str(w) for w in ("load", net, device, threads, cache, memory, limit, weights)))
 
     def run(self, arrays):
+        """Runs arrays; returns the outputs."""
         data = []
         for a in arrays:
             a = np.require(a, requirements="C")
@@ -67,6 +71,7 @@ class Server:
 
 
 def peer(model, feeds):
+    """Outputs of ONNX Runtime."""
     session = ort.InferenceSession(model.SerializeToString(), random_onnx.options(), providers=["CPUExecutionProvider"])
     return [session.run(None, f) for f in feeds]
 
@@ -77,6 +82,7 @@ def stirred(model, feeds, r, of_weights, of_inputs):
     other.CopyFrom(model)
 
     def stir(a, part):
+        """The array, changed by a small part."""
         return (a * (1 + part * r.choice([-1, 1], a.shape))).astype(a.dtype) if a.dtype.kind == "f" else a
 
     exact = {i for n in model.graph.node if n.op_type in ("Resize", "QuantizeLinear", "DequantizeLinear", "QLinearConv",
@@ -205,6 +211,7 @@ def apart_from_us(f):
 
 class Judge:
     def __init__(self, args, work):
+        """Servers for each instruction set."""
         self.args, self.work = args, work
         self.servers = {isa: Server(args.build, isa) for isa in args.isa}
         self.servers["device"] = Server(args.build)
@@ -212,6 +219,7 @@ class Judge:
         self.refusals = collections.Counter()
 
     def convert(self, net, words):
+        """Converts a net; returns the file."""
         out = "%s.%d.cnr" % (net, len(words) and 1 + ("block" in words[-1]))
         got = subprocess.run([os.path.join(self.args.build, "cnnrun"), "convert", net, "-o", out] + words, capture_output=True,
                              text=True)
@@ -222,6 +230,7 @@ class Judge:
         return out
 
     def one_way(self, net, way, sets, names, half, spreads):
+        """Runs all sets of inputs in one way and compares."""
         name, server, options, rounded = way
         options = dict(options)
         server = self.servers[server]
@@ -253,6 +262,7 @@ class Judge:
         return sets
 
     def draw(self, seed):
+        """Draws a net, and writes it with inputs and outputs."""
         drawn = random_onnx.draw(seed)
         if not drawn:
             return None
@@ -263,6 +273,7 @@ class Judge:
         return [i.name for i in model.graph.input], sets, ops, 5e-3 if half else 0, may_spread(model)
 
     def judge(self, seed):
+        """Judges one drawn net."""
         drawn = apart_from_us(lambda: self.draw(seed))
         if not drawn:
             return None, [], []

@@ -29,12 +29,15 @@ class Value:
     is_float = property(lambda self: self.dtype == np.float32)
 
     def least(self, axis):
+        """The least size of an axis, over all sets of inputs."""
         return min(a.shape[axis] for a in self.arrays)
 
     def fixed(self, axis):
+        """True: an axis has one size in all sets."""
         return len({a.shape[axis] for a in self.arrays}) == 1
 
     def size(self, axis):
+        """The size of an axis; Skip: it has several."""
         if not self.fixed(axis):
             raise Skip
         return self.arrays[0].shape[axis]
@@ -42,6 +45,7 @@ class Value:
 
 class Net:
     def __init__(self, seed):
+        """Draws a net by the seed."""
         self.r = np.random.RandomState(seed)
         self.seed = seed
         self.opset = int(self.r.choice([9, 11, 13, 16, 18, 20, 21, 23]))
@@ -52,20 +56,25 @@ class Net:
 
     # ---- dice ----
     def pick(self, items):
+        """One of the items."""
         return items[self.r.randint(len(items))]
 
     def chance(self, p=0.5):
+        """True with probability p."""
         return self.r.rand() < p
 
     def whole(self, low, high):
+        """A whole number from low to high."""
         return int(self.r.randint(low, high + 1))
 
     def name(self, prefix):
+        """A new name."""
         self.n += 1
         return "%s%d" % (prefix, self.n)
 
     # ---- inputs and constants ----
     def noise(self, shape, scale=1.0):
+        """Numbers at random in this shape."""
         return np.asarray(self.r.randn(*shape) * scale, "f4")
 
     def add_input(self, name, dims, make):
@@ -81,12 +90,14 @@ class Net:
         return v
 
     def const(self, array):
+        """Adds a constant; returns its name."""
         array = np.asarray(array)
         name = self.name("w")
         self.weights.append(nh.from_array(array, name))
         return Value(name, [array] * self.n_sets)
 
     def weight(self, *shape):
+        """Adds a weight at random."""
         fan = max(1, int(np.prod(shape[1:])))
         return self.const(self.noise(shape, 1.0 / np.sqrt(fan)))
 
@@ -138,6 +149,7 @@ class Net:
         return self.node(op, [v, self.ints(values)], n_out, **attrs)
 
     def some(self, test):
+        """A value that passes the test, often a late one; Skip: there is none."""
         fits = [v for v in self.values if test(v)]
         if not fits:
             raise Skip
@@ -145,15 +157,19 @@ class Net:
         return self.pick(late if self.chance(0.8) else fits)
 
     def floats(self, least=0, most=6):
+        """A float value of this rank."""
         return self.some(lambda v: v.is_float and least <= v.rank <= most)
 
     def image(self):
+        """A float value of 3 to 5 axes."""
         return self.some(lambda v: v.is_float and 3 <= v.rank <= 5)
 
     def axis(self, v):
+        """An axis of v, perhaps counted from the end."""
         return self.whole(-v.rank, v.rank - 1)
 
     def axes(self, v):
+        """Some axes of v."""
         some = sorted(self.r.permutation(v.rank)[:self.whole(1, v.rank)].tolist())
         return [int(a) - (v.rank if self.chance(0.3) else 0) for a in some]
 
@@ -162,7 +178,9 @@ KINDS = {}
 
 
 def kind(weight=1):
+    """Registers a kind of node; weight: how often it is drawn."""
     def add(f):
+        """Registers f."""
         KINDS[f.__name__] = (f, weight)
         return f
     return add
@@ -170,6 +188,7 @@ def kind(weight=1):
 
 @kind(4)
 def unary(n):
+    """Adds an operator of one input."""
     ops = ["Relu", "LeakyRelu", "Elu", "Selu", "Sigmoid", "Tanh", "HardSigmoid", "HardSwish", "Softplus", "Softsign", "Erf",
            "Abs", "Neg", "Floor", "Ceil", "Round", "Sign", "Sin", "Cos", "Atan", "Celu", "ThresholdedRelu", "Identity",
            "Gelu", "Mish", "Asinh", "Sinh", "Tan"]
@@ -179,6 +198,7 @@ def unary(n):
 
 @kind()
 def bounded_unary(n):
+    """Adds an operator whose input has bounds."""
     v = n.floats()
     op = n.pick(["Sqrt", "Log", "Exp", "Reciprocal", "Acosh", "Asin", "Atanh"])
     u = n.node("Sigmoid", [v], keep=[]) if op in ("Exp", "Asin", "Atanh") else n.node("Abs", [v], keep=[])
@@ -191,6 +211,7 @@ def bounded_unary(n):
 
 @kind()
 def clip(n):
+    """Adds a clip."""
     v = n.floats()
     low, high = -0.5 - n.r.rand(), 0.5 + n.r.rand()
     if n.opset < 11:
@@ -211,6 +232,7 @@ def partner(n, v):
 
 @kind(4)
 def binary(n):
+    """Adds an operator of two inputs."""
     v = n.floats()
     u = partner(n, v)
     pair = [v, u] if n.chance(0.7) else [u, v]
@@ -227,6 +249,7 @@ def binary(n):
 
 @kind(2)
 def compare(n):
+    """Adds a comparison."""
     v = n.floats()
     b = n.node(n.pick(["Less", "Greater", "LessOrEqual", "GreaterOrEqual", "Equal"]), [v, partner(n, v)])
     how = n.whole(0, 3)
@@ -243,6 +266,7 @@ def compare(n):
 
 @kind()
 def cast(n):
+    """Adds a cast."""
     v = n.floats()
     u = n.node("Cast", [v], to=n.pick([T.INT32, INT, T.DOUBLE, BOOL, T.FLOAT16, T.INT8]), keep=[0])
     if n.chance(0.7):
@@ -268,6 +292,7 @@ def window(n, v, most=4):
 
 
 def padding(n, p, dilations):
+    """Attributes of padding."""
     how = n.pick(["given", "given", "none", "SAME_UPPER", "SAME_LOWER", "VALID"])
     if how == "given":
         return {"pads": p}
@@ -276,6 +301,7 @@ def padding(n, p, dilations):
 
 @kind(8)
 def conv(n):
+    """Adds a convolution."""
     v = n.image()
     c = v.size(1)
     group = n.pick([g for g in (1, 1, 2, 3, 4, c) if c % g == 0])
@@ -298,6 +324,7 @@ def conv(n):
 
 @kind(3)
 def conv_transpose(n):
+    """Adds a transposed convolution."""
     v = n.image()
     if any(a.size == 0 for a in v.arrays):
         raise Skip  # ONNX Runtime makes something of nothing
@@ -320,6 +347,7 @@ def conv_transpose(n):
 
 @kind(5)
 def pool(n):
+    """Adds a pooling."""
     v = n.image()
     k, s, d, p = window(n, v)
     op = n.pick(["MaxPool", "MaxPool", "AveragePool", "AveragePool", "LpPool"])
@@ -342,11 +370,13 @@ def pool(n):
 
 @kind()
 def global_pool(n):
+    """Adds a global pooling."""
     n.node(n.pick(["GlobalAveragePool", "GlobalMaxPool", "GlobalLpPool"]), [n.image()])
 
 
 @kind(4)
 def reduce(n):
+    """Adds a reduction."""
     op = n.pick(["ReduceSum", "ReduceMean", "ReduceMax", "ReduceMin", "ReduceProd", "ReduceL1", "ReduceL2", "ReduceLogSumExp",
                  "ReduceSumSquare"])
     v = n.floats(1)
@@ -361,18 +391,21 @@ def reduce(n):
 
 @kind(2)
 def softmax(n):
+    """Adds a softmax."""
     v = n.floats(1)
     n.node(n.pick(["Softmax", "Softmax", "LogSoftmax", "Hardmax"]), [v], axis=n.axis(v))
 
 
 @kind(2)
 def arg(n):
+    """Adds the place of an extreme."""
     v = n.floats(1)
     n.node(n.pick(["ArgMax", "ArgMin"]), [v], axis=n.axis(v), keepdims=n.whole(0, 1), select_last_index=n.whole(0, 1))
 
 
 @kind()
 def topk(n):
+    """Adds a top-k."""
     v = n.floats(1)
     axis = n.axis(v)
     k = n.whole(1, max(1, v.least(axis)))
@@ -383,6 +416,7 @@ def topk(n):
 
 @kind(2)
 def gather(n):
+    """Adds a gather."""
     v = n.some(lambda v: v.rank >= 1)
     axis, low = n.whole(0, v.rank - 1), v.least(n.whole(0, v.rank - 1))
     low = v.least(axis)
@@ -402,6 +436,7 @@ def gather(n):
 
 @kind()
 def scatter(n):
+    """Adds a scatter."""
     v = n.floats(1)
     axis = n.whole(0, v.rank - 1)
     more = {"reduction": n.pick(["none", "add", "mul"] + (["max", "min"] if n.opset >= 18 else []))} if n.opset >= 16 else {}
@@ -419,6 +454,7 @@ def scatter(n):
 
 @kind(3)
 def slice_(n):
+    """Adds a slice."""
     v = n.some(lambda v: v.rank >= 1)
     axes = [a % v.rank for a in n.axes(v)]
     starts, ends, steps = [], [], []
@@ -436,6 +472,7 @@ def slice_(n):
 
 @kind(2)
 def pad(n):
+    """Adds a pad."""
     v = n.floats(1, 5)
     mode = n.pick(["constant", "constant", "reflect", "edge"] + (["wrap"] if n.opset >= 19 else []))
     room = [v.least(i) - 1 for i in range(v.rank)]
@@ -449,6 +486,7 @@ def pad(n):
 
 @kind(3)
 def concat(n):
+    """Adds a concat."""
     v = n.floats(1)
     axis = n.axis(v)
     same = [u for u in n.values if u.dtype == v.dtype and u.rank == v.rank and all(
@@ -458,6 +496,7 @@ def concat(n):
 
 @kind(2)
 def split(n):
+    """Adds a split."""
     v = n.some(lambda v: v.rank >= 1)
     axis = n.whole(0, v.rank - 1)
     if n.opset >= 18 and n.chance(0.5):
@@ -473,6 +512,7 @@ def split(n):
 
 @kind(2)
 def resize(n):
+    """Adds a resize."""
     v = n.image()
     if n.opset < 11:
         scales = np.array([1, 1] + [n.pick([1, 2, 3, 1.5]) for _ in range(v.rank - 2)], "f4")
@@ -502,6 +542,7 @@ def resize(n):
 
 @kind(3)
 def move(n):
+    """Adds an operator that moves elements."""
     v = n.some(lambda v: v.rank >= 1)
     how = n.whole(0, 6)
     if how == 0:
@@ -540,6 +581,7 @@ def by_shape(n):
 
 @kind()
 def blocks(n):
+    """Adds an operator between channels and space."""
     v = n.some(lambda v: v.is_float and v.rank == 4)
     b = n.pick([2, 3])
     if n.chance():
@@ -552,6 +594,7 @@ def blocks(n):
 
 @kind(4)
 def matmul(n):
+    """Adds a matrix product."""
     v = n.floats(1, 4)
     k = v.arrays[0].shape[-1]
     if not v.fixed(v.rank - 1):
@@ -564,6 +607,7 @@ def matmul(n):
 
 @kind(3)
 def gemm(n):
+    """Adds a gemm."""
     v = n.floats(2, 5)
     if v.rank > 2:
         v = n.node("Flatten", [v], axis=n.pick([1, 1, 2]), keep=[])
@@ -577,6 +621,7 @@ def gemm(n):
 
 @kind()
 def einsum(n):
+    """Adds an einsum."""
     v = n.floats(2, 4)
     letters = "abcd"[:v.rank]
     k = v.size(v.rank - 1)
@@ -593,6 +638,7 @@ def einsum(n):
 
 @kind(3)
 def norm(n):
+    """Adds a normalisation."""
     how = n.whole(0, 6)
     if how == 6:
         if n.opset < 23:
@@ -628,6 +674,7 @@ def norm(n):
 
 @kind(2)
 def recurrent(n):
+    """Adds a recurrent layer."""
     v = n.floats(3, 3)
     size, hidden = v.size(2), n.whole(1, 6)
     op = n.pick(["LSTM", "GRU", "RNN"])
@@ -647,6 +694,7 @@ def recurrent(n):
 
 @kind(2)
 def quantized(n):
+    """Adds quantised operators."""
     v = n.floats(1)
     kind_ = n.pick(["u1", "i1"])
     scale, zero = n.const(np.float32(0.02 + 0.05 * n.r.rand())), n.const(np.array(n.whole(0, 100), kind_))
@@ -680,6 +728,7 @@ def quantized(n):
 
 @kind(2)
 def odd(n):
+    """Adds a rare operator."""
     v = n.floats(1)
     how = n.whole(0, 6)
     if how == 0:
@@ -734,6 +783,7 @@ def gated(n):
 
 @kind(2)
 def attention(n):
+    """Adds attention."""
     v = n.floats(3, 4)
     k = v.size(v.rank - 1)
     q, w, e = (n.node("MatMul", [v, n.const(n.noise([k, 8], k ** -0.5))]) for _ in range(3))
@@ -777,6 +827,7 @@ def typed(n):
 
 @kind()
 def integers(n):
+    """Adds an operator on whole numbers."""
     v = n.some(lambda v: v.dtype in (np.int64, np.int32))
     how = n.whole(0, 3)
     if how == 0:

@@ -16,6 +16,7 @@ enum { MOST_WORDS = 16, MOST_TENSORS = 32, MOST_THREADS = 8 };
 static cnr_runtime *runtimes[MOST_THREADS + 1];
 static cnr_model *model;
 
+/* A log that says nothing. */
 static void quiet(void *arg, int32_t level, const char *who, const char *text) {
     (void)arg, (void)level, (void)who, (void)text;
 }
@@ -33,6 +34,7 @@ static int read_words(char *line, size_t room, char *words[MOST_WORDS]) {
     return n;
 }
 
+/* Answers a status, with the message of an error. */
 static void answer(cnr_status status, const cnr_error *err) {
     char text[1400];
     snprintf(text, sizeof text, "error\t%d %s: %s", (int)status, err->where, err->text);
@@ -43,6 +45,7 @@ static void answer(cnr_status status, const cnr_error *err) {
 
 static const char *given(const char *word) { return strcmp(word, "-") == 0 ? NULL : word; }
 
+/* Loads the net that the words tell. */
 static cnr_status load(char **w, const char *plugins, const char *isa, cnr_error *err) {
     const char *dirs[] = {plugins, NULL};
     const int threads = atoi(w[3]);
@@ -65,6 +68,7 @@ static cnr_status load(char **w, const char *plugins, const char *isa, cnr_error
     return status ? status : cnr_load(runtimes[threads], w[1], &o, &model, err);
 }
 
+/* Reads a tensor; 0: the line is malformed. */
 static int read_tensor(cnr_tensor *t) {
     char line[512], *w[MOST_WORDS];
     const int n = read_words(line, sizeof line, w);
@@ -77,6 +81,7 @@ static int read_tensor(cnr_tensor *t) {
     return t->data && fread(t->data, 1, (size_t)t->bytes, stdin) == t->bytes;
 }
 
+/* Writes a tensor. */
 static void write_tensor(const cnr_tensor *t) {
     const uint64_t bytes = cnr_dense_bytes(t);
     printf("%s\t%d", cnr_dtype_name(t->dtype), (int)t->rank);
@@ -85,6 +90,7 @@ static void write_tensor(const cnr_tensor *t) {
     fwrite(t->data, 1, (size_t)bytes, stdout);
 }
 
+/* Runs n inputs and writes the outputs; 0: an input is malformed. */
 static int run(int32_t n) {
     cnr_tensor in[MOST_TENSORS];
     const cnr_tensor *list[MOST_TENSORS], *out[MOST_TENSORS];

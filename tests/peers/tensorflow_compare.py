@@ -42,6 +42,7 @@ KERAS = {
 
 
 def keras_net(name):
+    """A net of Keras with fixed weights."""
     make = getattr(tf.keras.applications, name)
     tf.keras.utils.set_random_seed(3)
     size = KERAS[name]
@@ -63,6 +64,7 @@ def keras_net(name):
 
 
 def made(name):
+    """A graph of that name."""
     with tf.Graph().as_default() as g:
         for k, y in enumerate(GRAPHS[name](Noise())):
             tf.identity(y, name="output%d" % k)
@@ -99,6 +101,7 @@ def fed(g, name):
 
 
 def judge(args, name, work):
+    """Compares our answers with TensorFlow's."""
     definition = keras_net(name)[0] if name in KERAS else made(name)
     path = os.path.join(args.keep or work, name + ".pb")
     with open(path, "wb") as out:
@@ -139,6 +142,7 @@ def judge(args, name, work):
 
 
 def run_ours(cnnrun, net, given, work):
+    """Our outputs."""
     paths = []
     for k, value in enumerate(given.values()):
         paths.append(os.path.join(work, "in%d.npy" % k))
@@ -157,6 +161,7 @@ def run_ours(cnnrun, net, given, work):
 
 
 def difference(a, b):
+    """The largest difference, as a part of the largest value."""
     if a.shape != b.shape or (a.dtype.kind == "f") != (b.dtype.kind == "f"):
         return float("inf")
     if not b.size:

@@ -26,15 +26,19 @@ def graph(make):
 class Noise:
 
     def __init__(self):
+        """Numbers at random, the same each time."""
         self.random = np.random.RandomState(5)
 
     def __call__(self, *shape, low=-1.0, high=1.0, dtype="f4"):
+        """An array of this shape."""
         return np.asarray(self.random.rand(*shape) * (high - low) + low, dtype)
 
 
 def pictures(shape=(2, 9, 11, 6), name="x", dtype=tf.float32):
+    """A placeholder of pictures."""
     return v1.placeholder(dtype, shape, name=name)
 
 
 def conv(x, w, stride=1, padding="SAME", **more):
+    """A convolution."""
     return raw.Conv2D(input=x, filter=w, strides=[1, stride, stride, 1], padding=padding, **more)

@@ -23,8 +23,11 @@ chdir "$dir/work" or die;
 mkdir $_ for qw(named out);
 $ENV{CNNRUN_OPENCL} = 'none';
 
+# Writes a file.
 sub put { my ($name, $text) = @_; open my $out, '>:raw', $name or die "$name: $!"; print $out $text; close $out; return $name }
+# The bytes of a file.
 sub slurp { open my $in, '<:raw', $_[0] or return ''; local $/; return scalar(<$in>) // '' }
+# A text of Lua with all bytes escaped.
 sub quoted { return '"' . join('', map { sprintf '\\x%02x', ord } split //, $_[0]) . '"' }
 
 # ---- what must not be seen, under a name that no other file has ----
@@ -38,6 +41,7 @@ if ($has_ffmpeg) {
 my $secret = "$dir/secret/hidden";
 
 # ---- two servers: the first is named; of both it is known who called ----
+# A socket that listens on a free port
 sub listen_on { return IO::Socket::INET->new(LocalAddr => '127.0.0.1', Listen => 50, ReuseAddr => 1) // die }
 my ($named, $other) = (listen_on(), listen_on());
 my ($here, $there) = map { '127.0.0.1:' . $_->sockport } $named, $other;
@@ -66,6 +70,7 @@ if (!$server) {
 END { chdir '/'; if ($server) { local $?; kill 'KILL', $server; waitpid $server, 0 } }
 
 # ---- attempts: Lua expressions ----
+# The names that a list of ffmpeg has
 sub ffmpeg_lists { my $what = shift; return $has_ffmpeg ? grep { /^[\w,]+$/ } map { /^\s*(?:[D.E ]{1,3}\s+)?([\w,]+)(?:\s|$)/ ? $1 : () } `ffmpeg -v error -$what` : () }
 my @protocols = ffmpeg_lists('protocols');
 my @demuxers = map { split /,/ } ffmpeg_lists('demuxers'), ffmpeg_lists('devices');
@@ -162,6 +167,7 @@ sub traced { # what it opened and whom it called, a line each; its own output go
            join(' ', map { "'$_'" } "$build/cnnrun", @words) . " >$to 2>err </dev/null");
     return $? >> 8, split /\n/, slurp('trace');
 }
+# System calls of a trace that reach what is hidden.
 sub escapes { return grep { !/AF_UNIX|AF_NETLINK/ && (/hidden/ && !/^\d+ +execve/ || /(connect|bind|sendto|sendmsg)\(.*(sin6?_port)/) } @_ }
 my $own = $named->sockport;
 my ($code, @seen) = traced('told', '--output', 'out', 'attack.lua', 'named', @named_urls);
@@ -185,6 +191,7 @@ return function(args)
   print(n)
 end
 END
+# How many elements the source gives; empty: it is refused.
 sub takes { my @words = @_; my $n = `timeout 60 $build/cnnrun take.lua '$words[0]' 2>err`; chomp $n; return $n || slurp('err') }
 is(takes('../secret/hidden.ppm'), 1, 'a picture that is named');
 is(takes('../secret'), 3, 'a folder') unless $has_video;

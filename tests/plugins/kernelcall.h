@@ -57,6 +57,7 @@ static int kernel_node(cnr_node *node, cnr_attr ***attrs, const char *text, cons
     return 1;
 }
 
+/* A node of an operator, without attributes. */
 static cnr_node kernel_blank(const cnr_op *op, int32_t n_inputs, const cnr_tensor **inputs,
                              const cnr_tensor **outputs) {
     return (cnr_node){.size = sizeof(cnr_node),
@@ -103,6 +104,7 @@ static int kernel_link(cnri_case *c, const char *name, const char *attrs) {
     return kernel_node(&link->node, &link->attrs, attrs, &link->in[0], &link->out);
 }
 
+/* The kernel's flags of stored types. */
 static uint32_t kernel_stores(const cnr_kernel *k) {
     return k && CNRI_HAS(k, flags) ? k->flags & (CNR_KERNEL_F16 | CNR_KERNEL_BF16 |
                                                  CNR_KERNEL_F16_MATH | CNR_KERNEL_BF16_MATH)
@@ -161,6 +163,7 @@ OP_UNUSED int kernel_run(const cnr_kernel *k, const cnr_device *device, cnri_cas
     return good;
 }
 
+/* 1: the kernel computes the operator. */
 static int kernel_is_of(const cnr_kernel *k, const char *op) {
     return strcmp(k->op, op) == 0 || strcmp(k->op, CNR_ANY_OP) == 0;
 }

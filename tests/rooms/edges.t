@@ -26,6 +26,7 @@ sub symbols_of {
     }
     return \%s;
 }
+# Edges between libraries, and wrong ones.
 sub edges {
     my %library = @_; # name => symbols
     my (%home, @bad);

@@ -28,6 +28,7 @@ my $writer = qr/(?<![\w.>])(?:
     rename(?:at2?)?\s*\( | unlink(?:at)?\s*\( | remove\s*\( | f?truncate\s*\( | O_CREAT | O_WRONLY |
     O_RDWR | std::ofstream | png_init_io\s*\( | cairo_surface_write_to_png\s*\( )/x;
 
+# Calls in a C text that write files.
 sub writers_in {
     my ($text) = @_;
     # comments go, and texts but for modes

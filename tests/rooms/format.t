@@ -9,6 +9,7 @@ use Test::More;
 my $root = $0 =~ s{tests/rooms/[^/]*$}{}r || '.';
 plan skip_all => 'clang-format is not installed' if system('clang-format --version >/dev/null 2>&1') != 0;
 
+# Lines of files that are not formatted.
 sub ill_formatted {
     my %lines;
     while (my @some = splice @_, 0, 50) {

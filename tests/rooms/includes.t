@@ -8,6 +8,7 @@ use Test::More;
 my $root = $0 =~ s{tests/rooms/[^/]*$}{}r || '.';
 $root =~ s{(.)/$}{$1};
 
+# The text of a file.
 sub slurp {
     my ($path) = @_;
     open my $in, '<', $path or die "$path: $!";
@@ -24,6 +25,7 @@ for (split /\n/, slurp("$root/core/README.md")) {
 }
 cmp_ok(scalar keys %allowed, '>=', 10, 'core/README.md says who may include whom');
 
+# C sources below a folder.
 sub sources {
     my ($folder) = @_;
     my @found;
@@ -32,6 +34,7 @@ sub sources {
     return sort @found;
 }
 
+# What a file includes.
 sub includes {
     my ($path) = @_;
     return slurp($path) =~ /^[ \t]*#[ \t]*include[ \t]*([<"][^>"]+[>"])/mg;

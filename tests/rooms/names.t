@@ -19,6 +19,7 @@ my %excused = (
 # name -> what it is, as the program itself tells
 my %registered;
 
+# JSON rows of a command.
 sub ask {
     my ($what) = @_;
     my @lines = `$build/cnnrun $what --json`;

@@ -26,6 +26,7 @@ sub prose_of {
     return @lines;
 }
 
+# Faults of tables.
 sub table_problems {
     my ($head, $previous, @bad) = (0, '');
     for (@_) {
@@ -48,6 +49,7 @@ sub anchor_of {
     return $text =~ s/\s/-/gr;
 }
 
+# Faults of links.
 sub link_problems {
     my ($file, @lines) = @_;
     my @bad;
@@ -81,6 +83,7 @@ sub path_problems {
     return @bad;
 }
 
+# The text of a file.
 sub slurp { open my $in, '<', $_[0] or die "$_[0]: $!"; local $/; return scalar <$in> }
 
 my $root = $0 =~ s{tests/rooms/[^/]*$}{}r || '.';

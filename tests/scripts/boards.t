@@ -12,8 +12,11 @@ my $root = "$FindBin::Bin/../..";
 my $build = $ENV{CNNRUN_BUILD} // "$root/build";
 my $tmp = tempdir(CLEANUP => 1);
 
+# Writes a file; returns its path.
 sub write_file { open my $f, '>', "$tmp/$_[0]" or die; print $f $_[1]; close $f; return "$tmp/$_[0]" }
+# A test: both numbers agree.
 sub near { my ($is, $want, $what) = @_; ok(abs($is - $want) <= 2e-6 * abs($want) + 5e-6, $what) or diag("$is, want $want") }
+# Median milliseconds of a bench.
 sub median { my $out = `$build/cnnrun bench --runs 1 --warm 0 --json @_ 2>&1`; return $out =~ /"ms_median":([0-9.e+-]+)/ ? $1 : die $out }
 
 # ---- the fit, and what deleting a row changes ----

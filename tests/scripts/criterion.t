@@ -9,7 +9,9 @@ my $build = $ENV{CNNRUN_BUILD} || 'build';
 my $dir = tempdir(CLEANUP => 1);
 my @names = qw(zero one two three four five six seven eight nine);
 
+# Writes a file.
 sub spew { my ($f, $t) = @_; open my $o, '>:raw', $f or die "$f: $!"; print $o $t; close $o }
+# The text of a file.
 sub slurp { my ($f) = @_; open my $in, '<:raw', $f or return ''; local $/; return scalar <$in> }
 spew("$dir/list.txt", join '', map { "$ENV{PWD}/scripts/nets/digits/$names[$_ % 10].png " . $_ % 10 . "\n" } 0 .. 79);
 spew("$dir/small.lua", <<'LUA');

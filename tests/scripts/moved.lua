@@ -11,12 +11,14 @@ local moves = {
   ["conv*"] = nets, dense = { "dense over SpMV", table.unpack(nets) }, spmv = { "SpMV" }, lrn = { "AlexNet" }, ["*"] = nets,
 }
 
+-- The rows of a board, by name.
 local function rows_of(recipe, b)
   local rows = {}
   fit.tell(recipe, b, function(name, value) rows[name] = value end)
   return rows
 end
 
+-- True: a name matches one of the patterns.
 local function fits(name, patterns)
   for _, pattern in ipairs(patterns) do
     if name:find(pattern) then return true end

@@ -8,15 +8,18 @@ for _, name in ipairs { "best", "edp_set", "split", "greedy", "fastest", "least_
 end
 
 local n = 0
+-- Prints one TAP line.
 local function ok(good, what, more)
   n = n + 1
   print((good and "ok " or "not ok ") .. n .. " - " .. what)
   if not good and more then print("# " .. tostring(more)) end
 end
+-- A test: both numbers agree.
 local function near(a, b, what) ok(math.abs(a - b) <= 1e-9 * math.abs(b), what, a .. ", want " .. b) end
 
 -- ---- the thesis' own numbers ----
 
+-- What a policy sees.
 local function seen_of(devices, nodes, options)
   local seen = { devices = devices, nodes = nodes, options = options or {}, links = {}, between = function() return 0 end }
   for _, d in ipairs(devices) do
@@ -28,6 +31,7 @@ local thesis = { { name = "gpu4", t = 1.9, e = 1.48 }, { name = "gpu2", t = 3.8,
                  { name = "cpu", t = 11.94, e = 52.12, host = true } }
 local conv = { { name = "conv1", operator = "conv", inputs = { 0 }, splits = true, out_bytes = 4 } }
 
+-- Tests: placements by hand.
 local function by_hand()
   local answer, steps = policy.edp_set({}, seen_of(thesis, conv))
   near(answer.conv1.gpu4, 2 / 3, "algorithm 4.1 leaves the two GPU clusters, which share by their speeds")
@@ -87,6 +91,7 @@ return function(args)
     local net = optimum.drawn_net(seed, 2 + seed % (layers - 1))
     local units = {}
     for i, u in ipairs(b.units) do units[i] = u.name end
+    -- Energy-delay product of a policy's placement.
     local function take(name)
       local rows, seen = P.view(b, net, units)
       return (P.judge(b, net, policy[name](rows, seen), units[1]))

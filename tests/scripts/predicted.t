@@ -20,8 +20,10 @@ my @boards = $long ? (qw(odroid_xu3 jetson_tk1 htc_one_m9 snapdragon_820 adreno_
 @boards = @ARGV if @ARGV;
 
 my ($worst, $n, %what) = (1, 0);
+# What a policy makes small.
 sub objective { return { fastest => 'seconds', least_energy => 'joules' }->{$_[0]} // 'edp' } # as the policies say
 
+# What `place` predicts and measures.
 sub place {
     my ($board, $net, $policy) = @_;
     my @lines = map { decode_json $_ } grep { /^\{/ } `$build/cnnrun place $root/scripts/nets/$net.lua --weights random:1 --board $board,dry --runs 1 --policy $policy --json 2>&1`;

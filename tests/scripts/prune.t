@@ -12,7 +12,9 @@ my $dir = tempdir(CLEANUP => 1);
 my @names = qw(zero one two three four five six seven eight nine);
 my $drawn = -e "$build/plugins/draw-cairo.so";
 
+# Writes a file.
 sub spew { my ($f, $t) = @_; open my $o, '>:raw', $f or die "$f: $!"; print $o $t; close $o }
+# The text of a file.
 sub slurp { my ($f) = @_; open my $in, '<:raw', $f or return ''; local $/; return scalar <$in> }
 spew("$dir/list.txt", join '', map { "$ENV{PWD}/scripts/nets/digits/$names[$_ % 10].png " . $_ % 10 . "\n" } 0 .. 119);
 spew("$dir/few.lua", <<'LUA');
@@ -23,12 +25,14 @@ return require "lib.prune".schedule {
 }
 LUA
 
+# The command that prunes.
 sub command {
     my ($name, @more) = @_;
     return ("$build/cnnrun", 'prune', 'scripts/nets/lenet5.lua', "$dir/few.lua", '--data', "images:$dir/list.txt,shift=1",
         qw(--validation 40 --threads 2 --deterministic --json), '--eval', "images:$dir/list.txt",
         '-o', "$dir/$name.cnr", '--folder', "$dir/$name", @more);
 }
+# Starts a command; returns its process.
 sub run {
     my ($out, @words) = @_;
     my $pid = fork // die;
@@ -39,7 +43,9 @@ sub run {
     }
     return $pid;
 }
+# Runs a command to its end; returns its status.
 sub whole { waitpid run("$dir/out", @_), 0; return $? >> 8 }
+# The weights of a net.
 sub weights {
     my ($net, @names) = @_;
     spew("$dir/look.lua", 'local c = require "cnnrun" return function(a) local n = c.load(a[1]) for i = 2, #a do local t = ' .

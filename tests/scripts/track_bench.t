@@ -14,16 +14,19 @@ plan skip_all => 'the plugin object-tld is missing' unless -e "$build/plugins/ob
 my $work = tempdir(CLEANUP => 1);
 chdir $work or die;
 
+# Runs a script; returns output and status.
 sub script {
     my ($words) = @_;
     my $out = `$build/cnnrun $root/scripts/bench/$words 2>$work/err`;
     return ($out, read_file("$work/err"), $? >> 8);
 }
+# The text of a file.
 sub read_file {
     open my $in, '<', $_[0] or return '';
     local $/;
     return <$in> // '';
 }
+# A digest of all files of a folder.
 sub digest {
     my $all = Digest::SHA->new(256);
     $all->add(read_file($_)) for sort glob("$_[0]/*");

@@ -7,6 +7,7 @@ use Test::More;
 my $root = $0 =~ s{tests/scripts/[^/]*$}{}r || '.';
 my $build = $ENV{CNNRUN_BUILD} || "$root/build";
 
+# A number such as "1.2 M".
 sub number {
     my ($text) = @_;
     $text =~ s/[,*]//g;

@@ -15,6 +15,7 @@
 
 extern const unsigned char pack_model[], pack_model_end[]; /* model.S */
 
+/* What the command line says. */
 typedef struct words {
     int32_t threads, top;
     bool raw, about;
@@ -22,6 +23,7 @@ typedef struct words {
     int n_files;
 } words;
 
+/* Prints an error; returns 1. */
 static int complain(const cnr_error *err) {
     fprintf(stderr, "%s%s%s\n", err->where, err->where[0] ? ": " : "", err->text);
     return -err->code;
@@ -31,6 +33,7 @@ static int complain(const cnr_error *err) {
 
 static char model_path[40];
 
+/* Opens the model that is built in, as a file. */
 static cnr_status open_model(cnr_error *err) {
     const int fd = memfd_create("model", MFD_CLOEXEC);
     const unsigned char *at = pack_model;
@@ -44,11 +47,13 @@ static cnr_status open_model(cnr_error *err) {
     return CNR_OK;
 }
 
+/* Method accepts: the built-in model's path. */
 static int32_t accepts(const char *path, const uint8_t *head, size_t head_bytes) {
     (void)head, (void)head_bytes;
     return strcmp(path, model_path) == 0 ? 1000 : 0;
 }
 
+/* Loads the built-in model. */
 static cnr_status read_model(cnr_runtime *rt, const char *path, const cnr_load_options *options,
                              cnr_graph **out, cnr_error *err) {
     (void)rt, (void)options;
@@ -72,6 +77,7 @@ static cnr_status read_input(const char *path, const cnr_tensor *to, cnr_error *
                      cnr_dtype_name(to->dtype));
 }
 
+/* Prints the outputs. */
 static void print_outputs(cnr_model *net, const words *w, const cnr_tensor *const *out, int32_t n) {
     if (w->raw) {
         for (int32_t i = 0; i < n; i++) fwrite(out[i]->data, 1, cnr_dense_bytes(out[i]), stdout);
@@ -87,6 +93,7 @@ static void print_outputs(cnr_model *net, const words *w, const cnr_tensor *cons
     free(best);
 }
 
+/* Runs one file. */
 static cnr_status run_file(cnr_model *net, const words *w, const char *path, cnr_error *err) {
     const cnr_tensor *type = cnr_input_type(net, 0);
     if (!type || cnr_input_count(net) != 1 || cnr_output_count(net) < 1)
@@ -107,6 +114,7 @@ static cnr_status run_file(cnr_model *net, const words *w, const char *path, cnr
     return status;
 }
 
+/* Prints an input or output. */
 static void print_port(const char *what, const char *name, const cnr_tensor *t) {
     printf("%s %s %s", what, name, cnr_dtype_name(t->dtype));
     for (int32_t i = 0; i < t->rank; i++)
@@ -114,6 +122,7 @@ static void print_port(const char *what, const char *name, const cnr_tensor *t) 
     puts("");
 }
 
+/* Prints the model's inputs and outputs. */
 static void print_about(const cnr_model *net) {
     for (int32_t i = 0; i < cnr_input_count(net); i++)
         print_port("input", cnr_input_name(net, i), cnr_input_type(net, i));
@@ -124,6 +133,7 @@ static void print_about(const cnr_model *net) {
 
 /* ---- the command line ---- */
 
+/* Reads a number after an option; false: it is none. */
 static bool read_count(char **argv, int *i, int32_t *out) {
     char *end = NULL;
     const long n = argv[*i + 1] ? strtol(argv[*i + 1], &end, 10) : 0;
@@ -136,6 +146,7 @@ static bool read_count(char **argv, int *i, int32_t *out) {
     return true;
 }
 
+/* Reads the command line; false: it is wrong. */
 static bool read_words(char **argv, words *w) {
     int i = 1;
     for (; argv[i] && argv[i][0] == '-' && argv[i][1]; i++) {

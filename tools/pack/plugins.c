@@ -4,7 +4,9 @@
 #include <cnnrun/plugin.h>
 #include <string.h>
 
+/* The built-in operators. */
 const cnr_plugin *pack_query_ops_std(uint32_t host_abi);
+/* The built-in CPU kernels. */
 const cnr_plugin *pack_query_cpu_neon(uint32_t host_abi);
 
 static const cnr_plugin_query_fn queries[] = {pack_query_ops_std, pack_query_cpu_neon};
@@ -12,6 +14,7 @@ enum { N_PLUGINS = sizeof queries / sizeof *queries };
 static cnri_plugin plugins[N_PLUGINS];
 static int32_t n_loaded;
 
+/* Loads a built-in plugin. */
 static cnr_status load(cnri_plugin *p, const cnr_plugin *d, cnr_error *err) {
     struct cnr_registrar registrar = {.plugin = p, .open = true};
     p->path = p->name = cnri_strdup(d->name);
@@ -37,6 +40,7 @@ cnr_status cnri_plugins_search(const cnri_plugin_search *search, cnr_error *err)
     return status;
 }
 
+/* Loads the built-in plugins; folders are not searched. */
 cnr_status cnri_plugins_load(const char *const *dirs, bool default_dirs, cnr_error *err) {
     (void)dirs, (void)default_dirs;
     return cnri_plugins_search(NULL, err);
@@ -50,6 +54,7 @@ cnr_status cnri_explain_missing_plugins(cnr_status status, cnr_error *err) {
 char *cnri_plugin_check(const char *path) {
     return cnri_format("%s: a packed program opens no plugin", path);
 }
+/* Number of built-in plugins. */
 int32_t cnri_plugin_count(void) { return n_loaded; }
 const cnri_plugin *cnri_plugin_at(int32_t i) { return i >= 0 && i < n_loaded ? &plugins[i] : NULL; }
 const char *cnri_plugins_searched(int32_t index) { return (void)index, NULL; }

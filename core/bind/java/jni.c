@@ -17,15 +17,18 @@ static struct {
 
 /* ---- errors ---- */
 
+/* Throws a Java exception of that class. */
 static void throw_java(JNIEnv *env, const char *class, const char *text) {
     jclass found = (*env)->FindClass(env, class);
     if (found) (*env)->ThrowNew(env, found, text);
 }
 
+/* Throws OutOfMemoryError. */
 static void throw_memory(JNIEnv *env) {
     throw_java(env, "java/lang/OutOfMemoryError", "cnnrun: out of memory");
 }
 
+/* A Java byte array of a text, without its end; NULL: an exception is pending. */
 static jbyteArray bytes_of(JNIEnv *env, const char *text) {
     const jsize n = (jsize)strlen(text);
     jbyteArray bytes = (*env)->NewByteArray(env, n);
@@ -33,6 +36,7 @@ static jbyteArray bytes_of(JNIEnv *env, const char *text) {
     return bytes;
 }
 
+/* Throws a CnnrunException for an error. */
 static void throw_error(JNIEnv *env, cnr_status status, const cnr_error *err) {
     jbyteArray where = bytes_of(env, err->where);
     jbyteArray text =
@@ -70,13 +74,16 @@ static char *copy_text(JNIEnv *env, jbyteArray bytes) {
 
 /* ---- options ---- */
 
+/* Types of members that options set. */
 typedef enum member_kind { MEMBER_TEXT, MEMBER_LIST, MEMBER_I32, MEMBER_U64 } member_kind;
+/* A member of an options struct: name, offset, type. */
 typedef struct member {
     const char *name;
     size_t at;
     member_kind kind;
 } member;
 
+/* A row for a member of cnr_open_options. */
 #define OPEN(name, kind) \
     { #name, offsetof(cnr_open_options, name), kind }
 static const member open_members[] = {OPEN(threads, MEMBER_I32),
@@ -93,6 +100,7 @@ static const member open_members[] = {OPEN(threads, MEMBER_I32),
                                       OPEN(skip_plugins, MEMBER_LIST),
                                       {NULL, 0, MEMBER_TEXT}};
 #undef OPEN
+/* A row for a member of cnr_load_options. */
 #define LOAD(name, kind) \
     { #name, offsetof(cnr_load_options, name), kind }
 static const member load_members[] =
@@ -122,6 +130,7 @@ typedef struct options {
     const char ***lists; /* at most n, one for each member that is a list */
 } options;
 
+/* Frees the texts of options. */
 static void free_options(options *o) {
     for (int i = 0; i < o->n; i++) {
         if (o->texts) free(o->texts[i]);
@@ -131,6 +140,7 @@ static void free_options(options *o) {
     free(o->lists);
 }
 
+/* The member of that name; NULL: an exception is pending, which lists the names. */
 static const member *find_member(JNIEnv *env, const options *o, const char *text, size_t length) {
     char known[512] = "";
     const member *m = o->members;
@@ -143,6 +153,7 @@ static const member *find_member(JNIEnv *env, const options *o, const char *text
     return NULL;
 }
 
+/* Sets a number; false: an exception is pending. */
 static bool set_number(JNIEnv *env, const options *o, const member *m, const char *value) {
     char *end;
     errno = 0;
@@ -175,6 +186,7 @@ static bool set_listed(JNIEnv *env, options *o, const member *m, const char *val
     return true;
 }
 
+/* Sets an option from NAME=VALUE; false: an exception is pending. */
 static bool set_option(JNIEnv *env, options *o, char *text) {
     char *equals = strchr(text, '=');
     const member *m = find_member(env, o, text, equals ? (size_t)(equals - text) : 0);
@@ -290,6 +302,7 @@ static jobjectArray give_outputs(JNIEnv *env, const cnr_tensor *const *from, int
     return out;
 }
 
+/* Checks the length of a Java array; false: an exception is pending. */
 static bool counts_fit(JNIEnv *env, jobjectArray given, int32_t want, const char *what) {
     const int32_t n = given ? (*env)->GetArrayLength(env, given) : want;
     if (n != want) fail(env, CNR_E_ARG, "run", "%d %ss; expected %d", n, what, want);
@@ -354,6 +367,7 @@ static jbyteArray JNICALL port_name(JNIEnv *env, jclass class, jlong model, jboo
     return bytes_of(env, name ? name : "");
 }
 
+/* Type of an input or output. */
 static const cnr_tensor *port_tensor(jlong model, jboolean output, jint i) {
     return output ? cnr_output_type(model_of(model), i) : cnr_input_type(model_of(model), i);
 }
@@ -418,6 +432,7 @@ static jobject JNICALL net_run_picture(JNIEnv *env, jclass class, jlong model, j
 
 /* ---- sessions ---- */
 
+/* A session with its plan, for one set of shapes. */
 typedef struct session {
     const cnr_model *model;
     cnr_plan *plan;
@@ -425,6 +440,7 @@ typedef struct session {
     const cnr_tensor **outputs; /* cnr_output_count(model) elements */
 } session;
 
+/* Closes a session and frees it. */
 static void free_session(session *s) {
     cnr_session_close(s->session);
     cnr_plan_release(s->plan);
@@ -458,6 +474,7 @@ static cnr_tensor *shaped_inputs(JNIEnv *env, const cnr_model *model, jobjectArr
     return types;
 }
 
+/* Makes plan and session for the shapes; false: an exception is pending. */
 static bool plan_session(JNIEnv *env, session *s, jobjectArray shapes) {
     const int32_t n = (*env)->GetArrayLength(env, shapes);
     cnr_error err = CNR_ERROR_INIT;
@@ -565,6 +582,7 @@ static char **copy_words(JNIEnv *env, jobjectArray from) {
     return words;
 }
 
+/* Frees a list of texts. */
 static void free_words(char **words) {
     for (int32_t i = 0; words && words[i]; i++) free(words[i]);
     free(words);
@@ -615,11 +633,13 @@ static jobjectArray JNICALL object_call(JNIEnv *env, jclass class, jlong object,
 
 /* ---- loading ---- */
 
+/* A class that stays valid; NULL: an exception is pending. */
 static jclass find_class(JNIEnv *env, const char *name) {
     jclass found = (*env)->FindClass(env, name);
     return found ? (*env)->NewGlobalRef(env, found) : NULL;
 }
 
+/* Finds classes and methods that the library calls; false: an exception is pending. */
 static bool find_members(JNIEnv *env) {
     java.error = find_class(env, "cnnrun/CnnrunException");
     java.tensor = java.error ? find_class(env, "cnnrun/Tensor") : NULL;
@@ -632,6 +652,7 @@ static bool find_members(JNIEnv *env) {
            (java.data = (*env)->GetFieldID(env, java.tensor, "data", "Ljava/nio/ByteBuffer;"));
 }
 
+/* Registers the native functions of class Engine; false: an exception is pending. */
 static bool register_functions(JNIEnv *env) {
 #define TENSOR "Lcnnrun/Tensor;"
     static const JNINativeMethod methods[] = {

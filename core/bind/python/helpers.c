@@ -9,6 +9,7 @@ static volatile int32_t interrupted;
 static int watching;
 static struct sigaction previous;
 
+/* Handler of Ctrl-C: cancels the run and calls the handler from before. */
 static void on_interrupt(int number, siginfo_t *info, void *context) {
     cnr_session *session = running;
     interrupted = 1;
@@ -28,11 +29,13 @@ static void watch(void) {
     watching = 1;
 }
 
+/* Installs the handler; *flag points to what it sets. */
 static void cnrpy_watch_interrupt(const volatile int32_t **flag) {
     *flag = &interrupted;
     watch();
 }
 
+/* Puts the handler from before back. */
 static void cnrpy_unwatch_interrupt(void) {
     if (watching) sigaction(SIGINT, &previous, NULL);
     watching = 0;
@@ -48,6 +51,7 @@ static int take(const cnr_tensor *from, cnr_tensor *to) {
     return fits;
 }
 
+/* Runs a session: sets inputs, runs, takes outputs; *taken: outputs written in place. */
 static int run_all(cnr_session *session, const cnr_tensor *inputs, int32_t n_inputs,
                    cnr_tensor *outputs, int32_t n_outputs, int32_t *taken, cnr_error *err) {
     const cnr_tensor *out;

@@ -51,6 +51,7 @@ def needed(library: Path) -> list[Path]:
 
 
 def copy_stripped(source: Path, folder: Path) -> None:
+    """Copies a library into the folder without its symbols."""
     folder.mkdir(parents=True, exist_ok=True)
     subprocess.check_call(["strip", "--strip-unneeded", "-o", folder / source.name, source])
 
@@ -78,6 +79,7 @@ def copy_runtime(build: Path, package: Path) -> None:
 
 class Build(build_ext):
     def run(self) -> None:
+        """Builds the library by CMake first, then the extension."""
         build = cmake_build()
         os.environ["CNNRUN_BUILD"] = str(build)
         for extension in self.extensions:

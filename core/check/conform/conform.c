@@ -6,15 +6,18 @@
 #include <string.h>
 #include <unistd.h>
 
+/* A judgement of a plugin, and the totals so far. */
 typedef struct round_of {
     const cnri_conform_options *o;
     cnri_conform_totals *sum;
 } round_of;
 
+/* True if the user cancelled. */
 static bool cancelled(const cnri_conform_options *o) {
     return o->check.cancelled && o->check.cancelled();
 }
 
+/* Counts a finding and passes it on. */
 static void tell(const round_of *r, const cnri_finding *f) {
     r->sum->findings++;
     r->sum->failed += f->verdict == CNRI_VERDICT_FAILS;
@@ -27,6 +30,7 @@ static void tell(const round_of *r, const cnri_finding *f) {
 
 enum { MOST_DEVICES = 16 };
 
+/* What a child process has told of the current judgement. */
 typedef struct hearing {
     cnri_finding *f;
     bool ended;
@@ -36,12 +40,14 @@ typedef struct hearing {
     char names[MOST_DEVICES][48];
 } hearing;
 
+/* Notes a device that the child found. */
 static void hear_device(hearing *h, int32_t index, const char *name) {
     if (h->n == MOST_DEVICES) return;
     snprintf(h->names[h->n], sizeof h->names[0], "%s", name);
     h->devices[h->n++] = index;
 }
 
+/* Takes one line from the child: a case, a result, a device. */
 static void hear(void *arg, char *line) {
     hearing *h = arg;
     char word[8] = "";
@@ -96,6 +102,7 @@ static bool judge(const round_of *r, int32_t which, int32_t descriptor, int32_t 
     return strncmp(ended, "did not end", 11) == 0;
 }
 
+/* True if the judgement is not left out by --only. */
 static bool wanted(const cnri_conform_options *o, const char *judgement) {
     return !o->only || strcmp(o->only, judgement) == 0;
 }
@@ -104,6 +111,7 @@ static bool wanted(const cnri_conform_options *o, const char *judgement) {
 
 enum { MOST_HANGS = 2 }; /* most hangs of a subject, because each takes the whole time limit */
 
+/* Runs all judgements of one descriptor in children; first: number of the first judgement. */
 static void judge_subject(const round_of *r, int32_t kind, const char *name, int32_t descriptor,
                           int32_t index, int32_t first) {
     const char *of, *judgement, *summary;
@@ -135,6 +143,7 @@ static void judge_class(const round_of *r, int32_t descriptor) {
         judge_subject(r, CNR_KIND_DEVICE, h.names[i], descriptor, h.devices[i], 1);
 }
 
+/* Judges all devices of the plugin. */
 static void judge_devices(const round_of *r) {
     for (int32_t i = 0; i < cnri_descriptor_count(CNR_KIND_DEVICE) && !cancelled(r->o); i++)
         if (cnri_owner(cnri_descriptor_at(CNR_KIND_DEVICE, i)) == r->o->plugin) judge_class(r, i);
@@ -142,12 +151,14 @@ static void judge_devices(const round_of *r) {
 
 /* ---- a device by its name ---- */
 
+/* Where a device was found: its class, its index there. */
 typedef struct place_of {
     int32_t descriptor, index; /* descriptor of its class, and its index there */
     char name[48], text[512];
     int code;
 } place_of;
 
+/* Takes a child's answer: where the device is, or an error. */
 static void hear_place(void *arg, char *line) {
     place_of *p = arg;
     int at = 0, index = 0, code = 0, n = 0;
@@ -183,6 +194,7 @@ static bool is_unjudged(const cnri_check_test *t) {
     return t->skipped && !t->absent && !(t->kernel && strcmp(t->kernel->op, CNR_REGION) == 0);
 }
 
+/* Turns the test of a kernel or operator into a finding. */
 static void tell_kernel(void *arg, const cnri_check_test *t) {
     const round_of *r = arg;
     char none[sizeof t->why + 64];
@@ -203,6 +215,7 @@ static void tell_kernel(void *arg, const cnri_check_test *t) {
     tell(r, &f);
 }
 
+/* Judges the plugin's kernels and operators on drawn nodes. */
 static cnr_status judge_kernels(round_of *r, const cnri_check_options *how, cnr_error *err) {
     cnri_check_totals sum;
     cnr_error own = CNR_ERROR_INIT;
@@ -217,6 +230,7 @@ static cnr_status judge_kernels(round_of *r, const cnri_check_options *how, cnr_
 
 enum { MOST_KERNELS = 2 }; /* each may be compiled */
 
+/* True if a kernel is for that device class. */
 static bool drives(const cnr_kernel *k, const cnr_device_class *cls) {
     return strcmp(k->device, cls->name) == 0 || strcmp(k->device, cls->family) == 0;
 }
@@ -242,12 +256,14 @@ static cnr_status judge_some_kernels(round_of *r, const place_of *place, cnr_err
 
 /* ---- texts of operators, which devices compile into kernels of any operator ---- */
 
+/* The judgement of one operator's expression. */
 typedef struct expression {
     const round_of *r;
     const char *op;
     int32_t judged;
 } expression;
 
+/* Turns the test of an expression on a device into a finding. */
 static void tell_expression(void *arg, const cnri_check_test *t) {
     expression *e = arg;
     const cnri_finding f = {.kind = cnri_kind_name(CNR_KIND_OPERATOR),
@@ -274,6 +290,7 @@ static bool may_compile(const cnr_kernel *k) {
     return false;
 }
 
+/* Judges an operator's expression by kernels that compile it. */
 static cnr_status judge_expression(round_of *r, const cnr_op *op, cnr_error *err) {
     expression e = {.r = r, .op = op->name};
     cnr_status status = CNR_OK;
@@ -309,6 +326,7 @@ static cnr_status judge_expression(round_of *r, const cnr_op *op, cnr_error *err
     return status;
 }
 
+/* Judges the expressions of all operators of the plugin. */
 static cnr_status judge_expressions(round_of *r, cnr_error *err) {
     cnr_status status = CNR_OK;
     for (int32_t i = 0; i < cnri_descriptor_count(CNR_KIND_OPERATOR) && !status; i++) {
@@ -322,6 +340,7 @@ static cnr_status judge_expressions(round_of *r, cnr_error *err) {
 
 /* ---- regions ---- */
 
+/* Turns the test of a device's regions into a finding. */
 static void tell_regions(void *arg, const cnri_check_test *t) {
     const round_of *r = arg;
     const cnri_finding f = {.kind = cnri_kind_name(CNR_KIND_DEVICE),
@@ -360,6 +379,7 @@ static cnr_status judge_regions(round_of *r, const cnr_device_class *cls, const 
     return status;
 }
 
+/* Judges one device by its name, and kernels on it. */
 static cnr_status judge_one_device(round_of *r, cnr_error *err) {
     place_of place;
     cnr_status status = locate(r->o, &place, err);
@@ -372,6 +392,7 @@ static cnr_status judge_one_device(round_of *r, cnr_error *err) {
 
 /* ---- all ---- */
 
+/* Turns a wrong name in the plugin into a finding. */
 static void tell_problem(void *arg, const char *text) {
     const round_of *r = arg;
     const cnri_finding f = {.kind = "plugin",
@@ -408,6 +429,7 @@ static int32_t tell_defaults(round_of *r) {
     return n;
 }
 
+/* Judges names that the plugin refers to. */
 static void judge_names(round_of *r) {
     cnri_finding f = {.kind = "plugin",
                       .name = r->o->plugin->name,
@@ -427,6 +449,7 @@ static bool is_judged(int32_t kind) {
     return kind == CNR_KIND_KERNEL || kind == CNR_KIND_OPERATOR;
 }
 
+/* Judges all descriptors of a kind. */
 static void judge_kind(const round_of *r, int32_t kind) {
     for (int32_t i = 0; i < cnri_descriptor_count(kind) && !cancelled(r->o); i++) {
         const void *descriptor = cnri_descriptor_at(kind, i);

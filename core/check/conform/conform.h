@@ -9,6 +9,7 @@
 
 #include "judge/judge.h"
 
+/* Result of a judgement. */
 typedef enum cnri_verdict {
     CNRI_VERDICT_FAILS,
     CNRI_VERDICT_HOLDS,
@@ -26,6 +27,7 @@ typedef struct cnri_finding {
     double seconds;  /* NaN: not timed */
 } cnri_finding;
 
+/* What to judge, and whom to tell. */
 typedef struct cnri_conform_options {
     const cnri_plugin *plugin; /* judges everything that it brings; NULL: `device` only */
     const char *device;        /* "npu:0" */
@@ -41,6 +43,7 @@ typedef struct cnri_conform_options {
     void (*found)(void *arg, const cnri_finding *finding);
 } cnri_conform_options;
 
+/* Number of findings and cases. */
 typedef struct cnri_conform_totals {
     int32_t findings, failed, skipped;
     int64_t cases;

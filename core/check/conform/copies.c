@@ -11,6 +11,7 @@ static const uint32_t sizes[] = {1,   2,    3,    4,    5,    7,    8,    9,    
                                  257, 1023, 1024, 1025, 4095, 4096, 4097, 65539};
 enum { BYTES = 70 * 1024 };
 
+/* Memory of a device and a copy of what it should hold. */
 typedef struct copying {
     cnri_bay b;
     cnr_mem mem;
@@ -29,6 +30,7 @@ static bool is_mirrored(copying *c, const cnr_mem *mem, const uint8_t *mirror, c
                                         after, at, n, c->got[at], mirror[at]);
 }
 
+/* Opens a device and fills its memory. False: it failed, see the judging. */
 static bool begin(copying *c, cnri_judging *j) {
     memset(c, 0, sizeof *c);
     if (!cnri_bay_begin(&c->b, j) || !cnri_bay_alloc(&c->b, &c->mem, BYTES)) return false;
@@ -37,12 +39,13 @@ static bool begin(copying *c, cnri_judging *j) {
            is_mirrored(c, &c->mem, c->mirror, "after a write of all");
 }
 
+/* Frees the memory and closes the device. */
 static void end(copying *c) {
     cnri_bay_free(&c->b, &c->mem);
     cnri_bay_close(&c->b);
 }
 
-/* Writes and reads once, each with host memory that ends with the data. */
+/* Writes and reads once, each with host memory that ends with the data. False: it failed. */
 static bool there_and_back(copying *c, uint32_t at, uint32_t n) {
     cnri_edge from, to;
     cnri_bay *b = &c->b;
@@ -102,7 +105,8 @@ bool cnri_judge_copies(cnri_judging *j) {
 
 enum { HOST_BLOCKS = 4 };
 
-/* Copies bytes up from one block and down into the next, whose neighbours must not change. */
+/* Copies bytes up from one block and down into the next, whose neighbours must not change. False:
+ * it failed. */
 static bool through_host_blocks(copying *c, uint8_t *const *blocks, uint32_t n, uint32_t turn) {
     cnri_bay *b = &c->b;
     uint8_t *from = blocks[turn % HOST_BLOCKS], *to = blocks[(turn + 1) % HOST_BLOCKS];
@@ -149,6 +153,7 @@ bool cnri_judge_host_memory(cnri_judging *j) {
 
 /* ---- on the device ---- */
 
+/* Copies n bytes from one memory to another on the device. False: it failed. */
 static bool copy(copying *c, const cnr_mem *from, const cnr_mem *to, uint64_t n) {
     cnr_error err = CNR_ERROR_INIT;
     return cnri_judging_ok(c->b.j, "copy", c->b.cls->copy(&c->b.stream, from, to, n, &err), &err);
@@ -180,6 +185,7 @@ bool cnri_judge_between(cnri_judging *j) {
 
 /* ---- views ---- */
 
+/* Judges a view of n bytes from byte `at` on. False: it failed. */
 static bool view_one(copying *c, uint64_t at, uint64_t n) {
     cnri_bay *b = &c->b;
     const cnr_device_class *cls = b->cls;

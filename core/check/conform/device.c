@@ -6,6 +6,7 @@
 
 /* ---- an open device ---- */
 
+/* Gives a device the name that the host would give it. */
 static void name_device(cnri_bay *b, const cnr_device_info *info) {
     const cnr_device_class *cls = b->cls;
     if (info->part[0]) snprintf(b->name, sizeof b->name, "%.20s:%.24s", cls->family, info->part);
@@ -105,6 +106,7 @@ bool cnri_bay_queues(const cnri_bay *b) {
 
 /* ---- what it says of itself ---- */
 
+/* Judges what the class says of one device. False: it failed. */
 static bool describe_one(cnri_judging *j, int32_t index, cnr_device_info *info) {
     const cnr_device_class *cls = j->descriptor;
     cnr_error err = CNR_ERROR_INIT;
@@ -157,6 +159,7 @@ bool cnri_judge_describe(cnri_judging *j) {
 
 /* ---- opening ---- */
 
+/* Judges the memory classes of an open device. */
 static bool judge_classes(const cnri_bay *b) {
     for (int32_t i = 0; i < b->device.n_memory; i++) {
         const cnr_memory_class *m = &b->device.memory[i];
@@ -208,6 +211,7 @@ bool cnri_judge_open(cnri_judging *j) {
 
 enum { BLOCKS = 24 };
 
+/* Judges that an allocation of too many bytes fails with an error. */
 static bool judge_too_large(cnri_bay *b, uint64_t bytes) {
     cnr_mem mem = {.bytes = bytes, .memory_class = b->memory_class};
     cnr_error err = CNR_ERROR_INIT;
@@ -220,6 +224,7 @@ static bool judge_too_large(cnri_bay *b, uint64_t bytes) {
     return cnri_judging_spoke(b->j, "alloc", status, &err);
 }
 
+/* Allocates blocks of many sizes and fills each with its own pattern. False: it failed. */
 static bool fill_blocks(cnri_bay *b, cnr_mem *blocks, uint8_t *data) {
     const cnr_memory_class *m = &b->device.memory[b->memory_class];
     static const uint32_t sizes[] = {1, 3, 4, 63, 64, 65, 1000, 4095, 4096, 4097, 70000, 262144};
@@ -237,6 +242,7 @@ static bool fill_blocks(cnri_bay *b, cnr_mem *blocks, uint8_t *data) {
     return true;
 }
 
+/* Checks that all blocks have kept their patterns. False: it failed. */
 static bool check_blocks(cnri_bay *b, const cnr_mem *blocks, uint8_t *data, uint8_t *got) {
     for (int32_t i = 0; i < BLOCKS; i++) {
         const size_t n = (size_t)blocks[i].bytes;
@@ -310,11 +316,13 @@ bool cnri_judge_memory(cnri_judging *j) {
 
 /* ---- facts ---- */
 
+/* Whether the facts of a device were right so far. */
 typedef struct facts {
     cnri_judging *j;
     bool good;
 } facts;
 
+/* Judges one fact: its name, and that its number is finite and not negative. */
 static void hear_fact(void *arg, const char *name, const char *text, double value) {
     facts *f = arg;
     const bool named =

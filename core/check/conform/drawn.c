@@ -13,11 +13,13 @@ typedef struct named {
     int32_t n_sure, n_likely;
 } named;
 
+/* A plugin's file in memory, in which names are searched. */
 typedef struct bytes {
     const char *at;
     size_t n;
 } bytes;
 
+/* True if the file contains n bytes of text. */
 static bool has(const bytes *b, const char *text, size_t n) {
     return memmem(b->at, b->n, text, n) != NULL;
 }
@@ -56,12 +58,14 @@ static void find_ops(const cnri_plugin *p, named *out) {
     cnri_host.free(data);
 }
 
+/* Draws an operator, mostly one that the plugin surely names. */
 static const cnr_op *draw_op(const named *ops, cnri_dice *dice) {
     if (ops->n_sure && cnri_dice_chance(dice, 60))
         return ops->sure[cnri_dice_below(dice, ops->n_sure)];
     return ops->likely[cnri_dice_below(dice, ops->n_likely)];
 }
 
+/* A net that is being drawn. */
 typedef struct drawing {
     cnr_graph *g;
     cnri_dice dice;
@@ -101,6 +105,7 @@ static cnr_value draw_input(drawing *d, const cnr_op *op, int32_t i, cnr_value f
                                                     : (int32_t)cnri_dice_below(&d->dice, d->n)];
 }
 
+/* Draws attributes of an operator for an input like x; returns how many. */
 static int32_t draw_attrs(drawing *d, const cnr_op *op, const cnr_tensor *x, cnr_attr *room,
                           cnri_draft *draft) {
     int32_t n = 0;
@@ -149,6 +154,7 @@ static bool add_node(drawing *d, const cnr_op *op) {
     return true;
 }
 
+/* Draws an input of 2 or 4 dimensions. */
 static cnr_value draw_x(drawing *d) {
     cnr_tensor t = {.size = sizeof t, .dtype = CNR_f32, .rank = 4};
     if (cnri_dice_chance(&d->dice, 15)) t.rank = 2;

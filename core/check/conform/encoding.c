@@ -3,6 +3,7 @@
 #include "conform/judging.h"
 #include <math.h>
 
+/* A tensor, and how an encoding stores it. */
 typedef struct stored {
     cnri_judging *j;
     const cnr_encoding *how;
@@ -18,6 +19,7 @@ enum { ALIGNMENT = 64 }; /* alignment of tensors' data on the host, in bytes */
 static const int64_t shapes[][4] = {{64, 96, 0, 0}, {17, 31, 0, 0}, {1, 1, 0, 0},  {1, 257, 0, 0},
                                     {255, 1, 0, 0}, {8, 3, 3, 3},   {13, 5, 1, 1}, {16, 16, 5, 5}};
 
+/* Fills err with why an option is refused. */
 static void refuse_option(void *arg, const char *path, const char *text) {
     cnri_fail(arg, CNR_E_ARG, path, "%s: %s", path, text);
 }
@@ -39,6 +41,7 @@ static bool make_dense(stored *s, int32_t dtype, int32_t rank, const int64_t *di
     return true;
 }
 
+/* Resolves the options of an encoding. False: they were refused. */
 static bool begin(stored *s, cnri_judging *j, const cnr_attr *const *given, int32_t n) {
     cnr_error err = CNR_ERROR_INIT;
     *s = (stored){.j = j, .how = j->descriptor};
@@ -54,6 +57,7 @@ static void release(stored *s) { /* what one tensor took */
     s->dense.data = NULL;
 }
 
+/* Frees tensors and options. */
 static void end(stored *s) {
     release(s);
     cnri_free(s->options);
@@ -96,7 +100,7 @@ static bool encode(stored *s, uint8_t poison, bool *refused) {
     return true;
 }
 
-/* Decodes into memory of its own, which the caller frees. */
+/* Decodes into memory of its own, which the caller frees. False: it failed. */
 static bool decode(stored *s, cnri_edge *out, uint8_t poison) {
     cnr_error err = CNR_ERROR_INIT;
     if (!cnri_edge_make(out, (size_t)s->dense.bytes, ALIGNMENT))
@@ -108,6 +112,7 @@ static bool decode(stored *s, cnri_edge *out, uint8_t poison) {
            cnri_judging_fail(s->j, "decode wrote outside the tensor's %zu bytes", out->bytes);
 }
 
+/* Tells which tensor is judged now. */
 static void tell_case(stored *s, const char *more) {
     cnri_text text = {0};
     cnri_case_type(&s->dense, &text);
@@ -131,7 +136,7 @@ static double lost_share(const cnr_tensor *was, const void *is) {
 
 enum { FEW = 64 }; /* with fewer numbers a loss says nothing */
 
-/* Encodes, decodes and compares. *taken: counts tensors that were not refused. */
+/* Encodes, decodes and compares. *taken: counts tensors that were not refused. False: it failed. */
 static bool round_trip(stored *s, bool compares, int32_t *taken) {
     cnri_edge out = {0};
     bool refused;
@@ -214,6 +219,7 @@ bool cnri_judge_encoded_size(cnri_judging *j) {
 
 /* ---- options ---- */
 
+/* Judges the encoding with one option set. False: it failed. */
 static bool with_setting(cnri_judging *j, const cnr_attr *one) {
     stored s;
     int32_t taken = 0;
@@ -228,6 +234,7 @@ static bool with_setting(cnri_judging *j, const cnr_attr *one) {
     return good;
 }
 
+/* Judges a numeric option at both ends of its range. False: it failed. */
 static bool with_numbers(cnri_judging *j, const cnr_attr_spec *row) {
     const bool bounded = row->flags & CNR_ATTR_BOUNDED;
     const double ends[2] = {bounded ? row->min : 0, bounded ? row->max : 1};

@@ -53,6 +53,7 @@ bool cnri_judge_bounds(cnri_judging *j) {
 
 enum { STEPS = 2048, PLACES = 60 };
 
+/* What is_said opens and allocates while memory is short. */
 typedef struct attempt {
     cnr_device device;
     cnr_stream streams[2];
@@ -97,6 +98,7 @@ static cnr_status attempt_all(attempt *t, const cnr_device_class *cls, int32_t c
     return status;
 }
 
+/* Frees all that an attempt has. */
 static void attempt_end(attempt *t, const cnr_device_class *cls) {
     if (t->event && CNRI_HAS(cls, event_free)) cls->event_free(&t->device, t->event);
     for (int32_t i = 0; i < 2; i++)
@@ -152,6 +154,7 @@ bool cnri_judge_starved(cnri_judging *j) {
 
 enum { SHARE = 1 << 20, LAPS = 24 };
 
+/* A thread that works on a stream of its own. */
 typedef struct runner {
     cnri_bay *b;
     cnr_stream stream;
@@ -161,7 +164,7 @@ typedef struct runner {
     char why[400];
 } runner;
 
-/* Copies large blocks, so that most of the time is the device's. */
+/* Copies large blocks, so that most of the time is the device's. False: it failed. */
 static bool lap(runner *r, uint64_t number, cnr_error *err) {
     const cnr_device_class *cls = r->b->cls;
     const uint64_t n = SHARE - (number * 7919 + r->seed) % 5000;
@@ -180,6 +183,7 @@ static bool lap(runner *r, uint64_t number, cnr_error *err) {
     return false;
 }
 
+/* Thread: writes and reads LAPS times and compares. */
 static void *laps(void *arg) {
     runner *r = arg;
     cnr_error err = CNR_ERROR_INIT;
@@ -217,12 +221,14 @@ bool cnri_judge_threads(cnri_judging *j) {
 
 /* ---- cancel and close, while it works ---- */
 
+/* A device with a few milliseconds of work in its queue. */
 typedef struct busy {
     cnri_bay b;
     cnr_mem large;
     cnri_edge from;
 } busy;
 
+/* Opens the device and queues the work. False: it failed. */
 static bool busy_begin(busy *w, cnri_judging *j) {
     memset(w, 0, sizeof *w);
     if (!cnri_edge_make(&w->from, 4 * CNRI_MIB, 1)) return cnri_judging_fail(j, "out of memory");
@@ -230,6 +236,7 @@ static bool busy_begin(busy *w, cnri_judging *j) {
            cnri_bay_load(&w->b, &w->b.stream, &w->large, w->from.at, 8);
 }
 
+/* Closes all. */
 static void busy_end(busy *w) {
     cnri_bay_free(&w->b, &w->large);
     cnri_bay_close(&w->b);
@@ -277,6 +284,7 @@ bool cnri_judge_busy_close(cnri_judging *j) {
 
 /* ---- fork ---- */
 
+/* True if the device still copies data correctly. */
 static bool round_trip(cnri_bay *b) {
     uint8_t in[512], out[512] = {0};
     cnr_mem mem = {0};

@@ -7,6 +7,7 @@
 
 enum { MOST_DOMAINS = 64, READINGS = 5 };
 
+/* Options of meters and knobs: folder of /sys, and address. */
 static cnr_gauge_options options_of(const cnri_judging *j) {
     const char *root = j->o->sysfs_root;
     return (cnr_gauge_options){.size = sizeof(cnr_gauge_options),
@@ -47,6 +48,7 @@ static bool has_opened(cnri_judging *j, cnr_status status, int32_t n, const cnr_
     return *verdict = cnri_judging_fail(j, "open found %d domains", (int)n);
 }
 
+/* True if no earlier domain has the name of domain n. */
 static bool is_new_name(cnri_judging *j, char names[][64], int32_t n) {
     for (int32_t i = 0; i < n; i++)
         if (strcmp(names[i], names[n]) == 0)
@@ -57,6 +59,7 @@ static bool is_new_name(cnri_judging *j, char names[][64], int32_t n) {
 
 /* ---- meters ---- */
 
+/* Judges what a meter says of a domain. */
 static bool judge_meter_domain(cnri_judging *j, const cnr_meter_domain *d, int32_t n) {
     if (!cnri_judging_name(j, "name of a domain", d->name, sizeof d->name)) return false;
     if (!memchr(d->device, 0, sizeof d->device)) return cnri_judging_fail(j, "feeds has no end");
@@ -95,6 +98,7 @@ static bool judge_reading(cnri_judging *j, const cnr_meter_domain *d, const cnr_
     return true;
 }
 
+/* Judges some readings: time and counters don't go back. */
 static bool judge_readings(cnri_judging *j, const cnr_meter *m, void *state, int32_t domain,
                            const cnr_meter_domain *d) {
     cnr_reading was, is;
@@ -111,6 +115,7 @@ static bool judge_readings(cnri_judging *j, const cnr_meter *m, void *state, int
     return true;
 }
 
+/* Judges all domains of an open meter. */
 static bool judge_meter_state(cnri_judging *j, const cnr_meter *m, void *state, int32_t n) {
     static char names[MOST_DOMAINS][64];
     for (int32_t i = 0; i < n; i++) {
@@ -144,6 +149,7 @@ bool cnri_judge_meter(cnri_judging *j) {
 
 /* ---- below a root where nothing is ---- */
 
+/* Judges what open says where there is nothing to measure. */
 static bool is_absent(cnri_judging *j, cnr_status status, bool reads, const cnr_error *err) {
     if (status == CNR_OK && !reads)
         return cnri_judging_fail(j, "where nothing can be read, open succeeds; CNR_E_NOT_FOUND is "
@@ -156,6 +162,7 @@ static bool is_absent(cnri_judging *j, cnr_status status, bool reads, const cnr_
                              cnr_status_text(status));
 }
 
+/* Makes an empty folder; false: it can't. */
 static bool make_empty(cnri_judging *j, char *folder, size_t room) {
     const char *tmp = getenv("TMPDIR");
     snprintf(folder, room, "%s/cnnrun-empty-XXXXXX", tmp && *tmp == '/' ? tmp : "/tmp");
@@ -202,6 +209,7 @@ bool cnri_judge_knob_absent(cnri_judging *j) {
 
 /* ---- knobs ---- */
 
+/* An open knob and its domains. */
 typedef struct knob {
     cnri_judging *j;
     const cnr_knob *k;
@@ -210,6 +218,7 @@ typedef struct knob {
     int32_t n;
 } knob;
 
+/* Judges what a knob says of a domain. */
 static bool judge_knob_domain(cnri_judging *j, const cnr_knob_domain *d) {
     if (!cnri_judging_name(j, "name of a domain", d->name, sizeof d->name)) return false;
     if (!memchr(d->devices, 0, sizeof d->devices)) return cnri_judging_fail(j, "feeds has no end");
@@ -227,12 +236,14 @@ static bool judge_knob_domain(cnri_judging *j, const cnr_knob_domain *d) {
     return true;
 }
 
+/* Frequency of step `index` of a domain. False: it failed. */
 static bool step_of(const knob *k, int32_t domain, int32_t index, uint64_t *hz) {
     cnr_error err = CNR_ERROR_INIT;
     if (!CNRI_HAS(k->k, step)) return cnri_judging_fail(k->j, "it has steps, and no step");
     return cnri_judging_ok(k->j, "step", k->k->step(k->state, domain, index, hz, &err), &err);
 }
 
+/* Judges that the steps of a domain rise. */
 static bool judge_steps(const knob *k, int32_t domain) {
     const cnr_knob_domain *d = &k->domains[domain];
     uint64_t was = 0, hz = 0;
@@ -246,6 +257,7 @@ static bool judge_steps(const knob *k, int32_t domain) {
     return true;
 }
 
+/* Reads a domain and judges the state. False: it failed. */
 static bool read_knob(const knob *k, int32_t domain, cnr_knob_state *out) {
     cnr_error err = CNR_ERROR_INIT;
     const char *name = k->domains[domain].name;
@@ -337,6 +349,7 @@ static bool reads_back(const knob *k, int32_t domain, uint64_t hz, int32_t cores
     return true;
 }
 
+/* Sets a domain to some frequencies and reads them back. False: it failed. */
 static bool set_domain(const knob *k, int32_t domain) {
     const cnr_knob_domain *d = &k->domains[domain];
     uint64_t list[4] = {d->min_hz, d->max_hz, 0, 0};

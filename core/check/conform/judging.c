@@ -16,6 +16,7 @@ void cnri_judging_case(cnri_judging *j, const char *format, ...) {
     cnri_work_tell("case", j->cases++, text);
 }
 
+/* Appends a formatted reason, if there is none yet. */
 static void say(cnri_judging *j, const char *format, va_list args) {
     char text[1500];
     vsnprintf(text, sizeof text, format, args);
@@ -39,8 +40,10 @@ bool cnri_judging_skip(cnri_judging *j, const char *format, ...) {
     return true;
 }
 
+/* True if the number is a cnr_status. */
 static bool is_status(int32_t status) {
     switch (status) {
+/* Case of one status. */
 #define X(name, value, text) case value:
         CNR_STATUS_LIST(X)
 #undef X
@@ -90,6 +93,7 @@ bool cnri_edge_make(cnri_edge *e, size_t bytes, size_t alignment) {
     return true;
 }
 
+/* True if all bytes from `from` up to `to` are still the canary. */
 static bool is_canary(const uint8_t *from, const uint8_t *to) {
     while (from < to && *from == CANARY) from++;
     return from == to;

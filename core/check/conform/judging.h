@@ -5,6 +5,7 @@
 #include "conform/conform.h"
 #include "graph/graph.h"
 
+/* A judgement that is under way in a child process. */
 typedef struct cnri_judging {
     const cnri_conform_options *o;
     const void *descriptor;
@@ -18,6 +19,7 @@ typedef struct cnri_judging {
 /* A judgement. True: it passed, or was skipped. */
 typedef bool (*cnri_judge_fn)(cnri_judging *j);
 
+/* A judgement of one kind of descriptor. */
 typedef struct cnri_judgement {
     int32_t kind;
     const char *name, *summary;
@@ -56,6 +58,7 @@ void cnri_pattern(uint8_t *to, size_t n, uint64_t round);
 size_t cnri_first_difference(const void *a, const void *b, size_t n);
 
 /* ---- device.c: an open device with a stream ---- */
+/* An open device with a stream, for judgements. */
 typedef struct cnri_bay {
     cnri_judging *j;
     cnr_device device;
@@ -71,19 +74,23 @@ typedef struct cnri_bay {
 /* Opens the judged device of the class, without a stream. threads 0: its own number. False:
  * `why` says what failed. */
 bool cnri_bay_open(cnri_bay *b, cnri_judging *j, int32_t threads);
+/* Opens a stream of the device. False: it failed. */
 bool cnri_bay_stream(cnri_bay *b, cnr_stream *out, uint32_t flags);
 /* Opens the device and a stream. */
 bool cnri_bay_begin(cnri_bay *b, cnri_judging *j);
 void cnri_bay_close(cnri_bay *b);
+/* Allocates memory in the class that is judged. False: it failed. */
 bool cnri_bay_alloc(cnri_bay *b, cnr_mem *out, uint64_t bytes);
 void cnri_bay_free(cnri_bay *b, cnr_mem *mem); /* accepts memory that was never allocated */
 /* Queue a transfer and wait for it; false: it failed. */
 bool cnri_bay_write(cnri_bay *b, cnr_stream *s, const cnr_mem *to, uint64_t at, const void *from,
                     uint64_t n);
+/* Reads n bytes from byte `at` on. False: it failed. */
 bool cnri_bay_read(cnri_bay *b, cnr_stream *s, const cnr_mem *from, uint64_t at, void *to,
                    uint64_t n);
+/* Waits until all queued work is done. False: it failed. */
 bool cnri_bay_sync(cnri_bay *b, cnr_stream *s);
-/* Queues some milliseconds of work: writes `from` to all of `to`, `times` times. */
+/* Queues some milliseconds of work: writes `from` to all of `to`, `times` times. False: failed. */
 bool cnri_bay_load(cnri_bay *b, cnr_stream *s, const cnr_mem *to, const void *from, int32_t times);
 /* True if streams work asynchronously; else each call has finished when it returns. */
 bool cnri_bay_queues(const cnri_bay *b);
@@ -91,48 +98,86 @@ bool cnri_bay_queues(const cnri_bay *b);
 #define CNRI_MIB ((size_t)1 << 20)
 
 /* ---- the judgements; what each asks stands in the table of work.c ---- */
+/* Judges what the class tells of its devices. */
 bool cnri_judge_describe(cnri_judging *j);
+/* Opening and closing, also of two at once. */
 bool cnri_judge_open(cnri_judging *j);
+/* Allocation: sizes, alignment, and refusal of what is too large. */
 bool cnri_judge_memory(cnri_judging *j);
+/* Writes and reads at all offsets and sizes, also overlapping ones. */
 bool cnri_judge_copies(cnri_judging *j);
+/* host_alloc: memory that the device copies from and to. */
 bool cnri_judge_host_memory(cnri_judging *j);
+/* Copies between two memories of the device. */
 bool cnri_judge_between(cnri_judging *j);
+/* Views of parts of a memory. */
 bool cnri_judge_views(cnri_judging *j);
+/* map and unmap. */
 bool cnri_judge_map(cnri_judging *j);
+/* Work of one stream is done in order. */
 bool cnri_judge_order(cnri_judging *j);
+/* Another stream waits for an event. */
 bool cnri_judge_events(cnri_judging *j);
+/* The host waits for an event. */
 bool cnri_judge_await(cnri_judging *j);
+/* Events give the time between them. */
 bool cnri_judge_marks(cnri_judging *j);
+/* Accesses beyond the end of a memory are refused. */
 bool cnri_judge_bounds(cnri_judging *j);
+/* Each allocation that can fail does fail once; errors are reported and nothing leaks. */
 bool cnri_judge_starved(cnri_judging *j);
+/* Streams in several threads at once. */
 bool cnri_judge_threads(cnri_judging *j);
+/* Cancelled work ends with its error. */
 bool cnri_judge_cancel(cnri_judging *j);
+/* A stream closed while it works does not write later. */
 bool cnri_judge_busy_close(cnri_judging *j);
+/* Processes that fork. */
 bool cnri_judge_fork(cnri_judging *j);
+/* The device's facts: names and numbers. */
 bool cnri_judge_facts(cnri_judging *j);
 
+/* Loss: decoded numbers are as close as the encoding promises. */
 bool cnri_judge_loss(cnri_judging *j);
+/* encode_size gives the bytes that encode fills. */
 bool cnri_judge_encoded_size(cnri_judging *j);
+/* Each option at the ends of its range. */
 bool cnri_judge_settings(cnri_judging *j);
+/* Types and shapes that are refused, with an error. */
 bool cnri_judge_refusals(cnri_judging *j);
+/* Damaged data is refused by check, or decoded within bounds. */
 bool cnri_judge_hostile(cnri_judging *j);
 
+/* Domains and readings. */
 bool cnri_judge_meter(cnri_judging *j);
+/* Open where there is nothing to measure. */
 bool cnri_judge_meter_absent(cnri_judging *j);
+/* Domains, steps and state. */
 bool cnri_judge_knob(cnri_judging *j);
+/* Frequencies are set, read back and restored. */
 bool cnri_judge_knob_set(cnri_judging *j);
+/* Open where there is no knob. */
 bool cnri_judge_knob_absent(cnri_judging *j);
 
 /* ---- drawn.c: a net of a few nodes; NULL: none came of what was drawn ---- */
+/* A net of a few drawn nodes; NULL: none came of what was drawn. */
 cnr_graph *cnri_drawn_net(cnri_judging *j);
+/* Nets give the same results after the rewrite. */
 bool cnri_judge_rewrite(cnri_judging *j);
+/* Claimed regions are sound and leave no node out of order. */
 bool cnri_judge_claims(cnri_judging *j);
 
+/* accepts of words and files that are not its own. */
 bool cnri_judge_source_asked(cnri_judging *j);
+/* Sources read the samples given to them. */
 bool cnri_judge_source_samples(cnri_judging *j);
+/* Sources read damaged files without crashing. */
 bool cnri_judge_source_damaged(cnri_judging *j);
+/* accepts of words and files that are not its own. */
 bool cnri_judge_importer_asked(cnri_judging *j);
+/* Importers read the files given to them. */
 bool cnri_judge_importer_samples(cnri_judging *j);
+/* Importers read damaged files without crashing. */
 bool cnri_judge_importer_damaged(cnri_judging *j);
 
 #endif

@@ -5,6 +5,7 @@
 
 enum { TURNS = 12, SMALL = 4096, LOADS = 6 };
 
+/* Two streams of a device, with work that keeps it busy. */
 typedef struct queueing {
     cnri_bay b;
     cnr_stream other; /* a second stream */
@@ -14,6 +15,7 @@ typedef struct queueing {
     uint8_t old[SMALL], now[SMALL], got[SMALL];
 } queueing;
 
+/* Opens device, streams and memory. */
 static bool begin(queueing *q, cnri_judging *j, uint32_t flags) {
     memset(q, 0, sizeof *q);
     q->load = cnri_alloc_zero(4 * CNRI_MIB);
@@ -25,6 +27,7 @@ static bool begin(queueing *q, cnri_judging *j, uint32_t flags) {
            cnri_bay_alloc(&q->b, &q->b_mem, SMALL);
 }
 
+/* Waits, frees and closes. */
 static void end(queueing *q) {
     cnr_error err = CNR_ERROR_INIT;
     if (q->b.has_stream) q->b.cls->sync(&q->b.stream, &err);
@@ -44,6 +47,7 @@ static bool is(queueing *q, const uint8_t *want, const char *when) {
                                             when, at, q->got[at], want[at]);
 }
 
+/* Fills the patterns of old and new data for a round. */
 static void patterns(queueing *q, int32_t turn) {
     cnri_pattern(q->old, SMALL, 2 * (uint64_t)turn);
     cnri_pattern(q->now, SMALL, 2 * (uint64_t)turn + 1);
@@ -52,7 +56,8 @@ static void patterns(queueing *q, int32_t turn) {
 
 /* ---- one stream ---- */
 
-/* Writes old to a, copies a to b, writes new to a, and reads b, which must be old. */
+/* Writes old to a, copies a to b, writes new to a, and reads b, which must be old. False: it
+ * failed. */
 static bool in_order(queueing *q, int32_t turn) {
     cnri_bay *b = &q->b;
     cnr_stream *s = &b->stream;
@@ -111,21 +116,24 @@ bool cnri_judge_order(cnri_judging *j) {
 
 /* ---- marks ---- */
 
+/* Records an event on a stream. False: it failed. */
 static bool record(queueing *q, cnr_stream *s, void **event) {
     cnr_error err = CNR_ERROR_INIT;
     *event = NULL;
     return cnri_judging_ok(q->b.j, "record", q->b.cls->event_record(s, event, &err), &err);
 }
 
+/* Starts queued work. */
 static void flush(queueing *q, cnr_stream *s) {
     if (CNRI_HAS(q->b.cls, flush)) q->b.cls->flush(s);
 }
 
+/* Frees an event; NULL: none. */
 static void forget(queueing *q, void *event) {
     if (event && CNRI_HAS(q->b.cls, event_free)) q->b.cls->event_free(&q->b.device, event);
 }
 
-/* One stream writes late; another waits for its event and must read the new data. */
+/* One stream writes late; another waits for its event and must read the new data. False: failed. */
 static bool waits(queueing *q, int32_t turn) {
     cnri_bay *b = &q->b;
     cnr_stream *s = turn % 2 ? &q->other : &b->stream, *t = turn % 2 ? &b->stream : &q->other;
@@ -195,6 +203,7 @@ bool cnri_judge_await(cnri_judging *j) {
     return good;
 }
 
+/* Judges that the time between two events is plausible. */
 static bool is_timed(queueing *q, int32_t turn) {
     cnri_bay *b = &q->b;
     cnr_stream *s = &b->stream;

@@ -9,6 +9,7 @@ enum { DRAWN = 3000, ENOUGH = 40, MOST_PASSES = 64, MOST_IN = 64, MOST_OUT = 16 
 
 /* ---- what a graph gives ---- */
 
+/* Computes a node by its operator's reference; data: by value. False: it failed. */
 static bool run_node(const cnr_graph *g, const cnri_node *node, void **data, cnr_error *err) {
     cnr_tensor in[MOST_IN], out[MOST_OUT], *outs[MOST_OUT];
     const cnr_tensor *seen_in[MOST_IN], *seen_out[MOST_OUT];
@@ -34,6 +35,7 @@ static bool run_node(const cnr_graph *g, const cnri_node *node, void **data, cnr
     return cnri_judge_call(&view, outs, err) == CNR_OK;
 }
 
+/* Frees the computed values. */
 static void forget(const cnr_graph *g, void **data) {
     for (int32_t v = 0; data && v < g->values.n; v++)
         if (data[v] != g->values.at[v].type->data) cnri_free(data[v]);
@@ -75,6 +77,7 @@ static bool same_answer(cnri_judging *j, const cnr_tensor *t, const void *a, con
                              (int)output, apart, maximum);
 }
 
+/* True if two nets give the same results on drawn inputs; *ran: the first net could be computed. */
 static bool same_answers(cnri_judging *j, const cnr_graph *before, const cnr_graph *after,
                          uint64_t seed, bool *ran) {
     cnr_error err = CNR_ERROR_INIT;
@@ -94,6 +97,7 @@ static bool same_answers(cnri_judging *j, const cnr_graph *before, const cnr_gra
 
 /* ---- one net ---- */
 
+/* True if the outputs have the same types and shapes. */
 static bool same_outputs(cnri_judging *j, const cnr_graph *before, const cnr_graph *after) {
     if (before->outputs.n != after->outputs.n || before->inputs.n != after->inputs.n)
         return cnri_judging_fail(j, "the net has other inputs or outputs than before");
@@ -108,13 +112,15 @@ static bool same_outputs(cnri_judging *j, const cnr_graph *before, const cnr_gra
 
 /* A rewrite that quantises must change nothing unless it is asked to. */
 static bool quantises, applies;
+/* Stands for the host's function: notes that a rewrite asked for quantisation. */
 static int32_t should_quantise(const struct cnr_graph *g, int32_t node) {
     (void)g, (void)node;
     quantises = quantises || applies;
     return 0;
 }
 
-/* Applies the rewrite until it changes nothing; *changes: number of changes that it reports. */
+/* Applies the rewrite until it changes nothing; *changes: number of changes that it reports. False:
+ * it failed. */
 static bool apply(cnri_judging *j, cnr_graph *g, int32_t *changes) {
     const cnr_rewrite *r = j->descriptor;
     cnr_error err = CNR_ERROR_INIT;
@@ -170,6 +176,7 @@ static bool judge_graph(cnri_judging *j, const cnr_graph *g, bool *fired) {
 
 /* ---- the nets ---- */
 
+/* Judges the rewrite on a net of a file; *fired: it changed something. */
 static bool judge_file(cnri_judging *j, const char *path, bool *fired) {
     const cnr_load_options o = {.size = sizeof o, .weights = "random:1"};
     cnr_error err = CNR_ERROR_INIT;
@@ -206,6 +213,7 @@ static bool judge_example(cnri_judging *j, int32_t *fired) {
     return good;
 }
 
+/* Judges the rewrite on drawn nets; *fired: how many it changed. */
 static bool judge_drawn(cnri_judging *j, int32_t *fired) {
     bool good = true;
     for (int32_t i = 0; i < DRAWN && *fired < ENOUGH && good; i++) {

@@ -18,6 +18,7 @@ static const char *const words[] = {"",     "x",        "no/such/file", "://", "
 
 typedef int32_t (*accepts_fn)(const char *spec, const uint8_t *head, size_t n);
 
+/* Calls accepts with strange words and contents. False: it failed. */
 static bool ask(cnri_judging *j, accepts_fn accepts) {
     for (size_t i = 0; i < CNRI_COUNT(words); i++) {
         for (int32_t k = 0; k < 20; k++) {
@@ -45,12 +46,13 @@ static int32_t sureness(accepts_fn accepts, const char *spec) {
     return accepts(spec, file ? head.at : NULL, file ? head.n : 0);
 }
 
+/* True if there is a regular file of that path. */
 static bool is_file(const char *path) {
     struct stat info;
     return stat(path, &info) == 0 && S_ISREG(info.st_mode);
 }
 
-/* Calls fn for each given sample that it accepts; *n: their number. */
+/* Calls fn for each given sample that it accepts; *n: their number. False: it failed. */
 static bool each_sample(cnri_judging *j, accepts_fn accepts, int32_t *n,
                         bool (*fn)(cnri_judging *j, const char *spec)) {
     bool good = true;
@@ -65,18 +67,21 @@ static bool each_sample(cnri_judging *j, accepts_fn accepts, int32_t *n,
     return good;
 }
 
+/* Skips the judgement: no sample was given. */
 static bool none_given(cnri_judging *j) {
     return cnri_judging_skip(j, "no --sample was given that it reads");
 }
 
 /* ---- damaged files ---- */
 
+/* A file in memory, of which damaged copies are written. */
 typedef struct original {
     uint8_t *data;
     size_t n;
     char folder[512], path[1024];
 } original;
 
+/* Reads a file and names its damaged copies. False: it failed. */
 static bool original_read(original *f, cnri_judging *j, const char *path) {
     const char *tmp = getenv("TMPDIR"), *slash = strrchr(path, '/');
     uint64_t n = 0;
@@ -102,7 +107,7 @@ static void original_free(original *f) {
 }
 
 /* Writes damaged version `k`: cut short, or with a few bytes changed, mostly near the beginning
- * where headers are. */
+ * where headers are. False: it failed. */
 static bool write_damaged(const original *f, cnri_judging *j, int32_t k) {
     static const int32_t eighths[] = {0, 1, 2, 4, 6, 7};
     uint8_t *copy = cnri_alloc(f->n + 1);
@@ -139,12 +144,14 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static cnri_edge lent[64];
 static cnr_host own; /* the table as it was */
 
+/* The guarded copy that begins at that address; NULL: none. */
 static cnri_edge *lent_at(const void *block) {
     for (size_t i = 0; i < CNRI_COUNT(lent); i++)
         if (lent[i].map && lent[i].at == block) return &lent[i];
     return NULL;
 }
 
+/* Stands for the host's file_read: what is read lies at the end of a guarded page. */
 static cnr_status lend_file(const char *path, uint64_t limit, void **data, uint64_t *bytes,
                             cnr_error *err) {
     const cnr_status status = own.file_read(path, limit, data, bytes, err);
@@ -161,6 +168,7 @@ static cnr_status lend_file(const char *path, uint64_t limit, void **data, uint6
     return CNR_OK;
 }
 
+/* Stands for the host's free. */
 static void take_back(void *block) {
     pthread_mutex_lock(&lock);
     cnri_edge *e = block ? lent_at(block) : NULL;
@@ -169,6 +177,7 @@ static void take_back(void *block) {
     if (!e) own.free(block);
 }
 
+/* Stands for the host's resize. */
 static void *resize_lent(void *block, size_t bytes) {
     pthread_mutex_lock(&lock);
     cnri_edge *e = block ? lent_at(block) : NULL;
@@ -181,6 +190,7 @@ static void *resize_lent(void *block, size_t bytes) {
 
 static uint8_t poison; /* what new memory of plugins holds */
 
+/* Stands for the host's alloc: memory that is not zero. */
 static void *alloc_poisoned(size_t bytes) {
     void *block = own.alloc(bytes);
     if (block) memset(block, poison, bytes);
@@ -202,6 +212,7 @@ static void lend_files(void) {
 
 static uint64_t seen; /* digest of all pictures, or of all weights */
 
+/* Adds data to the digest of all that was read. */
 static void see(const void *data, uint64_t bytes) {
     uint8_t print[16];
     uint64_t part;
@@ -217,6 +228,7 @@ static int32_t count_lent(void) {
     return n;
 }
 
+/* True if reading twice gives the same, whatever memory contained before. */
 static bool same_again(cnri_judging *j, const char *word,
                        bool (*read)(cnri_judging *, const char *)) {
     static const uint8_t poisons[] = {0xa5, 0x3c};
@@ -236,6 +248,7 @@ static bool same_again(cnri_judging *j, const char *word,
 
 /* ---- sources ---- */
 
+/* Judges a sample's picture: type, shape, name. */
 static bool judge_picture(cnri_judging *j, const cnr_sample *s) {
     const cnr_tensor *p = &s->picture;
     const bool shaped =
@@ -251,7 +264,8 @@ static bool judge_picture(cnri_judging *j, const cnr_sample *s) {
     return true;
 }
 
-/* Reads sample `index`; *ended: there is none. may_fail: an error with a text is allowed. */
+/* Reads sample `index`; *ended: there is none. may_fail: an error with a text is allowed. False: it
+ * failed. */
 static bool read_sample(cnri_judging *j, const cnr_source *source, void *state, int64_t index,
                         bool may_fail, bool *ended) {
     cnr_error err = CNR_ERROR_INIT;
@@ -272,6 +286,7 @@ static bool read_sample(cnri_judging *j, const cnr_source *source, void *state, 
     return good;
 }
 
+/* Reads all samples of a source; damaged: errors are allowed. False: it failed. */
 static bool read_source(cnri_judging *j, const char *spec, bool damaged) {
     const cnr_source *source = j->descriptor;
     cnr_source_info info = {.size = sizeof info};
@@ -299,11 +314,13 @@ static bool read_source(cnri_judging *j, const char *spec, bool damaged) {
 
 static bool read_whole(cnri_judging *j, const char *spec) { return read_source(j, spec, false); }
 
+/* Reads a source twice. */
 static bool source_sample(cnri_judging *j, const char *spec) {
     cnri_judging_case(j, "%s", spec);
     return same_again(j, spec, read_whole);
 }
 
+/* Reads damaged copies of a source's file. False: it failed. */
 static bool source_damaged(cnri_judging *j, const char *spec) {
     original f;
     if (!is_file(spec)) return true;
@@ -356,6 +373,7 @@ static bool judge_graph(cnri_judging *j, const cnr_graph *g) {
     return true;
 }
 
+/* Imports a net from files; damaged: errors are allowed. False: it failed. */
 static bool import_paths(cnri_judging *j, const char *const *paths, int32_t n, bool damaged) {
     const cnr_import_args args = {.size = sizeof args, .paths = paths, .n_paths = n};
     cnr_error err = CNR_ERROR_INIT;
@@ -371,6 +389,7 @@ static bool import_paths(cnri_judging *j, const char *const *paths, int32_t n, b
     return good;
 }
 
+/* Imports the files of a word, "net.cfg,net.weights". False: it failed. */
 static bool import_whole(cnri_judging *j, const char *word) {
     cnri_paths paths = {0};
     cnr_error err = CNR_ERROR_INIT;
@@ -380,11 +399,13 @@ static bool import_whole(cnri_judging *j, const char *word) {
     return good;
 }
 
+/* Imports the files of a word twice. */
 static bool importer_sample(cnri_judging *j, const char *word) {
     cnri_judging_case(j, "%s", word);
     return same_again(j, word, import_whole);
 }
 
+/* Imports files of which one is damaged. False: it failed. */
 static bool importer_damaged(cnri_judging *j, const char *word) {
     cnri_paths paths = {0};
     cnr_error err = CNR_ERROR_INIT;

@@ -5,6 +5,7 @@
 
 enum { REPEATS = 3 };
 
+/* A row of the table of judgements. */
 #define ROW(KIND, name, run, summary) \
     { CNR_KIND_##KIND, name, summary, cnri_judge_##run }
 static const cnri_judgement judgements[] = {
@@ -75,11 +76,13 @@ typedef struct thread_of {
 static _Atomic int64_t n_blocks;
 static cnr_host uncounted;
 
+/* Stands for the host's alloc, and counts. */
 static void *count_alloc(size_t bytes) {
     void *block = uncounted.alloc(bytes);
     n_blocks += block != NULL;
     return block;
 }
+/* Stands for the host's resize, and counts. */
 static void *count_resize(void *block, size_t bytes) {
     void *other = uncounted.resize(block, bytes);
     n_blocks += !block && other;
@@ -89,6 +92,7 @@ static void count_free(void *block) {
     n_blocks -= block != NULL;
     uncounted.free(block);
 }
+/* Stands for the host's file_read, and counts. */
 static cnr_status count_file(const char *path, uint64_t limit, void **data, uint64_t *bytes,
                              cnr_error *err) {
     const cnr_status status = uncounted.file_read(path, limit, data, bytes, err);
@@ -96,6 +100,7 @@ static cnr_status count_file(const char *path, uint64_t limit, void **data, uint
     return status;
 }
 
+/* Lets blocks be counted from now on. */
 static void count_blocks(void) {
     cnr_host *host = cnri_host_mutable();
     uncounted = *host;
@@ -119,6 +124,7 @@ static void judge_leaks(thread_of *t) {
                                      REPEATS, (long long)(n_blocks - first));
 }
 
+/* Thread: runs a judgement and looks for leaks. */
 static void *run_judgement(void *arg) {
     thread_of *t = arg;
     if (t->repeats) count_blocks();

@@ -5,6 +5,7 @@
 
 const char *cnri_promise_name(int32_t promise) {
     static const char *const names[] = {
+/* Text of one promise. */
 #define X(name, text) text,
         CNRI_PROMISE_LIST(X)
 #undef X
@@ -17,6 +18,7 @@ bool cnri_promise_fails(cnri_promise which, cnri_text *why) {
     return false;
 }
 
+/* Notes that a promise is made and was judged. */
 static void promised(cnri_promises *p, cnri_promise which) {
     p->made |= 1u << which;
     p->judged |= 1u << which;
@@ -36,6 +38,7 @@ static bool near(const cnri_case *c, int64_t i, double got, double slack, cnri_t
     return false;
 }
 
+/* Judges that scale and shift per channel, as the operator tells them, give its output. */
 static bool judge_channels(const cnri_case *c, cnri_promises *p, cnri_text *why) {
     const cnr_tensor *x = c->inputs[0], *y = &c->out[0];
     const cnr_op *op = c->node.desc;
@@ -65,6 +68,7 @@ static double factor(int64_t channel) {
     return factors[channel % (int64_t)CNRI_COUNT(factors)];
 }
 
+/* Scales each slice of a weight along an axis by a factor of its own. */
 static void scale_slices(cnr_tensor *w, int32_t axis) {
     const int64_t n = cnr_count(w), inner = cnr_span(w, axis + 1, w->rank);
     for (int64_t i = 0; i < n; i++)
@@ -93,6 +97,7 @@ static bool judge_scaled(cnri_case *c, const cnr_linear *l, cnr_tensor *y, cnri_
     return true;
 }
 
+/* Judges that scaled weights scale the output, as a linear operator promises. */
 static bool judge_linear(cnri_case *c, cnri_promises *p, cnri_text *why) {
     cnr_linear l = {0};
     const cnr_op *op = c->node.desc;
@@ -125,6 +130,7 @@ static bool judge_linear(cnri_case *c, cnri_promises *p, cnri_text *why) {
 
 /* ---- flags ---- */
 
+/* Judges that the operator is the sum of its inputs. */
 static bool judge_sum(const cnri_case *c, cnri_promises *p, cnri_text *why) {
     const cnr_tensor *y = &c->out[0];
     if (!(c->node.desc->flags & CNR_OP_ADDS)) return true;
@@ -145,6 +151,7 @@ static bool judge_sum(const cnri_case *c, cnri_promises *p, cnri_text *why) {
     return true;
 }
 
+/* Judges that the output is the input. */
 static bool judge_pass(const cnri_case *c, cnri_promises *p, cnri_text *why) {
     const cnr_tensor *x = c->inputs[0], *y = &c->out[0];
     if (!(c->node.desc->flags & CNR_OP_PASS)) return true;

@@ -9,6 +9,7 @@ static void hide(cnr_tensor *t) {
     t->mem = (cnr_mem){0};
 }
 
+/* Gives the kernel its own view of link i of the chain. */
 static void view_link(cnri_trial *t, int32_t i) {
     const cnri_link *link = &t->c->chain[i];
     cnri_link *seen = &t->behind[i];
@@ -58,6 +59,7 @@ void cnri_trial_view(cnri_trial *t, int32_t links) {
 
 /* ---- asking ---- */
 
+/* True if a tensor can have that block and memory class; block 1 becomes 0. */
 static bool layout_fits(const cnr_device *device, const cnr_tensor *t, int32_t *block,
                         int32_t memory_class) {
     int64_t width, height;
@@ -74,6 +76,7 @@ static bool layout_fits(const cnr_device *device, const cnr_tensor *t, int32_t *
     return width <= m->max_width && height <= m->max_height && cnr_count(t) > 0;
 }
 
+/* True if all layouts of the kernel's answer are possible. */
 static bool answer_holds(cnri_trial *t) {
     for (int32_t i = 0; i < t->n_in; i++) {
         if (!t->inputs[i]) continue;
@@ -96,6 +99,7 @@ static bool may_offer(const cnri_trial *t, int32_t block) {
     return !(x->flags & CNR_TENSOR_CONST) && x->dim[1] > 0;
 }
 
+/* Empties the answer and offers the block of input 0. */
 static void preset(cnri_trial *t, int32_t offer) {
     memset(t->in_block, 0, sizeof t->in_block);
     memset(t->in_class, 0, sizeof t->in_class);
@@ -110,7 +114,7 @@ static void preset(cnri_trial *t, int32_t offer) {
 }
 
 /* Asks for as many chained operators as the kernel accepts, with a neighbour that offers such
- * blocks. */
+ * blocks. False: it failed. */
 static bool ask_offering(cnri_trial *t, int32_t offer, const char **why) {
     for (int32_t take = t->c->n_chain; take >= 0;) {
         cnri_trial_view(t, take);
@@ -135,6 +139,7 @@ static bool ask_offering(cnri_trial *t, int32_t offer, const char **why) {
     return false;
 }
 
+/* Begins a trial of a kernel on a case. */
 static void begin(cnri_trial *t, const cnr_device *device, const cnr_kernel *kernel, cnri_case *c) {
     memset(t, 0, sizeof *t);
     t->device = device;
@@ -155,8 +160,8 @@ void cnri_trial_scatter(cnri_trial *t, cnri_dice *dice) {
     t->work_at = (uint64_t)cnri_dice_below(dice, 4096);
 }
 
-/* Asks the kernel. Plain layouts are usually offered first; a kernel that refuses one offer may
- * accept another. */
+/* Asks the kernel as a planner does. Asks the kernel. Plain layouts are usually offered first; a
+ * kernel that refuses one offer may accept another. */
 bool cnri_trial_ask(cnri_trial *t, const cnr_device *device, const cnr_kernel *kernel, cnri_case *c,
                     cnri_dice *dice, const char **why) {
     static const int8_t blocks[] = {0, 4, 8, 16};
@@ -174,6 +179,7 @@ bool cnri_trial_ask(cnri_trial *t, const cnr_device *device, const cnr_kernel *k
 
 /* ---- the layouts in words ---- */
 
+/* Appends the layout of an input or output, unless it is plain. */
 static void layout_text(const cnri_trial *t, const char *what, int32_t i, int32_t block,
                         int32_t memory_class, bool *begun, cnri_text *out) {
     if (block <= 1 && memory_class == 0) return;

@@ -5,16 +5,19 @@
 
 #include <math.h>
 
+/* Fills err: out of memory. */
 static cnr_status no_memory(cnr_error *err) {
     return cnri_fail(err, CNR_E_MEMORY, "kernelcheck", "out of memory");
 }
 
 /* ---- attributes ---- */
 
+/* Fills err with what is wrong with an attribute. */
 static void remember(void *arg, const char *path, const char *text) {
     cnri_fail(arg, CNR_E_ARG, path, "%s: %s", path, text);
 }
 
+/* Resolves a draft's attributes against the operator's schema. */
 static cnr_status resolve(const cnri_draft *d, cnr_attr ***out, cnr_error *err) {
     cnr_attr room[CNRI_CHECK_ATTRS];
     const cnr_attr *given[CNRI_CHECK_ATTRS];
@@ -46,6 +49,7 @@ static cnr_status resolve(const cnri_draft *d, cnr_attr ***out, cnr_error *err) 
 
 /* ---- data ---- */
 
+/* Computes a tensor's bytes; fails if they are too many for a case. */
 static cnr_status measure(cnr_tensor *t, cnr_error *err) {
     t->bytes = cnr_dense_bytes(t);
     return t->bytes <= CNRI_CHECK_MOST_BYTES
@@ -53,6 +57,7 @@ static cnr_status measure(cnr_tensor *t, cnr_error *err) {
                : cnri_fail(err, CNR_E_LIMIT, "kernelcheck", "a tensor is too large for a case");
 }
 
+/* Allocates a tensor's data, all zero. */
 static cnr_status room_for(cnr_tensor *t, cnr_error *err) {
     const cnr_status status = measure(t, err);
     if (status) return status;
@@ -60,6 +65,7 @@ static cnr_status room_for(cnr_tensor *t, cnr_error *err) {
     return t->data ? CNR_OK : no_memory(err);
 }
 
+/* Allocates and fills an input as the draft says. */
 static cnr_status fill(cnr_tensor *t, const cnri_draft_input *in, cnri_dice *dice, cnr_error *err) {
     const cnr_status status = room_for(t, err);
     if (status) return status;
@@ -81,6 +87,7 @@ static void add_specials(const cnr_op *op, int32_t port, cnr_tensor *t, uint64_t
 
 /* ---- the node ---- */
 
+/* Sets types and shapes of the inputs. */
 static void place_inputs(cnri_case *c, const cnri_draft *d) {
     for (int32_t i = 0; i < d->n_in; i++) {
         const cnri_draft_input *in = &d->in[i];
@@ -127,6 +134,8 @@ static cnr_status check_output(cnr_tensor *t, void **known, cnr_error *err) {
     return CNR_OK;
 }
 
+/* Lets the operator infer its outputs; known: it may give an output's data, which the case keeps,
+ * else that is a failure. */
 static cnr_status infer(cnri_case *c, bool known, cnr_error *err) {
     const cnr_op *op = c->node.desc;
     cnr_tensor *writable[CNRI_CHECK_PORTS];
@@ -150,6 +159,7 @@ static cnr_status infer(cnri_case *c, bool known, cnr_error *err) {
     return status;
 }
 
+/* Fails if a node is too much work for a case. */
 static cnr_status check_work(const cnr_node *node, cnr_error *err) {
     cnr_cost cost = {0};
     if (CNRI_HAS(node->desc, cost)) node->desc->cost(node, &cost);
@@ -208,6 +218,7 @@ static cnr_status draw_operand(cnri_link *link, const cnr_tensor *value, int32_t
     return fill(t, &in, dice, err);
 }
 
+/* Draws the other inputs of an operator in the chain. */
 static cnr_status link_inputs(cnri_link *link, const cnr_tensor *value, cnri_dice *dice,
                               cnr_error *err) {
     const cnr_op *op = link->node.desc;
@@ -331,6 +342,7 @@ static cnr_status decode(const cnr_tensor *encoded, cnr_tensor *dense, const cnr
     return status;
 }
 
+/* Encodes a tensor; fault: what the encoding did wrong, or "". */
 static cnr_status encode(cnr_tensor *dense, cnr_tensor *out, const cnr_encoding *how,
                          char fault[256], cnr_error *err) {
     cnr_attr **attrs = NULL;
@@ -435,6 +447,7 @@ void cnri_case_type(const cnr_tensor *t, cnri_text *out) {
     cnri_text_add(out, "]");
 }
 
+/* Appends a tensor's type; c: constant, v: variable. */
 static void tensor_text(const cnr_tensor *t, const cnr_tensor *encoded, cnri_text *out) {
     if (!t) {
         cnri_text_add(out, " -");
@@ -449,6 +462,7 @@ static void tensor_text(const cnr_tensor *t, const cnr_tensor *encoded, cnri_tex
     if (encoded && encoded->data) cnri_text_add(out, ":%s", cnri_name(encoded->encoding));
 }
 
+/* Appends the attributes that are set. */
 static void attrs_text(const cnr_node *node, cnri_text *out) {
     for (int32_t i = 0; i < node->n_attrs; i++) {
         if (!node->attrs[i]->set) continue;

@@ -13,6 +13,7 @@
 
 extern char **environ;
 
+/* A child process, and the end of its pipe. */
 typedef struct child {
     pid_t pid;
     int from;

@@ -9,10 +9,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+/* A device that the child has found. */
 typedef struct named_device {
     char name[40], cls[64], family[64];
 } named_device;
 
+/* A check that is under way. */
 typedef struct checker {
     const cnri_check_options *o;
     cnri_check_totals *sum;
@@ -23,6 +25,7 @@ static bool cancelled(const cnri_check_options *o) { return o->cancelled && o->c
 
 /* ---- one test ---- */
 
+/* What a child has told of the current test. */
 typedef struct hearing {
     const cnri_check_options *o;
     cnri_check_test *t;
@@ -44,6 +47,7 @@ static void CNRI_PRINTF(2, 3) note(const cnri_check_options *o, const char *form
     if (o->note) o->note(o->arg, text);
 }
 
+/* Counts the current case as failed and prints how to repeat it. */
 static void fail_case(hearing *h, const char *why) {
     const cnri_check_test *t = h->t;
     note(h->o, "%s%s%s, seed %lld, case %lld: %s", t->name, t->device ? " on " : "",
@@ -56,6 +60,7 @@ static void fail_case(hearing *h, const char *why) {
         snprintf(h->t->first, sizeof t->first, "case %lld: %s", (long long)h->number, why);
 }
 
+/* Takes the time of a case and prints it. */
 static void hear_time(const hearing *h, const char *rest) {
     double ms = 0, rate = 0;
     const char *at = rest;
@@ -65,6 +70,7 @@ static void hear_time(const hearing *h, const char *rest) {
          rate, h->text);
 }
 
+/* Counts a case that passed, and the promises judged in it. */
 static void hear_pass(hearing *h, const char *rest) {
     unsigned made = 0, judged = 0;
     h->t->cases++;
@@ -73,7 +79,7 @@ static void hear_pass(hearing *h, const char *rest) {
     h->t->promises.judged |= judged;
 }
 
-/* Handles lines that only nets have. */
+/* Handles lines that only nets have. False: it failed. */
 static bool hear_net(hearing *h, const char *word, long long number, const char *rest) {
     const int32_t n = cnri_descriptor_count(CNR_KIND_KERNEL);
     if (strcmp(word, "kernel") == 0 && number == -1) {
@@ -97,6 +103,7 @@ static bool hear_net(hearing *h, const char *word, long long number, const char 
     return true;
 }
 
+/* Takes one line from a child. */
 static void hear(void *arg, char *line) {
     hearing *h = arg;
     char word[8] = "";
@@ -148,6 +155,7 @@ static void run_test(const cnri_check_options *o, cnri_check_test *t, int32_t in
     }
 }
 
+/* Checks a net on a device, in new children after crashes. */
 static cnr_status run_net(const cnri_check_options *o, hearing *h, const char *device,
                           cnr_error *err) {
     while (!h->ended && !cancelled(o)) {
@@ -168,6 +176,7 @@ static cnr_status run_net(const cnri_check_options *o, hearing *h, const char *d
     return CNR_OK;
 }
 
+/* Counts a finished test and passes it on. */
 static void finish(checker *k, cnri_check_test *t) {
     t->skipped = t->cases == 0;
     k->sum->tests++;
@@ -183,17 +192,20 @@ static void finish(checker *k, cnri_check_test *t) {
 
 /* ---- what is judged, and where ---- */
 
+/* True if the descriptor is of the plugin that is checked, or any is. */
 static bool of_plugin(const cnri_check_options *o, const void *descriptor) {
     const cnri_plugin *owner = cnri_owner(descriptor);
     return !o->plugin || (owner && strcmp(owner->name, o->plugin) == 0);
 }
 
+/* Kernel flags of the arithmetic that is checked; 0: exact. */
 static uint32_t arithmetic_of(const cnri_check_options *o) {
     return !o->arithmetic                       ? 0
            : strcmp(o->arithmetic, "fp16") == 0 ? CNR_KERNEL_F16_MATH
                                                 : CNR_KERNEL_BF16_MATH;
 }
 
+/* True if the options select the kernel. */
 static bool kernel_wanted(const cnri_check_options *o, const cnr_kernel *k) {
     const uint32_t math = CNR_KERNEL_F16_MATH | CNR_KERNEL_BF16_MATH;
     const uint32_t halves = CNRI_HAS(k, flags) ? k->flags & math : 0;
@@ -212,10 +224,12 @@ static bool operator_wanted(const cnri_check_options *o, const cnr_op *op) {
     return CNRI_HAS(op, reference) && CNRI_HAS(op, infer) && (!o->op || cnri_op_find(o->op) == op);
 }
 
+/* True if a kernel is for that class or family. */
 static bool drives(const cnr_kernel *k, const char *cls, const char *family) {
     return strcmp(k->device, cls) == 0 || strcmp(k->device, family) == 0;
 }
 
+/* True if a kernel to check needs devices of the class. */
 static bool class_needed(const cnri_check_options *o, const cnr_device_class *cls) {
     for (int32_t k = 0; k < cnri_descriptor_count(CNR_KIND_KERNEL); k++) {
         const cnr_kernel *kernel = cnri_descriptor_at(CNR_KIND_KERNEL, k);
@@ -246,6 +260,7 @@ static cnr_status tell_devices(const cnri_check_options *o, cnr_error *err) {
     return CNR_OK;
 }
 
+/* The answer of a child that lists devices. */
 typedef struct listing {
     checker *k;
     int32_t code;
@@ -253,6 +268,7 @@ typedef struct listing {
     char text[512];
 } listing;
 
+/* Takes one line of that answer. */
 static void hear_device(void *arg, char *line) {
     listing *l = arg;
     named_device d;
@@ -267,6 +283,7 @@ static void hear_device(void *arg, char *line) {
     }
 }
 
+/* Lists the devices in a child, unless no kernel needs any. */
 static cnr_status list_devices(checker *k, cnr_error *err) {
     listing l = {.k = k};
     char why[128];
@@ -283,6 +300,7 @@ static cnr_status list_devices(checker *k, cnr_error *err) {
     return CNR_OK;
 }
 
+/* Checks a kernel on each device that it is for. */
 static void check_kernel(checker *k, int32_t index) {
     const cnr_kernel *kernel = cnri_descriptor_at(CNR_KIND_KERNEL, index);
     bool driven = false;
@@ -303,6 +321,7 @@ static void check_kernel(checker *k, int32_t index) {
     finish(k, &t);
 }
 
+/* Checks an operator's promises. */
 static void check_operator(checker *k, int32_t index) {
     const cnr_op *op = cnri_descriptor_at(CNR_KIND_OPERATOR, index);
     cnri_check_test t = {.name = op->name, .op = op};
@@ -310,6 +329,7 @@ static void check_operator(checker *k, int32_t index) {
     finish(k, &t);
 }
 
+/* Checks all nodes of a net on a device. */
 static cnr_status check_net(checker *k, const named_device *d, cnr_error *err) {
     const int32_t n = cnri_descriptor_count(CNR_KIND_KERNEL);
     hearing h = {.o = k->o,
@@ -347,6 +367,7 @@ cnr_status cnri_check_all(const cnri_check_options *o, cnri_check_totals *sum, c
 
 /* ---- the child's side ---- */
 
+/* Which kernels of a net are checked. */
 typedef struct net_filter {
     const cnri_check_options *o;
     const cnr_device *device;
@@ -367,6 +388,7 @@ static bool net_wants(void *arg, const cnr_kernel *k, const char *op) {
     return !((CNRI_HAS(k, flags) ? k->flags : 0) & apart & ~asked);
 }
 
+/* Checks a net within a child, from case `first` on. */
 static cnr_status work_net(const cnri_check_options *o, const char *device, int64_t first,
                            cnr_error *err) {
     net_filter f = {.o = o};

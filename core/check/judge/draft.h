@@ -11,8 +11,11 @@ int64_t cnri_draw_size(cnri_dice *dice);
 int64_t cnri_draw_likely(const cnri_draft *d, cnri_dice *dice, const cnri_hints *hints);
 /* Draw attribute or input i again. hints may be NULL. */
 void cnri_draw_attr(cnri_draft *d, int32_t i, cnri_dice *dice, const cnri_hints *hints);
+/* Draws type, shape and kind of values of input i. */
 void cnri_draw_input(cnri_draft *d, int32_t i, cnri_dice *dice);
+/* Draws an element type, mostly f32. */
 int32_t cnri_draw_dtype(cnri_dice *dice);
+/* Draws a kind of values, mostly around 0. */
 cnri_values cnri_draw_values(cnri_dice *dice);
 /* Number of elements of the dense tensor; INT64_MAX if there are more. */
 int64_t cnri_draft_elements(const cnri_draft_input *in);

@@ -4,6 +4,7 @@
 
 #include "judge/judge.h"
 
+/* Data at the end of a page behind which nothing can be accessed. */
 typedef struct cnri_fence {
     uint8_t *map, *first, *data; /* first: begin of the canary before data */
     size_t all;

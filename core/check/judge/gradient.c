@@ -9,6 +9,7 @@
 enum { DIRECTIONS = 14, SINGLES = 8, FEW = 11, MANY = 32, MAX_ELEMENTS = 1 << 14 };
 static const uint64_t most_bytes = (uint64_t)64 << 20, most_work = 1 << 20;
 
+/* An operator's gradient, compared with differences. */
 typedef struct gradient {
     cnri_case c;
     cnr_graph *graph;
@@ -24,6 +25,7 @@ typedef struct gradient {
 
 /* ---- the case, in doubles where the operator takes them ---- */
 
+/* Makes a case in 64-bit floats from a draft. False: it can't be judged. */
 static bool build(gradient *g, const cnri_draft *from) {
     static cnri_draft d; /* large; a worker has one thread */
     cnr_error err = CNR_ERROR_INIT;
@@ -78,6 +80,7 @@ static void jitter(gradient *g) {
 
 /* ---- the graph of node and gradient ---- */
 
+/* True if the output is a statistic, which has no gradient. */
 static bool is_statistic(const cnr_op *op, int32_t output) {
     cnr_port port = {0};
     const char *rows = (const char *)op->outputs;
@@ -87,6 +90,7 @@ static bool is_statistic(const cnr_op *op, int32_t output) {
     return (port.flags & CNR_PORT_STATISTIC) != 0;
 }
 
+/* Draws the weights of an output's elements in the sum. */
 static bool weigh_output(gradient *g, int32_t i) {
     const cnr_tensor *y = &g->c.out[i];
     const int64_t n = cnr_count(y);
@@ -137,6 +141,7 @@ static bool weigh_numbers(gradient *g) {
     return any;
 }
 
+/* Builds the graph of the gradient by the operator's hook. False: it failed. */
 static bool compose(gradient *g, cnr_error *err) {
     const cnr_node *node = &g->c.node;
     const cnr_op *op = node->desc;
@@ -194,6 +199,7 @@ static void seed(gradient *g) {
         if (g->in[i] >= 0) g->data[g->in[i]] = g->c.in[i].data;
 }
 
+/* Computes a node of that graph by its reference. False: it failed. */
 static bool run_node(gradient *g, const cnri_node *node, cnr_error *err) {
     cnr_tensor in[64], out[16], *outs[16];
     const cnr_tensor *seen_in[64], *seen_out[16];
@@ -220,6 +226,7 @@ static bool run_node(gradient *g, const cnri_node *node, cnr_error *err) {
     return cnri_judge_call(&view, outs, err) == CNR_OK;
 }
 
+/* Computes the whole graph. False: it failed. */
 static bool evaluate(gradient *g, cnr_error *err) {
     bool good = true;
     const size_t n = (size_t)g->graph->values.n;
@@ -239,6 +246,7 @@ static bool evaluate(gradient *g, cnr_error *err) {
     return good;
 }
 
+/* Frees all. */
 static void free_all(gradient *g) {
     for (int32_t v = 0; g->data && v < g->graph->values.n; v++) {
         const cnri_value *value = &g->graph->values.at[v];
@@ -254,12 +262,14 @@ static void free_all(gradient *g) {
 
 /* ---- differences ---- */
 
+/* A direction in which an input is changed. */
 typedef struct direction {
     int32_t port;
     int64_t first; /* index of the only changed element, or of the first */
     double *by;    /* change of each element, mostly 0 */
 } direction;
 
+/* The weighted sum of outputs after a step of length h; *size: sum of absolute values. */
 static double step_along(gradient *g, const direction *d, const double *from, double h,
                          double *size) {
     cnr_tensor *x = &g->c.in[d->port];
@@ -289,6 +299,7 @@ static bool derive(gradient *g, const direction *d, const double *from, double *
     return isfinite(fine) && isfinite(*doubt);
 }
 
+/* Draws a direction: one element, a few, or many. */
 static void draw_direction(gradient *g, int32_t number, direction *d) {
     const int64_t n = cnr_count(&g->c.in[d->port]);
     const int64_t many = number < SINGLES ? 1 : number < FEW ? 6 : n < MANY ? n : MANY;
@@ -313,6 +324,7 @@ static double hook_says(const gradient *g, const direction *d) {
     return total;
 }
 
+/* Compares the gradient of one input with differences in several directions. */
 static bool judge_port(gradient *g, int32_t port, direction *d, double *from, bool *judged,
                        cnri_text *why) {
     const cnr_tensor *x = &g->c.in[port];
@@ -340,6 +352,7 @@ static bool judge_port(gradient *g, int32_t port, direction *d, double *from, bo
     return true;
 }
 
+/* True if gradients have the types and shapes of their inputs. */
 static bool right_types(const gradient *g, cnri_text *why) {
     for (int32_t i = 0; i < g->c.node.n_inputs; i++) {
         if (g->grad_in[i] < 0 || !g->want[i]) continue;
@@ -354,6 +367,7 @@ static bool right_types(const gradient *g, cnri_text *why) {
     return true;
 }
 
+/* Judges the gradients of all inputs. */
 static bool judge_all(gradient *g, bool *judged, cnri_text *why) {
     bool good = true;
     double *room = cnri_alloc((size_t)MAX_ELEMENTS * 2 * sizeof *room);

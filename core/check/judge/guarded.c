@@ -3,6 +3,7 @@
 #include "judge/trial.h"
 #include "plan/plan.h"
 
+/* A step whose kernel is called with a guarded workspace. */
 typedef struct watched {
     cnri_step *step;
     const cnr_kernel *kernel; /* the original kernel */
@@ -10,12 +11,14 @@ typedef struct watched {
 } watched;
 static CNRI_VEC(watched *) all; /* of the only plan of this process */
 
+/* The watched step of a node; NULL: none. */
 static const watched *watched_of(const cnr_node *node) {
     for (int32_t i = 0; i < all.n; i++)
         if (all.at[i]->step->view.name == node->name) return all.at[i];
     return NULL;
 }
 
+/* Stands for a kernel's run: calls it with a workspace between fences. */
 static cnr_status run_guarded(const cnr_run *run, cnr_error *err) {
     const watched *w = watched_of(run->node);
     const cnr_device_class *cls = run->stream->device->cls;

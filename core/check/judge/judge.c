@@ -2,10 +2,12 @@
 #include "judge/judge.h"
 #include <math.h>
 
+/* Fills err: out of memory. */
 static cnr_status no_memory(cnr_error *err) {
     return cnri_fail(err, CNR_E_MEMORY, "kernelcheck", "out of memory");
 }
 
+/* Calls the reference for a range of an axis; axis -1: for all. */
 static cnr_status call_range(const cnr_node *node, cnr_tensor *const *outputs, int32_t axis,
                              int64_t begin, int64_t end, cnr_error *err) {
     const cnr_op *op = node->desc;
@@ -35,6 +37,7 @@ cnr_status cnri_judge_call(const cnr_node *node, cnr_tensor *const *outputs, cnr
 
 /* ---- how far ---- */
 
+/* Largest absolute value that is finite; 0: none, or no floats. */
 static double largest(const cnr_tensor *t) {
     double most = 0;
     const int64_t n = t && t->data && cnri_dtype_floats(t->dtype) ? cnr_count(t) : 0;
@@ -77,6 +80,7 @@ static void shake(cnr_tensor *t, cnri_dice *dice) {
     }
 }
 
+/* Adds the differences of two tensors to the bounds, times a factor. */
 static void add_difference(double *bound, const cnr_tensor *a, const cnr_tensor *b, double times) {
     const int64_t n = cnr_count(a);
     for (int64_t i = 0; i < n; i++) {
@@ -111,6 +115,7 @@ static cnr_status call(const cnri_case *c, const cnr_node *node, cnr_tensor *con
  * NaN and infinities. */
 typedef enum change { CHANGE_SHAKE, CHANGE_SWELL, CHANGE_FLUSH, CHANGE_ORDINARY } change;
 
+/* Changes an input in one of the ways. */
 static void change_input(cnr_tensor *t, change how, cnri_dice *dice) {
     if (how <= CHANGE_SWELL) shake(t, how == CHANGE_SHAKE ? dice : NULL);
     else if (how == CHANGE_FLUSH) cnri_values_flush(t);
@@ -152,6 +157,7 @@ static cnr_status add_conditioning(cnri_case *c, change how, cnri_dice *dice) {
     return good ? CNR_OK : no_memory(&err);
 }
 
+/* Adds what rounding may change to the bounds. */
 static void add_rounding(double *bound, const cnr_tensor *t, double absolute) {
     const int64_t n = cnr_count(t);
     const double epsilon = cnri_dtype_epsilon(t->dtype);
@@ -218,6 +224,7 @@ static bool near_special(cnri_case *c) {
     return true;
 }
 
+/* Finds how far the outputs of a node may be from the reference. */
 static cnr_status node_bounds(cnri_case *c, uint64_t seed, cnr_error *err) {
     cnri_dice dice = {seed};
     for (int32_t i = 0; i < c->node.n_outputs; i++) {
@@ -239,6 +246,7 @@ static cnr_status node_bounds(cnri_case *c, uint64_t seed, cnr_error *err) {
 
 /* ---- the operators behind ---- */
 
+/* Widens the bounds to the differences of two tensors. */
 static void take_difference(double *bound, const cnr_tensor *a, const cnr_tensor *b) {
     const int64_t n = cnr_count(a);
     for (int64_t i = 0; i < n; i++) {
@@ -307,6 +315,7 @@ bool cnri_judge_is_chaotic(const cnri_case *c) {
     return cost.macs > 0 && ill_conditioned(&c->out[0], c->base);
 }
 
+/* Carries the bounds through operator i of the chain. */
 static cnr_status link_bounds(cnri_case *c, int32_t i, cnr_error *err) {
     cnri_link *link = &c->chain[i];
     double *before = c->bound[0], *bound = NULL;
@@ -331,6 +340,7 @@ static cnr_status link_bounds(cnri_case *c, int32_t i, cnr_error *err) {
     return status;
 }
 
+/* True if at least half of the numbers are finite. */
 static bool mostly_finite(const cnr_tensor *t) {
     const int64_t n = cnr_count(t);
     int64_t finite = 0;
@@ -376,6 +386,7 @@ cnr_status cnri_judge_reference(cnri_case *c, int32_t links, uint64_t seed, cnr_
 
 /* ---- the verdict ---- */
 
+/* Appends the position of element i, "[0,3,1]". */
 static void place(const cnr_tensor *t, int64_t i, cnri_text *out) {
     int64_t at[CNR_MAX_RANK];
     for (int32_t a = t->rank - 1; a >= 0; a--) {
@@ -388,6 +399,7 @@ static void place(const cnr_tensor *t, int64_t i, cnri_text *out) {
     cnri_text_add(out, "]");
 }
 
+/* True if two numbers differ by no more than *bound; NULL: not at all. */
 static bool agrees(double want, double got, const double *bound) {
     if (got == want || (isnan(got) && isnan(want))) return true;
     if (!bound) return false;
@@ -408,13 +420,16 @@ static bool excused(const cnri_case *c, int32_t links, int64_t i, double want, d
     return near && (links || !isfinite(got));
 }
 
+/* True if an index lies in the parts of the output that are compared. */
 static bool in_parts(const cnri_case *c, int64_t at) {
     for (int32_t k = 0; k < c->n_parts; k++)
         if (at >= c->parts[k][0] && at < c->parts[k][1]) return true;
     return false;
 }
 
-/* In parts that the reference did not compute, any number is accepted, but there must be one. */
+/* True if `got` (dense, plain) agrees with output `output` behind `links` operators; else `why`
+ * says where not. In parts that the reference did not compute, any number is accepted, but there
+ * must be one. */
 bool cnri_judge(cnri_case *c, int32_t links, int32_t output, const cnr_tensor *got, int32_t axis,
                 int64_t begin, int64_t end, cnri_text *why) {
     const cnr_tensor *want = cnri_case_out(c, links, output);

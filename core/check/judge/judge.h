@@ -22,17 +22,22 @@ enum {
 };
 
 /* ---- dice.c: splitmix64 ---- */
+/* State of random numbers (splitmix64) */
 typedef struct cnri_dice {
     uint64_t state;
 } cnri_dice;
+/* Next random 64 bits. */
 uint64_t cnri_dice_next(cnri_dice *d);
 int64_t cnri_dice_below(cnri_dice *d, int64_t n); /* a number from 0 to n - 1; 0 for n < 1 */
+/* True with that probability in percent. */
 bool cnri_dice_chance(cnri_dice *d, int32_t percent);
+/* Random numbers for case `number` of something named, from a seed. */
 cnri_dice cnri_dice_of(uint64_t seed, const char *name, int64_t number);
 
 /* ---- draft.c, mutate.c ---- */
 /* The port of input i, which may be one of many of the last port; copied to `room` if necessary. */
 const cnr_port *cnri_check_port(const cnr_op *op, int32_t i, cnr_port *room);
+/* An attribute's value in a draft. */
 typedef struct cnri_draft_attr {
     bool given;
     int32_t n;
@@ -43,6 +48,7 @@ typedef struct cnri_draft_attr {
 /* The text that a drawn attribute stands for: one of the schema's examples. */
 const char *cnri_draft_string(const cnr_attr_spec *row, const cnri_draft_attr *a);
 
+/* Kinds of values of an input. */
 typedef enum cnri_values {
     CNRI_VALUES_SIGNED, /* around 0 */
     CNRI_VALUES_POSITIVE,
@@ -52,6 +58,7 @@ typedef enum cnri_values {
     CNRI_VALUES_LIST    /* the list `list`: a shape or axes */
 } cnri_values;
 
+/* An input of a draft. */
 typedef struct cnri_draft_input {
     bool present;
     bool made; /* a weight whose shape the operator's `parameters` gives */
@@ -62,6 +69,7 @@ typedef struct cnri_draft_input {
     int64_t list[CNRI_CHECK_LIST];
 } cnri_draft_input;
 
+/* A node that is tried: attributes and inputs, before anything is inferred. */
 typedef struct cnri_draft {
     const cnr_op *op;
     int32_t n_in, n_out;
@@ -86,10 +94,12 @@ typedef struct cnri_hints {
     int32_t n_types, types[6];
     uint64_t text; /* digest of the words alone */
 } cnri_hints;
+/* Finds names and numbers in the text of a refusal. */
 void cnri_hints_read(cnri_hints *h, const cnr_op *op, const char *text);
 
 /* Draws only the attributes, by d->op and d->in[0]. */
 void cnri_draft_attrs(cnri_draft *d, cnri_dice *dice);
+/* Draws a new node; small: few elements, as gradients want. */
 void cnri_draft_fresh(cnri_draft *d, const cnr_op *op, bool small, cnri_dice *dice);
 /* Changes the draft. True: only what the hints name was changed. */
 bool cnri_draft_mutate(cnri_draft *d, cnri_dice *dice, const cnri_hints *hints);
@@ -104,6 +114,7 @@ typedef struct cnri_link { /* an operator of the chain behind the node */
     int32_t port, other;
 } cnri_link;
 
+/* A node with data, and the results of its reference. */
 typedef struct cnri_case {
     cnr_node node;
     cnr_attr **attrs;
@@ -169,13 +180,17 @@ static inline cnr_tensor *cnri_case_out(cnri_case *c, int32_t links, int32_t out
 }
 
 /* ---- values.c ---- */
+/* True for a type of floats. */
 bool cnri_dtype_floats(int32_t dtype);
-double cnri_dtype_epsilon(int32_t dtype); /* 0 for integers */
+/* Distance from 1 to the next number of a type of floats; 0 for integers. */
+double cnri_dtype_epsilon(int32_t dtype);
+/* Fills a tensor with values of that kind. */
 void cnri_values_fill(cnr_tensor *t, cnri_values values, const int64_t *list, cnri_dice *dice);
 /* Replaces a few elements of a float tensor by NaN, infinities, denormals and -0. */
 void cnri_values_specials(cnr_tensor *t, cnri_dice *dice);
 /* Replaces special values: denormals by 0; NaN and infinities by drawn numbers. */
 void cnri_values_flush(cnr_tensor *t);
+/* Replaces NaN and infinities by ordinary numbers. */
 void cnri_values_ordinary(cnr_tensor *t, cnri_dice *dice);
 /* Converts between plain layout and channel blocks; `to` must differ from `from`. */
 void cnri_values_block(const cnr_tensor *type, const void *from, int32_t from_block, void *to,
@@ -208,6 +223,7 @@ bool cnri_judge(cnri_case *c, int32_t links, int32_t output, const cnr_tensor *g
                 int64_t begin, int64_t end, cnri_text *why);
 
 /* ---- ask.c, trial.c: one kernel on one device ---- */
+/* One case as one kernel on one device sees it. */
 typedef struct cnri_trial {
     const cnr_device *device;
     const cnr_kernel *kernel;
@@ -251,10 +267,12 @@ double cnri_trial_bench(cnri_trial *t, cnri_text *why);
 /* Gives kernels of the plan's steps guarded workspaces in place of the plan's: a write outside
  * one fails the step. One plan for each process. False: out of memory. */
 bool cnri_guard_workspaces(struct cnr_plan *plan);
+/* Gives all steps their own kernels back. */
 void cnri_unguard_workspaces(void);
 
 /* ---- promise.c, stand.c: what an operator's descriptor says of it, held against its reference
  * ---- */
+/* Calls X for each promise of an operator's descriptor. */
 /* clang-format off */
 #define CNRI_PROMISE_LIST(X) \
     X(REFERENCE, "reference")  /* writes all of its outputs, nothing else, always the same */ \
@@ -269,7 +287,9 @@ void cnri_unguard_workspaces(void);
     X(GRADIENT, "gradient")    /* the gradient hook agrees with differences */
 /* clang-format on */
 
+/* What an operator may promise. */
 typedef enum cnri_promise {
+/* One promise. */
 #define X(name, text) CNRI_PROMISE_##name,
     CNRI_PROMISE_LIST(X)
 #undef X
@@ -280,6 +300,7 @@ typedef enum cnri_promise {
 typedef struct cnri_promises {
     uint32_t made, judged;
 } cnri_promises;
+/* Text of a promise; "": there is no such. */
 const char *cnri_promise_name(int32_t promise);
 /* Returns false, and appends the promise's name to `why`. */
 bool cnri_promise_fails(cnri_promise which, cnri_text *why);
@@ -288,11 +309,13 @@ bool cnri_promise_fails(cnri_promise which, cnri_text *why);
 bool cnri_promises_run(cnri_case *c, const cnri_draft *d, cnri_promises *which, cnri_text *why);
 
 /* ---- affine.c: those that hold in numbers ---- */
+/* Checks the promises that hold in numbers; *which receives those made and judged, why the first
+ * that is broken. */
 bool cnri_affine_run(cnri_case *c, cnri_promises *which, cnri_text *why);
 
 /* ---- gradient.c ---- */
 /* Compares the gradient hook's graph with differences of the reference; *judged: anything could
- * be compared. */
+ * be compared. False: it failed. */
 bool cnri_gradient_run(const cnri_draft *d, bool *judged, cnri_text *why);
 
 /* ---- worker.c: one kernel on one device, or one operator, case by case, told as lines on stdout
@@ -302,6 +325,7 @@ bool cnri_gradient_run(const cnri_draft *d, bool *judged, cnri_text *why);
  *     pass 3 MADE JUDGED              promises of an operator, as bits; 0 0 for a kernel
  *     fail 3 WHY                      (with bench: "time 3 MS GFLOPS" first)
  *     end 20 TEXT                     how many there were; why there were none */
+/* What a child process judges: one kernel on one device, or one operator. */
 typedef struct cnri_work {
     const cnr_kernel *kernel; /* NULL: `op` itself is judged */
     const char *device;       /* name of the device, for a kernel */
@@ -311,11 +335,13 @@ typedef struct cnri_work {
     const cnr_op *op; /* (optional) only this operator, for a kernel for any operator */
     bool bench;
 } cnri_work;
+/* Does the work of a child process. */
 cnr_status cnri_work_run(const cnri_work *w, cnr_error *err);
 /* Prints such a line; newlines in the text become blanks. */
 void cnri_work_tell(const char *what, int64_t number, const char *text);
 
 /* ---- children.c: kernels and operators, each in a process of its own ---- */
+/* Which kernels and operators are judged, and how. */
 typedef struct cnri_check_options {
     const char *plugin, *op, *kernel, *device; /* (optional) only those */
     const char *arithmetic; /* "fp16", "bf16": only kernels that multiply in it, which are left out
@@ -358,6 +384,7 @@ typedef struct cnri_check_test {
     char why[300];
 } cnri_check_test;
 
+/* Number of tests and cases by result. */
 typedef struct cnri_check_totals {
     int32_t tests, failed, skipped, unjudged, absent; /* skipped does not include absent */
     /* With a net: nodes that differ, on all devices; odd: nodes that could not be judged. */

@@ -4,10 +4,12 @@
 
 /* ---- what a refusal named ---- */
 
+/* True for letters, digits and _. */
 static bool is_word(char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
 }
 
+/* True if the text contains the whole word. */
 static bool has_word(const char *text, const char *word) {
     const size_t n = strlen(word);
     for (const char *at = text; n > 0 && (at = strstr(at, word)); at++)
@@ -85,7 +87,8 @@ void cnri_hints_read(cnri_hints *h, const cnr_op *op, const char *text) {
 
 /* ---- what it asks for ---- */
 
-/* Handles "dimensions 5 and 7 must be equal": a dimension of one size gets the other size. */
+/* Handles "dimensions 5 and 7 must be equal": a dimension of one size gets the other size. False:
+ * it failed. */
 static bool make_equal(cnri_draft *d, cnri_dice *dice, const cnri_hints *hints) {
     if (hints->n < 2) return false;
     const int64_t k = cnri_dice_below(dice, 2);
@@ -101,7 +104,7 @@ static bool make_equal(cnri_draft *d, cnri_dice *dice, const cnri_hints *hints) 
     return false;
 }
 
-/* Does exactly what the refusal asks for. */
+/* Does exactly what the refusal asks for. False: it failed. */
 static bool follow(cnri_draft_input *in, const cnri_hints *hints) {
     if (hints->rank >= 0 && hints->rank <= CNR_MAX_RANK) {
         for (int32_t i = in->rank; i < hints->rank; i++)
@@ -114,7 +117,8 @@ static bool follow(cnri_draft_input *in, const cnri_hints *hints) {
     return true;
 }
 
-/* Handles "input dy: want 5 along axis 2": changes the input as the text suggests. */
+/* Handles "input dy: want 5 along axis 2": changes the input as the text suggests. False: it
+ * failed. */
 static bool repair(cnri_draft *d, cnri_dice *dice, const cnri_hints *hints) {
     if (hints->input < 0) return make_equal(d, dice, hints);
     if (hints->input >= d->n_in) return false;
@@ -144,6 +148,7 @@ static bool repair(cnri_draft *d, cnri_dice *dice, const cnri_hints *hints) {
 
 /* ---- changes of any kind ---- */
 
+/* Changes one size of an input. */
 static void change_dim(cnri_draft *d, cnri_dice *dice, const cnri_hints *hints) {
     cnri_draft_input *in = &d->in[cnri_dice_below(dice, d->n_in)];
     const cnri_draft_input *from = &d->in[cnri_dice_below(dice, d->n_in)];
@@ -156,6 +161,7 @@ static void change_dim(cnri_draft *d, cnri_dice *dice, const cnri_hints *hints) 
     if (cnri_draft_elements(in) > 4 * d->elements) *dim = 1 + *dim % 3;
 }
 
+/* Changes one number of a list input. */
 static void change_list(cnri_draft *d, cnri_dice *dice, const cnri_hints *hints) {
     cnri_draft_input *in = &d->in[cnri_dice_below(dice, d->n_in)];
     if (in->values != CNRI_VALUES_LIST) return;
@@ -163,6 +169,7 @@ static void change_list(cnri_draft *d, cnri_dice *dice, const cnri_hints *hints)
     in->list[k] = cnri_draw_likely(d, dice, hints);
 }
 
+/* Leaves an attribute out, unless it is required. */
 static void leave_out(cnri_draft *d, int32_t attr) {
     cnr_attr_spec room;
     if (!(cnri_spec_at(d->op->attrs, d->op->attr_spec_size, attr, &room)->flags &
@@ -190,6 +197,7 @@ static bool keep_one(cnri_draft *d, cnri_dice *dice, const cnri_hints *hints) {
     return true;
 }
 
+/* Replaces a size wherever it occurs. */
 static void replace_size(cnri_draft *d, int64_t was, int64_t to) {
     cnr_attr_spec room;
     for (int32_t i = 0; i < d->op->n_attrs && i < CNRI_CHECK_ATTRS; i++)
@@ -238,6 +246,7 @@ static void make_constant(cnri_draft *d) {
     for (int32_t i = 1; i < d->n_in; i++) d->in[i].constant = true;
 }
 
+/* Changes the shape of an input. */
 static void change_shape(cnri_draft *d, cnri_dice *dice) {
     cnri_draft_input *in = &d->in[cnri_dice_below(dice, d->n_in)];
     const cnri_draft_input *from = &d->in[cnri_dice_below(dice, d->n_in)];
@@ -258,6 +267,7 @@ static void change_shape(cnri_draft *d, cnri_dice *dice) {
     }
 }
 
+/* Changes a draft in some way, led by the hints of a refusal. False: it failed. */
 static bool mutate(cnri_draft *d, cnri_dice *dice, const cnri_hints *hints) {
     const int32_t n_attrs = d->op->n_attrs < CNRI_CHECK_ATTRS ? d->op->n_attrs : CNRI_CHECK_ATTRS;
     const int64_t way = cnri_dice_below(dice, 100);

@@ -15,6 +15,7 @@ typedef struct spot {   /* a node that stands for all nodes like it */
     uint64_t key;
 } spot;
 
+/* The nodes of a net that are checked. */
 typedef struct survey {
     const cnri_net_work *w;
     cnr_graph *g;
@@ -27,16 +28,19 @@ typedef struct survey {
     int32_t kernel;       /* the kernel reported last */
 } survey;
 
+/* Fills err: out of memory. */
 static cnr_status no_memory(cnr_error *err) {
     return cnri_fail(err, CNR_E_MEMORY, "kernelcheck", "out of memory");
 }
 
 /* ---- which nodes ---- */
 
+/* True if a tensor has a type and known size. */
 static bool known(const cnr_tensor *t) {
     return t && cnr_dtype_bits(t->dtype) > 0 && cnr_count(t) >= 0;
 }
 
+/* True if a node of a net can be checked. */
 static bool can_be_a_case(const cnri_node *n) {
     const cnr_node *v = &n->view;
     if (!CNRI_HAS(v->desc, reference) || v->n_inputs > CNRI_CHECK_PORTS ||
@@ -120,6 +124,7 @@ static void add_chain_link(survey *s, int32_t i, int32_t node, cnr_value *value)
     *value = n->out[0];
 }
 
+/* Takes types and attributes of a node into a case. */
 static void take_types(survey *s, const spot *p) {
     cnri_case *c = &s->c;
     const cnri_node *n = s->g->nodes.at[p->node];
@@ -146,16 +151,19 @@ static void take_types(survey *s, const spot *p) {
 
 /* ---- which stand for which ---- */
 
+/* Home of an input of the planned step; -1: none. */
 static int32_t home_of(const survey *s, const spot *p, int32_t input) {
     const cnri_step *step = p->step < 0 ? NULL : &s->w->plan->steps.at[p->step];
     return step && input < step->n_in ? step->in[input] : -1;
 }
 
+/* Channel block of input 0 in the plan; 0: none. */
 static int32_t block_of(const survey *s, const spot *p) {
     const int32_t home = home_of(s, p, 0);
     return home < 0 ? 0 : s->w->plan->homes.at[home].block_of;
 }
 
+/* Adds bytes to an FNV-1a hash. */
 static uint64_t digest(uint64_t h, const void *data, size_t bytes) {
     for (size_t i = 0; i < bytes; i++)
         h = (h ^ ((const uint8_t *)data)[i]) * UINT64_C(0x100000001b3);
@@ -163,7 +171,7 @@ static uint64_t digest(uint64_t h, const void *data, size_t bytes) {
 }
 
 /* Makes the key of a spot: attributes, types, what follows, layouts, and numbers that decide
- * shapes. */
+ * shapes. False: it failed. */
 static bool key_of(survey *s, spot *p) {
     const cnri_node *n = s->g->nodes.at[p->node];
     cnri_text text = {0};
@@ -183,6 +191,7 @@ static bool key_of(survey *s, spot *p) {
     return good;
 }
 
+/* Adds a node, unless an equal one is there. */
 static cnr_status add_spot(survey *s, int32_t node, cnr_error *err) {
     spot p = {.node = node, .step = s->steps[node]};
     if (!can_be_a_case(s->g->nodes.at[node])) return CNR_OK;
@@ -196,6 +205,7 @@ static cnr_status add_spot(survey *s, int32_t node, cnr_error *err) {
     return CNR_OK;
 }
 
+/* Finds all nodes to check. */
 static cnr_status find_spots(survey *s, cnr_error *err) {
     cnr_graph *g = s->g;
     const cnr_plan *plan = s->w->plan;
@@ -218,6 +228,7 @@ static cnr_status find_spots(survey *s, cnr_error *err) {
 
 /* ---- then its data ---- */
 
+/* Allocates data of that many bytes, all zero. */
 static cnr_status room_for(cnr_tensor *t, uint64_t bytes, cnr_error *err) {
     t->bytes = bytes;
     t->data = bytes < SIZE_MAX ? cnri_alloc_zero((size_t)bytes + 1) : NULL;
@@ -292,6 +303,7 @@ static void choose_parts(survey *s) {
     c->n_parts = 3;
 }
 
+/* Fills a case from a node of the net. */
 static cnr_status take(survey *s, const spot *p, int32_t attempt, cnr_error *err) {
     const cnri_node *n = s->g->nodes.at[p->node];
     cnri_case *c = &s->c;
@@ -340,6 +352,7 @@ static bool suits(survey *s, const cnr_kernel *k) {
     return true;
 }
 
+/* Places inputs and outputs at the plan's offsets. */
 static void place(survey *s, const spot *p) {
     cnri_trial *t = &s->t;
     const cnr_plan *plan = s->w->plan;
@@ -387,6 +400,7 @@ static void one_pair(survey *s, const spot *p, int32_t kernel, int32_t offer, in
     cnri_text_free(&why);
 }
 
+/* True if a kernel is for the node and is to be checked. */
 static bool wanted_here(const survey *s, const spot *p, int32_t kernel) {
     const cnr_kernel *k = cnri_descriptor_at(CNR_KIND_KERNEL, kernel);
     const char *op = s->g->nodes.at[p->node]->view.desc->name;
@@ -394,7 +408,7 @@ static bool wanted_here(const survey *s, const spot *p, int32_t kernel) {
            s->w->wants(s->w->arg, k, op);
 }
 
-/* Finds data for which the reference's results are numbers; in the end any data. */
+/* Finds data for which the reference's results are numbers; in the end any data. False: failed. */
 static bool find_data(survey *s, const spot *p, int32_t group, int64_t number) {
     static const cnr_kernel like[GROUPS] = {{.size = sizeof(cnr_kernel)},
                                             {.size = sizeof(cnr_kernel), .flags = CNR_KERNEL_F16},
@@ -421,6 +435,7 @@ static bool find_data(survey *s, const spot *p, int32_t group, int64_t number) {
     return !status;
 }
 
+/* Checks one node with all its kernels. */
 static void one_spot(survey *s, int32_t index) {
     const spot *p = &s->spots.at[index];
     const int32_t n = cnri_descriptor_count(CNR_KIND_KERNEL);
@@ -446,6 +461,7 @@ static void one_spot(survey *s, int32_t index) {
     cnri_case_free(&s->c);
 }
 
+/* Judges the plan as a whole, if that is wanted. */
 static void whole(survey *s) {
     const cnri_net_work *w = s->w;
     const int64_t number = s->spots.n * s->pairs;

@@ -4,6 +4,7 @@
 #include <cnnrun/cnnrun.h>
 #include <math.h>
 
+/* Says that a promise fails in a range. */
 static bool range_fails(cnri_promise which, const cnri_ask *a, cnri_text *why) {
     cnri_text_add(why, " (range %lld to %lld on axis %d)", (long long)a->begin, (long long)a->end,
                   (int)a->axis);
@@ -25,6 +26,7 @@ static bool inside(const cnr_tensor *part, const cnr_tensor *whole, uint64_t off
     return true;
 }
 
+/* Judges that the reference writes all of its outputs and nothing else. */
 static bool judge_reference(cnri_stand *s, cnri_promises *p, cnri_text *why) {
     static const uint8_t poisons[] = {0xff, 0x5a};
     p->made |= 1u << CNRI_PROMISE_REFERENCE;
@@ -61,6 +63,7 @@ static bool judge_known(const cnri_case *c, cnri_promises *p, cnri_text *why) {
 
 /* ---- ranges, and what they read ---- */
 
+/* True if an input range lies inside the input. */
 static bool region_holds(const cnri_stand *s, int32_t i, const cnr_input_range *r, cnri_text *why) {
     if (r->axis < 0) return true;
     const cnr_tensor *x = s->inputs[i];
@@ -98,12 +101,14 @@ static bool judge_regions(cnri_stand *s, cnri_ask *a, cnri_text *why) {
     return good;
 }
 
+/* Judges one range of outputs. */
 static bool judge_range(cnri_stand *s, const cnri_ask *a, cnri_text *why) {
     cnri_stand_fill(s, a);
     return cnri_stand_call(s, a, why) && cnri_stand_untouched(s, a, why) &&
            cnri_stand_same(s, 0, a, true, why);
 }
 
+/* Judges ranges along one axis. */
 static bool judge_axis(cnri_stand *s, int32_t axis, cnri_promises *p, cnri_text *why) {
     int64_t cuts[4];
     const cnr_op *op = s->node.desc;
@@ -125,6 +130,7 @@ static bool judge_axis(cnri_stand *s, int32_t axis, cnri_promises *p, cnri_text 
     return true;
 }
 
+/* Judges ranges along all axes that the operator says can be split. */
 static bool judge_ranges(cnri_stand *s, cnri_promises *p, cnri_text *why) {
     const cnr_op *op = s->node.desc;
     cnr_split_axis axes[CNR_MAX_RANK];
@@ -149,6 +155,7 @@ static bool judge_ranges(cnri_stand *s, cnri_promises *p, cnri_text *why) {
 
 /* ---- shared bytes ---- */
 
+/* Judges outputs written over inputs. */
 static bool judge_in_place(cnri_stand *s, cnri_promises *p, cnri_text *why) {
     for (int32_t o = 0; o < s->node.n_outputs; o++)
         for (int32_t i = 0; i < s->node.n_inputs; i++) {
@@ -167,6 +174,7 @@ static bool judge_in_place(cnri_stand *s, cnri_promises *p, cnri_text *why) {
     return true;
 }
 
+/* Judges outputs that are said to be parts of inputs. */
 static bool judge_views(const cnri_case *c, cnri_promises *p, cnri_text *why) {
     cnr_alias found[64];
     const cnr_op *op = c->node.desc;
@@ -222,6 +230,7 @@ static int32_t operands_of(const cnri_stand *s) {
     return s->inputs[0] && s->node.n_outputs == 1 && s->out[0].dtype == CNR_f32 ? n : 0;
 }
 
+/* Judges apply_f32 against the reference. */
 static bool judge_apply(cnri_stand *s, cnri_promises *p, cnri_text *why) {
     const cnr_op *op = s->node.desc;
     const cnri_ask a = {.poison = 0xff, .in_place = -1, .axis = -1};

@@ -4,6 +4,7 @@
 #include <cnnrun/cnnrun.h>
 #include <math.h>
 
+/* Adds: out of memory; returns false. */
 static bool no_memory(cnri_text *why) {
     cnri_text_add(why, "out of memory");
     return false;
@@ -11,6 +12,7 @@ static bool no_memory(cnri_text *why) {
 
 /* ---- the stand ---- */
 
+/* Bytes of an element, at least 1. */
 static uint32_t element_bytes(const cnr_tensor *t) {
     const uint32_t bits = cnr_dtype_bits(t->dtype);
     return bits > 8 ? bits / 8 : 1;
@@ -24,6 +26,7 @@ void cnri_stand_close(cnri_stand *s) {
     cnri_fence_free(&s->work);
 }
 
+/* Gives the outputs their types and largest shapes again. */
 static void restore_types(cnri_stand *s) {
     for (int32_t i = 0; i < s->node.n_outputs; i++) {
         s->out[i] = s->c->out[i];
@@ -127,6 +130,7 @@ bool cnri_stand_untouched(const cnri_stand *s, const cnri_ask *a, cnri_text *why
 
 /* ---- the very same numbers ---- */
 
+/* Appends the position of element i. */
 static void element_text(const cnr_tensor *t, int64_t i, cnri_text *out) {
     int64_t at[CNR_MAX_RANK];
     for (int32_t a = t->rank - 1; a >= 0; a--) {

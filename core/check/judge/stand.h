@@ -24,11 +24,13 @@ typedef struct cnri_ask {
     bool spoil_with_nan; /* spoils with NaN; else with other elements of the same input */
 } cnri_ask;
 
-/* Prepares memory for the case's node, whose reference has run. Close it even after an error. */
+/* Prepares memory for the case's node, whose reference has run. Close it even after an error.
+ * False: it failed. */
 bool cnri_stand_open(cnri_stand *s, cnri_case *c, cnri_text *why);
 void cnri_stand_close(cnri_stand *s);
 /* Fills inputs as in the case and poisons outputs; cnri_stand_call runs the reference. */
 void cnri_stand_fill(cnri_stand *s, const cnri_ask *a);
+/* Calls the reference as asked. False: it failed, see why. */
 bool cnri_stand_call(cnri_stand *s, const cnri_ask *a, cnri_text *why);
 /* True if nothing but outputs and workspace was written. */
 bool cnri_stand_untouched(const cnri_stand *s, const cnri_ask *a, cnri_text *why);

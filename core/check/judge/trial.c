@@ -6,6 +6,7 @@
 
 /* ---- stages ---- */
 
+/* Lets the kernel prepare its weights. False: it failed. */
 static bool prepare(cnri_stage *s, cnri_text *why) {
     const cnri_trial *t = s->t;
     cnr_space space = {.size = sizeof space};
@@ -36,7 +37,8 @@ static bool prepare(cnri_stage *s, cnri_text *why) {
     return good;
 }
 
-/* Puts constants for plan and prepare into memory that ends at an inaccessible page. */
+/* Puts constants for plan and prepare into memory that ends at an inaccessible page. False: it
+ * failed. */
 static bool fence_constants(cnri_stage *s, cnri_text *why) {
     cnri_trial *t = s->t;
     for (int32_t i = 0; i < t->n_in; i++) {
@@ -56,6 +58,7 @@ static bool fence_constants(cnri_stage *s, cnri_text *why) {
     return true;
 }
 
+/* True if the constants are unchanged. */
 static bool constants_kept(const cnri_stage *s, cnri_text *why) {
     for (int32_t i = 0; i < s->t->n_in; i++)
         if (s->constant[i].map && !cnri_fence_check(&s->constant[i], true, "a constant", why))
@@ -63,6 +66,7 @@ static bool constants_kept(const cnri_stage *s, cnri_text *why) {
     return true;
 }
 
+/* Takes the constants out of their fences. */
 static void unfence_constants(cnri_stage *s) {
     for (int32_t i = 0; i < s->t->n_in; i++) {
         if (!s->constant[i].map) continue;
@@ -71,6 +75,7 @@ static void unfence_constants(cnri_stage *s) {
     }
 }
 
+/* Lets the kernel plan. False: it failed. */
 static bool plan(cnri_stage *s, cnri_text *why) {
     const cnri_trial *t = s->t;
     cnr_space space = {.size = sizeof space};
@@ -87,7 +92,7 @@ static bool plan(cnri_stage *s, cnri_text *why) {
     return s->has_workspace = cnri_piece_make(&s->workspace, &s->stream, &space, t->work_at, why);
 }
 
-/* Allocates memory for every input that the kernel reads, and for every output. */
+/* Allocates memory for every input that the kernel reads, and for every output. False: failed. */
 static bool place(cnri_stage *s, cnri_text *why) {
     const cnri_trial *t = s->t;
     for (int32_t i = 0; i < t->n_in; i++) {
@@ -124,6 +129,7 @@ static void stage_close(cnri_stage *s) {
     if (s->open) t->device->cls->stream_close(&s->stream);
 }
 
+/* Opens the stream and lets the kernel plan and prepare. False: it failed. */
 static bool stage_open(cnri_stage *s, cnri_trial *t, cnri_text *why) {
     static const volatile int32_t go_on = 0;
     cnr_error err = CNR_ERROR_INIT;
@@ -172,6 +178,7 @@ static cnr_input_range region_of(const cnri_trial *t, int32_t i, const cnri_way 
     return cnri_ways_region(&t->c->node, i, way->axis, way->begin, way->end);
 }
 
+/* Fills inputs and outputs for one call. False: it failed. */
 static bool fill(cnri_stage *s, const cnri_way *way, cnri_text *why) {
     cnri_trial *t = s->t;
     for (int32_t i = 0; i < t->n_in; i++) {
@@ -205,6 +212,7 @@ typedef struct call_page {
 enum { CALL_PAGE = 64 * 1024 }; /* a page, however large they are */
 _Static_assert(sizeof(call_page) <= CALL_PAGE, "one page");
 
+/* A page for the arguments of a call, which can't be read afterwards; NULL: no memory. */
 static call_page *call_page_open(void) {
     static void *page;
     if (!page) page = mmap(NULL, CALL_PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -212,12 +220,14 @@ static call_page *call_page_open(void) {
     return mprotect(page, CALL_PAGE, PROT_READ | PROT_WRITE) == 0 ? page : NULL;
 }
 
+/* Takes the page away, so that a kernel that kept the arguments crashes. */
 static void call_page_close(call_page *page, bool bench) {
     if (bench) return; /* system calls are no part of what is timed */
     memset(page, 0xa5, sizeof *page);
     (void)mprotect(page, CALL_PAGE, PROT_NONE);
 }
 
+/* Calls the kernel. False: it failed. */
 static bool call(cnri_stage *s, const cnri_way *way, bool bench, cnri_text *why) {
     cnri_trial *t = s->t;
     cnr_error err = CNR_ERROR_INIT;
@@ -308,6 +318,7 @@ static bool same_again(cnri_trial *t, const cnr_tensor *got, const cnri_way *way
     return true;
 }
 
+/* Compares output i with the reference, and checks its fences. */
 static bool judge_output(cnri_stage *s, int32_t i, const cnri_way *way, cnri_text *why) {
     cnri_trial *t = s->t;
     char name[32];
@@ -351,6 +362,7 @@ static bool keep_busy(cnri_stage *s, cnri_text *why) {
     return cnri_said(why, "write", status, &err);
 }
 
+/* Calls the kernel in one way and judges all outputs. False: it failed. */
 static bool run_way(cnri_stage *s, const cnri_way *way, cnri_text *why) {
     bool good = fill(s, way, why) && keep_busy(s, why) && call(s, way, false, why);
     for (int32_t i = 0; i < s->t->n_out && good; i++) good = judge_output(s, i, way, why);
@@ -367,6 +379,7 @@ static bool run_way(cnri_stage *s, const cnri_way *way, cnri_text *why) {
 
 /* ---- all ways ---- */
 
+/* True if all operators of the chain are elementwise, with `head` also the first. */
 static bool all_elementwise(const cnri_trial *t, bool head) {
     for (int32_t i = 0; i < t->links; i++)
         if (!(t->c->chain[i].node.desc->flags & CNR_OP_ELEMENTWISE)) return false;
@@ -388,6 +401,7 @@ static int32_t in_place_of(const cnri_trial *t) {
     return -1;
 }
 
+/* True if the kernel can compute ranges. */
 static bool takes_ranges(const cnri_trial *t) {
     if (t->n_out != 1 || !t->answer.ranges || !all_elementwise(t, false)) return false;
     if (t->out[0].flags & CNR_TENSOR_DYNAMIC || cnr_dtype_bits(t->out[0].dtype) < 8) return false;
@@ -396,6 +410,7 @@ static bool takes_ranges(const cnri_trial *t) {
     return t->out_block[0] <= 1 && !(t->device->memory[t->out_class[0]].flags & CNR_MEMORY_IMAGE);
 }
 
+/* Calls the kernel for ranges of each axis. False: it failed. */
 static bool run_ranges(cnri_stage *s, cnri_text *why) {
     const cnri_trial *t = s->t;
     for (int32_t axis = 0; axis < t->out[0].rank; axis++) {

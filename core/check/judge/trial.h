@@ -17,7 +17,7 @@ typedef struct cnri_piece {
     bool made, viewed;
 } cnri_piece;
 
-/* `at`: offset in bytes that it would have in an arena. */
+/* `at`: offset in bytes that it would have in an arena. False: it failed. */
 bool cnri_piece_make(cnri_piece *p, cnr_stream *stream, const cnr_space *space, uint64_t at,
                      cnri_text *why);
 /* Fills it with `data` (NULL: with bytes `poison`), and fills the guards. */
@@ -37,6 +37,7 @@ typedef struct cnri_way {
     int64_t begin, end;
 } cnri_way;
 
+/* A kernel with all that its calls need. */
 typedef struct cnri_stage {
     cnri_trial *t;
     cnr_stream stream;
@@ -53,6 +54,7 @@ typedef struct cnri_stage {
  * without data that is computed later. */
 void cnri_trial_view(cnri_trial *t, int32_t links);
 
+/* True if the kernel reads input i in prepared form. */
 static inline bool cnri_trial_prepared(const cnri_trial *t, int32_t i) {
     return i < 32 && (t->answer.prepared >> i & 1);
 }

@@ -22,6 +22,7 @@ static double draw_float(cnri_values values, cnri_dice *dice) {
     return values == CNRI_VALUES_MIDDLE ? 0 : u;
 }
 
+/* Draws an integer of a type. */
 static double draw_integer(int32_t dtype, cnri_values values, cnri_dice *dice) {
     const int32_t bits = (int32_t)cnr_dtype_bits(dtype);
     const bool negative = dtype == CNR_i4 || dtype == CNR_i8 || dtype == CNR_i16 ||

@@ -2,6 +2,7 @@
 #include "judge/judge.h"
 #include <unistd.h>
 
+/* A search for nodes that a kernel takes. */
 typedef struct search {
     const cnri_work *w;
     const cnr_device *device;
@@ -18,6 +19,7 @@ typedef struct search {
 enum { BEGINNINGS = 60, STEPS = 250, FEW_BEGINNINGS = 8, FEW_STEPS = 60, CHAINS = 5 };
 enum { SPECIAL_EVERY = 3 }; /* an odd number, because devices alternate */
 
+/* Notes why a draft was refused, and its hints; returns false. */
 static bool refused(search *s, const char *text, cnri_hints *hints) {
     snprintf(s->why, sizeof s->why, "%.200s", text && *text ? text : "the kernel declines");
     cnri_hints_read(hints, s->draft.op, s->why);
@@ -63,7 +65,8 @@ static bool change(search *s, const cnri_hints *hints) {
 }
 
 /* Searches from a fresh draft by small changes. A change that removes a complaint and leads to
- * another one is progress; other changes that lead to a new complaint are probably wrong. */
+ * another one is progress; other changes that lead to a new complaint are probably wrong. False: it
+ * failed. */
 static bool climb(search *s, const cnr_op *op, int32_t steps) {
     cnri_hints hints, heard = {.input = -1, .attr = -1};
     bool aimed = true;
@@ -132,6 +135,7 @@ void cnri_work_tell(const char *what, int64_t number, const char *text) {
     fflush(stdout);
 }
 
+/* Times the kernel on the case and tells it. */
 static void time_case(search *s, int64_t number, cnri_text *why) {
     cnr_cost cost = {0};
     char text[80], ms_text[32], rate_text[32];
@@ -160,6 +164,7 @@ static bool run_case(search *s, int64_t number, cnri_promises *promises, cnri_te
     return why->n == 0;
 }
 
+/* Draws a case and judges it. False: none was found. */
 static bool one_case(search *s, const cnr_op *op, int64_t number, bool alone) {
     cnri_text text = {0}, why = {0};
     cnri_promises promises = {0};
@@ -186,6 +191,7 @@ static bool one_case(search *s, const cnr_op *op, int64_t number, bool alone) {
 
 /* ---- all cases ---- */
 
+/* True if nodes can be drawn for the operator. */
 static bool drawable(const cnri_work *w, const cnr_op *op) {
     return CNRI_HAS(op, reference) && CNRI_HAS(op, infer) && (!w->op || w->op == op);
 }

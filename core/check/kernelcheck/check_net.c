@@ -12,12 +12,14 @@ typedef struct kept { /* the output of a node */
     float *data;
 } kept;
 
+/* Values of a run that are kept. */
 typedef struct heard {
     CNRI_VEC(kept) at;
     int64_t number; /* number of the case that is reported */
     bool starved;
 } heard;
 
+/* Loads the net and plans it; plainly: without fusion and other rewrites. */
 static cnr_status load(const cnri_checked_net *net, const char *device, bool plainly,
                        cnr_model **out, cnri_shapes *shapes, cnr_plan **plan, cnr_error *err) {
     static const char *const off[] = {"fuse", "alias", "layout", NULL};
@@ -57,6 +59,7 @@ cnr_status cnri_checked_open(void *arg, const char *device, cnr_plan **plan, con
 
 /* ---- the plan as a whole ---- */
 
+/* Keeps a value of the run. */
 static void keep(void *arg, const char *node, int32_t output, const cnr_tensor *value) {
     heard *h = arg;
     if (value->dtype != CNR_f32 || value->encoding) return;
@@ -85,6 +88,7 @@ static void hear_step(void *arg, const cnri_event *e) {
     cnri_text_free(&text);
 }
 
+/* Sets all inputs to made-up numbers. */
 static cnr_status put_inputs(cnr_session *s, const cnri_shapes *shapes, cnr_error *err) {
     cnr_status status = CNR_OK;
     for (int32_t i = 0; i < shapes->n && !status; i++) {
@@ -133,6 +137,7 @@ static bool answers_agree(const kept *a, const kept *b, double part, cnri_text *
     return false;
 }
 
+/* Compares all values that both runs have. */
 static bool compare(const heard *planned, const heard *plain, double part, cnri_text *why) {
     for (int32_t i = 0; i < planned->at.n; i++)
         for (int32_t k = 0; k < plain->at.n; k++) {
@@ -160,6 +165,7 @@ static cnr_status run_freely(cnr_session *s, heard *out, cnr_error *err) {
     return status;
 }
 
+/* Compares a planned run of the net with a plain one. */
 bool cnri_checked_whole(void *arg, int64_t number, cnri_text *why) {
     cnri_checked_net *net = arg;
     heard planned = {.number = number}, plain = {.number = number}, freely = {0};

@@ -5,11 +5,13 @@
 #include "people/people.h"
 #include <math.h>
 
+/* Options of kernelcheck. */
 typedef struct settings {
     cnri_check_options o;
     const char *worker, *weights;
 } settings;
 
+/* A row of the table of options. */
 #define ROW(member, name, ...) CNRI_OPTION(settings, member, name, __VA_ARGS__)
 static const cnri_option options[] =
     {ROW(o.plugin, "--plugin", "NAME", "only what this plugin brings"),
@@ -37,6 +39,7 @@ static const cnri_option options[] =
 
 /* ---- telling ---- */
 
+/* A test as it is printed. */
 typedef struct judged {
     const char *net, *kernel, *op, *device, *plugin, *why, *unjudged;
     int64_t cases, failures;
@@ -62,6 +65,7 @@ static const cnri_record record =
                         "{failures?: {failures} of {cases} cases failed; {why}|"
                         ": {cases} cases{not_judged?; not judged: {not_judged}}}}\n");
 
+/* Where tests are printed. */
 typedef struct telling {
     cnri_call *call;
     const settings *s;
@@ -77,11 +81,13 @@ static void tell_note(void *arg, const char *text) {
     fflush(stdout);
 }
 
+/* Appends the names of promises. */
 static void list_promises(uint32_t which, cnri_text *out) {
     for (int32_t i = 0; i < CNRI_PROMISES; i++)
         if (which >> i & 1) cnri_text_add(out, "%s%s", out->n ? ", " : "", cnri_promise_name(i));
 }
 
+/* Prints the result of a test. */
 static void tell_test(void *arg, const cnri_check_test *t) {
     telling *to = arg;
     cnri_text unjudged = {0};
@@ -117,6 +123,7 @@ static void tell_progress(void *arg, const char *device, int64_t done, int64_t t
     if (t->observer) t->observer->progress(t->observer->arg, &p);
 }
 
+/* Prints the totals. */
 static void tell_totals(const cnri_check_options *o, const cnri_check_totals *sum) {
     cnri_say(stdout, "1..%d\n", sum->tests);
     if (o->net) {
@@ -135,6 +142,7 @@ static void tell_totals(const cnri_check_options *o, const cnri_check_totals *su
 
 /* ---- the command ---- */
 
+/* The command: checks what the options select. */
 static cnr_status run(cnri_call *call, void *values, cnr_error *err) {
     settings *s = values;
     cnri_check_options *o = &s->o;

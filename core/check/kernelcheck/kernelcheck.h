@@ -7,6 +7,7 @@
 extern const cnri_command cnri_cmd_kernelcheck;
 
 /* ---- check_net.c: --net, in a child ---- */
+/* The net of --net, on whose nodes kernels are judged. */
 typedef struct cnri_checked_net {
     cnr_runtime *rt;
     const char *path, *weights, *weights_type, *arithmetic; /* all but the path may be NULL */
@@ -17,6 +18,7 @@ typedef struct cnri_checked_net {
 /* For cnri_check_options, with a cnri_checked_net as `net_arg`. */
 cnr_status cnri_checked_open(void *arg, const char *device, cnr_plan **plan, const cnr_device **on,
                              cnr_error *err);
+/* Runs the net as planned and plainly, and compares all values. False: they differ, see why. */
 bool cnri_checked_whole(void *arg, int64_t number, cnri_text *why);
 
 #endif

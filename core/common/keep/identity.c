@@ -3,6 +3,7 @@
 #define _GNU_SOURCE /* memmem */
 #include "keep/keep.h"
 
+/* Appends "KEY HEX", a line with a digest of 16 bytes. */
 static void add_digest(cnri_text *out, const char *key, const uint8_t *digest) {
     char hex[33];
     cnri_hex(digest, 16, hex);
@@ -18,11 +19,13 @@ static void add_digest_of(cnri_text *out, const char *key, cnri_text *gathered) 
     cnri_text_free(gathered);
 }
 
+/* Appends a type as "f32x1x3". */
 static void add_type(cnri_text *out, const cnr_tensor *t) {
     cnri_text_add(out, "%s", cnr_dtype_name(t->dtype));
     for (int32_t i = 0; i < t->rank; i++) cnri_text_add(out, "x%lld", (long long)t->dim[i]);
 }
 
+/* Appends a digest of the net's structure. */
 static void add_net(cnri_text *out, const cnr_graph *g) {
     cnri_text t = {0};
     for (int32_t i = 0; i < g->values.n; i++) {
@@ -48,6 +51,7 @@ static void add_net(cnri_text *out, const cnr_graph *g) {
     add_digest_of(out, "net", &t);
 }
 
+/* Appends a digest of all weights, from stored digests where there are some. */
 static void add_weights(cnri_text *out, const cnr_graph *g) {
     cnri_text t = {0};
     for (int32_t i = 0; i < g->values.n; i++) {
@@ -79,6 +83,7 @@ static bool is_wish(const char *key) {
             strncmp(key, CNRI_POLICY_META, strlen(CNRI_POLICY_META)) != 0);
 }
 
+/* Appends the options that a plan depends on. */
 static void add_options(cnri_text *out, const cnri_plan_request *r) {
     const cnri_plan_options *o = r->options;
     const cnr_graph *g = r->model->graph;
@@ -102,6 +107,7 @@ static void add_options(cnri_text *out, const cnri_plan_request *r) {
     cnri_text_add(out, "\n");
 }
 
+/* Appends the input types. */
 static void add_shapes(cnri_text *out, const cnr_tensor *const *types, int32_t n) {
     cnri_text_add(out, "shapes");
     for (int32_t i = 0; i < n; i++) {
@@ -149,6 +155,7 @@ void cnri_identity_plugins(cnri_text *out, uint32_t kinds) {
     }
 }
 
+/* Appends the devices of the set, with driver and units. */
 static void add_devices(cnri_text *out, const cnri_device_set *set) {
     for (int32_t i = 0; i < set->n; i++) {
         const cnri_device *d = set->at[i];

@@ -14,6 +14,7 @@ static size_t key_length(const char *at) {
     return many ? first + 1 + strcspn(at + first + 1, " \n") : first;
 }
 
+/* The line that begins with the key of n bytes; NULL: none. */
 static const char *find_line(const char *text, const char *key, size_t n) {
     for (; *text; text += line_length(text), text += *text == '\n')
         if (strncmp(text, key, n) == 0 && (text[n] == ' ' || text[n] == '\n')) return text;
@@ -164,6 +165,7 @@ static cnr_status follow(const cnri_plan_request *r, cnri_cached *c, bool replac
     return status;
 }
 
+/* Where read_blob finds what is written to a stored plan. */
 typedef struct reading {
     cnr_plan *plan;
     void *buffer;
@@ -171,6 +173,7 @@ typedef struct reading {
     int32_t n_blobs;
 } reading;
 
+/* Data of blob or part `index`, for cnri_cached_fn. */
 static cnr_status read_blob(void *arg, int32_t index, const void **data, cnr_error *err) {
     reading *r = arg;
     if (index < r->n_blobs) return cnri_residency_read(r->plan, index, &r->buffer, data, err);
@@ -227,6 +230,7 @@ cnr_status cnri_plan_write(cnr_plan *plan, const char *path, const char *identit
     return status;
 }
 
+/* Writes a plan to the cache folder, and trims the folder. */
 static cnr_status store(const cnr_model *m, cnr_plan *plan, const char *path, const char *file,
                         size_t shared, const char *identity, cnr_error *err) {
     const uint64_t limit = m->cache_bytes ? m->cache_bytes : CNRI_CACHE_LIMIT;
@@ -394,6 +398,7 @@ static cnr_status plan_compiled(const cnri_plan_request *r, cnr_plan **out, char
     return CNR_OK;
 }
 
+/* Takes a stored plan if it fits; otherwise makes one and stores it. */
 static cnr_status plan_cached(const cnri_plan_request *r, cnr_plan **out, cnr_error *err) {
     const char *cache = r->model->cache;
     const int64_t before = cnri_alloc_failures();
@@ -410,6 +415,7 @@ static cnr_status plan_cached(const cnri_plan_request *r, cnr_plan **out, cnr_er
     return status;
 }
 
+/* Makes a plan, by a stored one if the model has a cache. */
 static cnr_status plan_anew(const cnri_plan_request *r, cnr_plan **out, cnr_error *err) {
     return r->model->cache && !r->options->training ? plan_cached(r, out, err)
                                                     : make(r, NULL, out, err);

@@ -4,6 +4,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
+/* The name in a folder that is nearest to a misspelt one, written into `best`; NULL: none is near.
+ */
 static const char *nearest_in(DIR *folder, const char *name, char *best, size_t capacity) {
     const struct dirent *entry;
     const char *both[2] = {NULL, best};

@@ -51,10 +51,13 @@ bool cnri_activity_moved(cnri_watched *watched, uint64_t *count) {
     return moved;
 }
 
+/* Copies a text (NULL: "") into a field of fixed size, cut to fit. */
 static void copy(char *to, size_t room, const char *text) {
     snprintf(to, room, "%s", text ? text : "");
 }
 
+/* Copies what the thread does now into `call` if it is still in its call number `count`; give_up
+ * also marks the call as abandoned. False: that call has ended. */
 static bool tell_now(cnri_watched *watched, uint64_t count, bool give_up, cnri_hung *call) {
     pthread_mutex_lock(&watched->lock);
     const cnri_activity *now = watched->now;

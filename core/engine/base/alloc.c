@@ -20,6 +20,8 @@ static atomic_llong fails_from, fails_to; /* numbers of the allocations that fai
 static _Thread_local int64_t failures;
 
 #ifdef CNRI_HOSTILE
+/* Reads the variables by which tests let an allocation fail: CNNRUN_FAIL_ALLOC (from the n-th on),
+ * _ONCE (only it) */
 static void read_environment(void) {
     const char *text = getenv("CNNRUN_FAIL_ALLOC"), *once = getenv("CNNRUN_FAIL_ALLOC_ONCE");
     int64_t n;
@@ -51,6 +53,7 @@ static size_t alignment_for(size_t bytes) {
     return ALIGNMENT;
 }
 
+/* Asks the operating system for huge pages in the whole huge pages of a block. */
 static void prefer_huge(void *raw, size_t bytes) {
 #ifdef MADV_HUGEPAGE
     if (bytes >= HUGE_PAGE) (void)madvise(raw, bytes / HUGE_PAGE * HUGE_PAGE, MADV_HUGEPAGE);
@@ -60,6 +63,8 @@ static void prefer_huge(void *raw, size_t bytes) {
 #endif
 }
 
+/* Allocates a block behind a header that holds its size. NULL: out of memory, counted as a
+ * failure. */
 static void *aligned(size_t bytes, size_t alignment) {
     void *raw;
     if (doomed() || bytes > SIZE_MAX - 2 * HUGE_PAGE ||
@@ -118,6 +123,8 @@ cnr_status cnri_alloc_verdict(int64_t before, cnr_status status, const char *whe
     return cnri_out_of_memory(err, where);
 }
 
+/* Lets allocations fail from the n-th one from now on: `times` of them, or all if times is 0. n 0:
+ * none fails. */
 static void fail(int64_t n, int64_t times) {
     const int64_t from = n > 0 ? atomic_load(&count) + n : 0;
     atomic_store(&fails_to, times > 0 ? from + times - 1 : INT64_MAX);

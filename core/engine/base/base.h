@@ -11,14 +11,19 @@
 #include <stdint.h>
 #include <stdio.h>
 
+/* Lets the compiler check a format (argument f) against its arguments (from argument a on) */
 #define CNRI_PRINTF(f, a) __attribute__((format(printf, f, a)))
+/* Number of elements of an array. */
 #define CNRI_COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
 /* ---- error.c: fills err (may be NULL), returns code ---- */
+/* Fills err with the formatted message; returns code. err NULL: only returns it. */
 cnr_status cnri_fail(cnr_error *err, int32_t code, const char *where, const char *format, ...)
     CNRI_PRINTF(4, 5);
+/* Fills err (may be NULL) with code, place and formatted text; returns the code. */
 cnr_status cnri_failv(cnr_error *err, int32_t code, const char *where, const char *format,
                       va_list args) CNRI_PRINTF(4, 0);
+/* Fills err (may be NULL) with "out of memory"; returns CNR_E_MEMORY. */
 cnr_status cnri_out_of_memory(cnr_error *err, const char *where);
 /* Checks the status that a plugin's hook returned. A number that is no cnr_status becomes
  * CNR_E_STATE. An error without a text gets "WHAT failed without saying why". */
@@ -30,7 +35,10 @@ cnr_status cnri_require_arguments(cnr_error *err, const char *name, ...) __attri
 
 /* ---- log.c: one process-wide sink; default is stderr at level WARN ---- */
 typedef void (*cnri_log_fn)(void *arg, int32_t level, const char *who, const char *text);
+/* Messages of this level or more urgent ones go to fn from now on; fn NULL: to standard error. */
 void cnri_log_to(cnri_log_fn fn, void *arg, int32_t level);
+/* Passes on a formatted message (at most 4095 bytes) if its level is wanted. who: a plugin or
+ * part, or NULL. */
 void cnri_log(int32_t level, const char *who, const char *format, ...) CNRI_PRINTF(3, 4);
 void cnri_logv(int32_t level, const char *who, const char *format, va_list args) CNRI_PRINTF(3, 0);
 
@@ -39,7 +47,9 @@ void cnri_logv(int32_t level, const char *who, const char *format, va_list args)
  * CNRI_HOSTILE builds only) or calls cnri_alloc_fail_at(n): the n-th allocation from now fails,
  * and all after it. 0 turns it off. With CNNRUN_FAIL_ALLOC_ONCE=n or cnri_alloc_fail_once(n)
  * only that one fails. ---- */
+/* A block aligned to 64 bytes at least; NULL: out of memory. */
 void *cnri_alloc(size_t bytes);
+/* cnri_alloc of memory that is all zero. NULL: out of memory. */
 void *cnri_alloc_zero(size_t bytes);
 /* Allocates memory that the caller can do without: NULL does not count as a failed allocation.
  * Its pages are small and not touched yet. */
@@ -49,9 +59,13 @@ void *cnri_alloc_sparse(size_t bytes);
 /* Changes a block's size and keeps its contents; block NULL allocates one. */
 void *cnri_resize(void *block, size_t bytes);
 void cnri_free(void *block);
+/* A copy of the text, for cnri_free. NULL: text is NULL, or out of memory. */
 char *cnri_strdup(const char *text);
-char *cnri_format(const char *format, ...) CNRI_PRINTF(1, 2); /* NULL when out of memory */
+/* A formatted text, to be freed; NULL: out of memory. */
+char *cnri_format(const char *format, ...) CNRI_PRINTF(1, 2);
+/* For tests: the n-th allocation from now on and all later ones fail; 0: none fails any more. */
 void cnri_alloc_fail_at(int64_t n);
+/* For tests: only the n-th allocation from now on fails. */
 void cnri_alloc_fail_once(int64_t n);
 /* The number of allocations that failed in this thread so far, those of plugins and scripts
  * included. A result made while the number grew may be incomplete even if its status is CNR_OK,
@@ -88,31 +102,41 @@ cnr_status cnri_memory_fits(uint64_t bytes, uint64_t limit, const char *where, c
  *     CNRI_VEC(cnr_value) values = {0};
  *     cnr_value *slot = cnri_push(&values);   NULL when out of memory; zeroed
  *     cnri_vec_free(&values); ---- */
+/* A growable array of T. */
 #define CNRI_VEC(T) \
     struct { \
         T *at; \
         int32_t n, capacity; \
     }
+/* Appends a zeroed element and returns its address, valid until the next push. NULL: out of
+ * memory. */
 #define cnri_push(v) \
     ((__typeof__((v)->at))cnri_vec_push((void **)&(v)->at, &(v)->n, &(v)->capacity, \
                                         sizeof *(v)->at))
+/* Frees the elements and leaves an empty vector. */
 #define cnri_vec_free(v) (cnri_free((v)->at), (v)->at = NULL, (v)->n = (v)->capacity = 0)
+/* What cnri_push calls with the size of an element in bytes. */
 void *cnri_vec_push(void **at, int32_t *n, int32_t *capacity, size_t bytes);
 
 /* ---- intern.c: names as numbers; thread-safe, process-wide, never freed until exit ---- */
-cnr_id cnri_intern(const char *name); /* 0 if name is NULL or "", or memory is out */
-const char *cnri_name(cnr_id id);     /* "" if id is 0 */
+/* The id of a name, the same for equal names; 0 if name is NULL or "", or memory is out. */
+cnr_id cnri_intern(const char *name);
+/* The name of an id; "" if id is 0. */
+const char *cnri_name(cnr_id id);
 
 /* ---- map.c: string -> pointer; keys copied ---- */
+/* A map from strings to pointers. */
 typedef struct cnri_map {
     struct cnri_map_slot *slots;
     int32_t n, capacity;
 } cnri_map;
+/* The value of a key. NULL: it is not in the map. */
 void *cnri_map_get(const cnri_map *map, const char *key);
 /* Replaces an earlier value. */
 cnr_status cnri_map_set(cnri_map *map, const char *key, void *value);
 /* The same, for a key of `length` bytes without a NUL at its end. */
 void *cnri_map_get_n(const cnri_map *map, const char *key, size_t length);
+/* Sets a key of `length` bytes that need no end mark; the map keeps a copy of the key. */
 cnr_status cnri_map_set_n(cnri_map *map, const char *key, size_t length, void *value);
 void cnri_map_free(cnri_map *map);
 
@@ -120,6 +144,8 @@ void cnri_map_free(cnri_map *map);
 /* Index of the first of `n` rows that equals `text`; a row is a pointer to text, or a struct
  * that begins with one. -1: there is none. */
 #define CNRI_INDEX_OF(rows, n, text) cnri_index_of(rows, n, sizeof *(rows), text)
+/* Index of the row (`bytes` long) whose first member, a `const char *`, equals text; -1: none
+ * does. */
 int32_t cnri_index_of(const void *rows, int32_t n, size_t bytes, const char *text);
 /* True if `text` is in the list, which ends with NULL. A NULL list is empty. */
 bool cnri_is_listed(const char *const *list, const char *text);
@@ -129,12 +155,14 @@ const char *cnri_nearest_word(const char *word, const char *const *candidates, i
 /* True if `text` matches `pattern`, in which * stands for any characters. */
 bool cnri_matches_pattern(const char *pattern, const char *text);
 /* Reads and writes numbers with '.' in every locale. Files are never read with strtod or written
- * with printf. */
+ * with printf. False: it failed. */
 bool cnri_parse_double(const char *text, const char **end, double *out);
 int32_t cnri_print_double(char *buffer, size_t capacity,
-                          double value);                              /* shortest that reads back */
-int32_t cnri_print_float(char *buffer, size_t capacity, float value); /* likewise, as a float */
-bool cnri_parse_int(const char *text, int64_t *out);                  /* whole string */
+                          double value); /* shortest that reads back */
+/* The same for a float. */
+int32_t cnri_print_float(char *buffer, size_t capacity, float value);
+/* Reads a whole number that must be all of the text; false: it is none. */
+bool cnri_parse_int(const char *text, int64_t *out);
 /* Seeds are whole numbers from 0 on, below 2^63. */
 bool cnri_parse_seed(const char *text, uint64_t *out);
 /* A growing string that always ends with a NUL. `failed`: memory was out, and text is missing. */
@@ -143,6 +171,7 @@ typedef struct cnri_text {
     size_t n, capacity;
     bool failed;
 } cnri_text;
+/* Appends formatted text, with numbers as in the C locale. Sets t->failed when out of memory. */
 void cnri_text_add(cnri_text *t, const char *format, ...) CNRI_PRINTF(2, 3);
 void cnri_text_bytes(cnri_text *t, const char *bytes, size_t n);
 void cnri_text_free(cnri_text *t);
@@ -191,14 +220,19 @@ bool cnri_dims_fit(const cnr_tensor *t);
 cnr_status cnri_tensor_check(const cnr_tensor *t, const char *where, cnr_error *err);
 
 /* ---- sha256.c ---- */
+/* State of a SHA-256 digest. */
 typedef struct cnri_sha256 {
     uint32_t h[8];
     uint64_t n;
     uint8_t block[64];
 } cnri_sha256;
+/* Starts a SHA-256 digest. */
 void cnri_sha256_begin(cnri_sha256 *s);
+/* Adds bytes to a digest. */
 void cnri_sha256_add(cnri_sha256 *s, const void *data, uint64_t bytes);
+/* Ends a digest: 32 bytes. */
 void cnri_sha256_end(cnri_sha256 *s, uint8_t digest[32]);
+/* Computes the SHA-256 digest of one block of memory. */
 void cnri_sha256_of(const void *data, uint64_t bytes, uint8_t digest[32]);
 /* digests.c: SHA-256 of many blocks, on at most `threads` threads (0: one for each processor). */
 typedef struct cnri_digest {
@@ -210,6 +244,8 @@ typedef struct cnri_digest {
 /* Gives pages of a mapped file back; they are read again when they are wanted again. The last one
  * stays, in which something else begins. */
 void cnri_release_pages(const void *data, uint64_t bytes);
+/* Computes the SHA-256 digest of each block of the list on up to `threads` threads (0: one for
+ * each processor) */
 void cnri_digests(cnri_digest *list, int32_t n, int32_t threads);
 /* Fingerprints of many blocks, 16 bytes each in `sum`: of the fingerprints of each block's
  * pieces. False: out of memory. */
@@ -217,12 +253,14 @@ bool cnri_fingerprints(cnri_digest *list, int32_t n, int32_t threads);
 void cnri_hex(const uint8_t *data, size_t bytes, char *out /* 2 * bytes + 1 */);
 /* fingerprint.c: a fast, not cryptographic hash; tells weights, blobs and files apart */
 void cnri_fingerprint(const void *data, uint64_t bytes, uint8_t out[16]);
+/* True if the data has this fingerprint. */
 bool cnri_same_fingerprint(const void *data, uint64_t bytes, const uint8_t print[16]);
 
 /* ---- read.c: reads regular files only; pipes and devices are refused at once ---- */
 struct stat;
 /* The descriptor; -1: not opened. */
 int cnri_open_file(const char *path, struct stat *info, cnr_error *err);
+/* A file in memory: mapped, or copied where it can't be mapped. */
 typedef struct cnri_mapping {
     void *at;
     uint64_t bytes;
@@ -231,6 +269,7 @@ typedef struct cnri_mapping {
 /* Opens a file read-only. It is mapped if only this user and root may write it. Else it is
  * copied, because a mapped file that someone cuts short kills the process that reads it. */
 cnr_status cnri_map_file(const char *path, cnri_mapping *out, cnr_error *err);
+/* Releases the mapping or copy and clears *m. */
 void cnri_unmap_file(cnri_mapping *m);
 /* Reads a whole file of at most `limit` bytes and adds a NUL. Release *out with cnri_free. */
 cnr_status cnri_read_file(const char *path, uint64_t limit, char **out, size_t *bytes,
@@ -241,6 +280,8 @@ cnr_status cnri_read_head(const char *path, void *out, size_t capacity, size_t *
 /* Opens a file that cnnrun keeps between runs. Its data goes to kernels unchecked, so one rule
  * holds for all such files: file and folder belong to this user or root, nobody else may write
  * them, and neither is a symbolic link. CNR_E_STATE says which rule is broken. */
+/* Reads a file only if it belongs to this user or root and no other user can write it. The caller
+ * frees *out. */
 cnr_status cnri_map_kept(const char *path, cnri_mapping *out, cnr_error *err);
 cnr_status cnri_read_kept(const char *path, uint64_t limit, char **out, size_t *bytes,
                           cnr_error *err);
@@ -256,6 +297,7 @@ cnr_status cnri_kept_create(const char *folder, cnr_error *err);
  * is no such file. */
 cnr_status cnri_kept_load(const char *folder, const char *name, uint64_t limit, void **data,
                           uint64_t *bytes, cnr_error *err);
+/* Writes a file that cnri_kept_read reads, with its length and digest; replaces an older one. */
 cnr_status cnri_kept_save(const char *folder, const char *name, const void *data, uint64_t bytes,
                           cnr_error *err);
 
@@ -296,16 +338,23 @@ cnr_status cnri_fail_errno(cnr_error *err, const char *path, const char *what);
 /* For files that cnnrun keeps for itself between runs: mode 0600; replaces whatever has the
  * name, even a symbolic link. */
 enum { CNRI_WRITE_PRIVATE = 1 };
+/* A file that is written beside its place and renamed when it is complete. */
 typedef struct cnri_writer {
     FILE *file;
     char *path;   /* as the caller gave it; used in messages */
     char *target; /* the path with links followed */
     char *temporary;
 } cnri_writer;
+/* Opens a temporary file beside `path`; an older file stays until cnri_write_commit. Nothing has
+ * to be freed on failure. */
 cnr_status cnri_write_begin(cnri_writer *w, const char *path, uint32_t flags, cnr_error *err);
+/* Writes bytes at the current position. */
 cnr_status cnri_write(cnri_writer *w, const void *data, uint64_t bytes, cnr_error *err);
+/* Moves to a byte offset from the start. */
 cnr_status cnri_write_seek(cnri_writer *w, uint64_t offset, cnr_error *err);
+/* Flushes, renames the file into place and frees the writer, also on failure. */
 cnr_status cnri_write_commit(cnri_writer *w, cnr_error *err);
+/* Removes the temporary file and frees the writer. */
 void cnri_write_abandon(cnri_writer *w);
 /* Removes a temporary file that no process is writing. True: it is gone. */
 bool cnri_write_remove_temporary(const char *temporary);
@@ -316,6 +365,7 @@ void cnri_write_drop_all(void);
 void cnri_write_to_nowhere(void);
 
 /* ---- activity.c: records which plugin call runs, so that a signal handler can name it ---- */
+/* The plugin call that runs on this thread, and the one around it. */
 typedef struct cnri_activity {
     const char *verb;       /* "running kernel" */
     const void *descriptor; /* a descriptor of the plugin that is called */
@@ -325,10 +375,12 @@ typedef struct cnri_activity {
 } cnri_activity;
 /* Begins an activity. It must end on the same thread and in the same function. */
 void cnri_activity_begin(cnri_activity *a);
+/* Ends the activity of this thread; the one that it interrupted becomes current again. */
 void cnri_activity_end(const cnri_activity *a);
 /* For signal handlers: the activity of this thread, NULL without one; or the latest of any
  * thread, which may be over. */
 const cnri_activity *cnri_activity_of_thread(void);
+/* The activity that any thread began last, for messages of crashes. NULL: there is none. */
 const cnri_activity *cnri_activity_latest(void);
 /* The activity of one thread, for another thread that waits for it. */
 typedef struct cnri_watched {
@@ -348,6 +400,7 @@ bool cnri_activity_moved(cnri_watched *watched, uint64_t *count);
 typedef struct cnri_hung {
     char verb[64], name[128], node[128], device[128];
 } cnri_hung;
+/* Like cnri_activity_now, and marks the call as given up. */
 bool cnri_activity_give_up(cnri_watched *watched, uint64_t count, cnri_hung *call);
 /* Fills *call alone. */
 bool cnri_activity_now(cnri_watched *watched, uint64_t count, cnri_hung *call);
@@ -366,6 +419,7 @@ uint64_t cnri_now_ns(void);
 /* Monotonic time in ns by the machine's clock: for time budgets and for progress on a terminal. */
 uint64_t cnri_real_ns(void);
 void cnri_wait_until(uint64_t ns); /* waits until that time of the clock in force */
+/* A plugin's clock in virtual time, which replaces the real one. */
 typedef struct cnri_clock {
     uint64_t (*now_ns)(void);
     void (*wait_until)(uint64_t ns);
@@ -377,7 +431,7 @@ bool cnri_clock_is_real(void);
 const void *cnri_clock_descriptor(void); /* of the clock in force; NULL: it is the machine's */
 /* Puts a clock in force for the whole process, until another is used or this one leaves. */
 void cnri_clock_use(const cnri_clock *clock);
-/* If it is in force, the machine's clock is used again. */
+/* Takes the clock out of force: the machine's is used again. */
 void cnri_clock_leave(const cnri_clock *clock);
 
 #endif

@@ -35,8 +35,9 @@ static uint64_t group_bound(const char *mount, char *group, const char *name) {
     }
 }
 
-/* Lines are "0::/group" in version 2 and "4:memory:/group" in version 1. A container may see
- * only its own groups, at the mount point itself, so that is read last whatever the path is. */
+/* The memory limit of the control groups that `list` (as /proc/self/cgroup) names, below the folder
+ * `mount`. Lines are "0::/group" in version 2 and "4:memory:/group" in version 1. A container may
+ * see only its own groups, at the mount point itself, so that is read last whatever the path is. */
 uint64_t cnri_memory_of_groups(const char *list, const char *mount) {
     char line[LINE], first[LINE];
     uint64_t minimum = UINT64_MAX;

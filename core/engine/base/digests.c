@@ -12,6 +12,7 @@ enum { MAX_THREADS = 16 };
 /* Bytes of a piece whose fingerprint is taken; .cnr files depend on it, so it stays. */
 #define PIECE ((uint64_t)1 << 20)
 
+/* Blocks to digest, shared by the threads. */
 typedef struct work {
     void (*of)(const void *data, uint64_t bytes, uint8_t *sum);
     cnri_digest *list;
@@ -29,6 +30,7 @@ void cnri_release_pages(const void *data, uint64_t bytes) {
     if (last > first) (void)madvise((void *)first, last - first, MADV_DONTNEED);
 }
 
+/* Computes the SHA-256 digest of a mapped block and releases its pages as it goes. */
 static void digest_and_release(cnri_digest *d) {
     cnri_sha256 sum;
     cnri_sha256_begin(&sum);
@@ -40,6 +42,7 @@ static void digest_and_release(cnri_digest *d) {
     cnri_sha256_end(&sum, d->sum);
 }
 
+/* One thread: takes blocks until none is left, the large ones first. */
 static void *digest_some(void *arg) {
     work *w = arg;
     for (int64_t i; (i = atomic_fetch_add(&w->next, 1)) < 2 * w->n;) {
@@ -52,6 +55,7 @@ static void *digest_some(void *arg) {
     return NULL;
 }
 
+/* Number of threads worth starting: at most one a block, and one for each WORTH_A_THREAD bytes. */
 static int32_t threads_for(uint64_t bytes, int64_t n, int32_t maximum) {
     const long there = sysconf(_SC_NPROCESSORS_ONLN);
     if (maximum <= 0) maximum = there > 0 && there < MAX_THREADS ? (int32_t)there : MAX_THREADS;
@@ -60,6 +64,7 @@ static int32_t threads_for(uint64_t bytes, int64_t n, int32_t maximum) {
     return maximum < n ? maximum : (int32_t)n;
 }
 
+/* Digests all blocks on this thread and helpers, which it joins. */
 static void take_all(work w, int32_t threads) {
     uint64_t bytes = 0;
     pthread_t helpers[MAX_THREADS];

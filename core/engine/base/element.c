@@ -14,22 +14,26 @@
 
 static bool is_known(int32_t dtype) { return cnr_dtype_bits(dtype) != 0; }
 
+/* True for floating-point types. */
 static bool is_real(int32_t dtype) {
     return dtype == CNR_f32 || dtype == CNR_f64 || dtype == CNR_f16 || dtype == CNR_bf16;
 }
 
 /* ---- doubles to whole numbers: cut, kept in range, NaN as 0 ---- */
 
+/* Rounds toward 0 and limits to int64; NaN gives 0. */
 static int64_t to_i64(double v) {
     if (isnan(v)) return 0;
     return v >= 0x1p63 ? INT64_MAX : v < -0x1p63 ? INT64_MIN : (int64_t)v;
 }
 
+/* Rounds toward 0 and limits to uint64; NaN gives 0. */
 static uint64_t to_u64(double v) {
     if (isnan(v) || v <= -1) return 0;
     return v >= 0x1p64 ? UINT64_MAX : (uint64_t)v;
 }
 
+/* Limits v to low..high. */
 static int64_t within(int64_t v, int64_t low, int64_t high) {
     return v < low ? low : v > high ? high : v;
 }
@@ -53,6 +57,7 @@ static int nibble(const void *data, int64_t i) {
     return ((const uint8_t *)data)[i >> 1] >> ((i & 1) * 4) & 15;
 }
 
+/* Stores element i of a 4-bit type; even elements are in the low half of a byte. */
 static void set_nibble(void *data, int64_t i, unsigned v) {
     uint8_t *byte = (uint8_t *)data + (i >> 1);
     const int shift = (int)(i & 1) * 4;
@@ -75,6 +80,7 @@ static void set_nibble(void *data, int64_t i, unsigned v) {
 static void read_real(int32_t dtype, const void *data, int64_t at, int64_t step, int64_t n,
                       double *out) {
     switch (dtype) {
+/* Case of one C type: reads its elements as doubles. */
 #define X(name, type) \
     case CNR_##name: \
         EACH \
@@ -96,9 +102,11 @@ static void read_real(int32_t dtype, const void *data, int64_t at, int64_t step,
     }
 }
 
+/* Reads n elements, each `step` after the last, as int64. */
 static void read_whole(int32_t dtype, const void *data, int64_t at, int64_t step, int64_t n,
                        int64_t *out) {
     switch (dtype) {
+/* Case of one C type: reads its elements as int64. */
 #define X(name, type) \
     case CNR_##name: \
         EACH \
@@ -124,6 +132,7 @@ static float to_odd(double v) {
     return f;
 }
 
+/* Stores n doubles as elements of a floating-point type, from element `at` on. */
 static void write_real(int32_t dtype, void *data, int64_t at, int64_t n, const double *in) {
     switch (dtype) {
     case CNR_f32:
@@ -141,6 +150,7 @@ static void write_real(int32_t dtype, void *data, int64_t at, int64_t n, const d
     }
 }
 
+/* Stores n integers from element `at` on; those that don't fit lose their high bits. */
 static void write_whole(int32_t dtype, void *data, int64_t at, int64_t n, const int64_t *in) {
     if (dtype == CNR_bool) {
         EACH ((uint8_t *)data) [at + k] = in[k] != 0;

@@ -50,6 +50,7 @@ cnr_status cnri_require_arguments(cnr_error *err, const char *name, ...) {
 /* The text of a status; NULL: it is no cnr_status. */
 static const char *text_of(int32_t status) {
     switch (status) {
+/* Case of one status: its text. */
 #define X(name, value, text) \
     case value: return text;
         CNR_STATUS_LIST(X)

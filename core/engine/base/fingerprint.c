@@ -15,18 +15,21 @@ static inline uint64_t step(uint64_t lane, uint64_t word) {
     return turn((lane ^ word) * PRIME_1, 29);
 }
 
+/* Mixes the bits of a word, so that each input bit changes about half of the output. */
 static uint64_t scatter(uint64_t x) {
     x = (x ^ x >> 32) * PRIME_2;
     x = (x ^ x >> 29) * PRIME_1;
     return x ^ x >> 32;
 }
 
+/* Reads 8 bytes as a word, at any address. */
 static inline uint64_t word_at(const uint8_t *at) {
     uint64_t word;
     memcpy(&word, at, sizeof word);
     return word;
 }
 
+/* Mixes 32 bytes into the four lanes. */
 static inline void round_of(uint64_t lane[4], const uint8_t *at) {
     lane[0] = step(lane[0], word_at(at));
     lane[1] = step(lane[1], word_at(at + 8));

@@ -8,6 +8,7 @@ static struct {
     CNRI_VEC(char *) names; /* names.at[id - 1] */
 } table = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
+/* Adds a name to the table and returns its id; 0: out of memory. */
 static cnr_id add(const char *name) {
     char **slot = cnri_push(&table.names);
     if (!slot) return 0;

@@ -12,6 +12,7 @@ static struct {
     int32_t level;
 } sink = {PTHREAD_MUTEX_INITIALIZER, NULL, NULL, DEFAULT_LEVEL};
 
+/* Writes one message to standard error, with "error: " or "warning: " before it by level. */
 static void to_stderr(int32_t level, const char *who, const char *text) {
     const char *word = level <= 0   ? "cnnrun: error: "
                        : level == 1 ? "cnnrun: warning: "

@@ -2,6 +2,7 @@
 #include "base/base.h"
 #include <string.h>
 
+/* One slot of the hash table. */
 struct cnri_map_slot {
     char *key; /* NULL: the slot is free */
     size_t length;
@@ -24,6 +25,8 @@ static struct cnri_map_slot *probe(struct cnri_map_slot *slots, int32_t capacity
     return &slots[i];
 }
 
+/* Doubles the slots (16 at first) and moves all keys. False: out of memory; the map is unchanged.
+ */
 static bool grow(cnri_map *map) {
     if (map->capacity > INT32_MAX / 2) return false;
     const int32_t capacity = map->capacity ? map->capacity * 2 : 16;

@@ -24,6 +24,7 @@ static struct pending {
     char path[PATH_MAX];
 } pending[ROWS];
 
+/* Lists a temporary file, so that a signal handler can remove it. */
 static void remember(const char *temporary) {
     const size_t n = strlen(temporary) + 1;
     for (int i = 0; i < ROWS && n <= sizeof pending[i].path; i++) {
@@ -36,6 +37,7 @@ static void remember(const char *temporary) {
     }
 }
 
+/* Takes a temporary file off that list. */
 static void forget(const char *temporary) {
     for (int i = 0; i < ROWS; i++) {
         int expected = READY;
@@ -141,6 +143,7 @@ static bool follows(const char *path, const struct stat *link) {
     return !shared || link->st_uid == geteuid() || link->st_uid == folder.st_uid;
 }
 
+/* Path that a symbolic link leads to; the caller frees it. NULL: failed, see err. */
 static char *read_link(const char *path, cnr_error *err) {
     char text[PATH_MAX];
     const ssize_t n = readlink(path, text, sizeof text);
@@ -195,6 +198,8 @@ static cnr_status look(const cnri_writer *w, uint32_t flags, struct stat *info, 
     return CNR_OK;
 }
 
+/* Gives the new file the owner, group and mode of the file that it replaces; fails if they can't
+ * be kept. */
 static cnr_status keep_rights(const cnri_writer *w, int fd, const struct stat *there,
                               cnr_error *err) {
     struct stat opened;
@@ -224,6 +229,7 @@ static bool is_silent;
 
 void cnri_write_to_nowhere(void) { is_silent = true; }
 
+/* Does what cnri_write_begin says; on failure the caller cleans up. */
 static cnr_status begin(cnri_writer *w, const char *path, uint32_t flags, cnr_error *err) {
     struct stat info;
     bool there = false;

@@ -12,6 +12,7 @@
 
 /* ---- opening ---- */
 
+/* What an entry that is no regular file is, for messages. */
 static const char *kind_of(mode_t mode) {
     return S_ISDIR(mode)    ? "a directory"
            : S_ISFIFO(mode) ? "a pipe"
@@ -46,11 +47,13 @@ int cnri_open_file(const char *path, struct stat *info, cnr_error *err) {
 
 /* ---- what is kept between runs: ours alone ---- */
 
+/* True if only this user or root owns the file and nobody else can write it. */
 static bool only_ours(const struct stat *info) {
     return (info->st_uid == geteuid() || info->st_uid == 0) &&
            !(info->st_mode & (S_IWGRP | S_IWOTH));
 }
 
+/* Fails with the reason unless only_ours() holds. */
 static cnr_status check_ours(const struct stat *info, const char *path, cnr_error *err) {
     if (only_ours(info)) return CNR_OK;
     if (info->st_mode & (S_IWGRP | S_IWOTH))
@@ -190,6 +193,7 @@ cnr_status cnri_read_head(const char *path, void *out, size_t capacity, size_t *
 
 /* ---- mapped ---- */
 
+/* Reads an open file of `bytes` bytes into memory, for where it can't be mapped; closes nothing. */
 static cnr_status copy_open(int fd, const char *path, uint64_t bytes, cnri_mapping *out,
                             cnr_error *err) {
     char *copy = cnri_alloc((size_t)bytes);

@@ -19,6 +19,7 @@ static const uint32_t k256[64] = {0x428a2f98, 0x71374491, 0xb5c0fbcf, 0xe9b5dba5
 
 static uint32_t rotate(uint32_t x, int n) { return x >> n | x << (32 - n); }
 
+/* Reads 4 bytes, the highest first. */
 static uint32_t big_endian(const uint8_t *p) {
     return (uint32_t)p[0] << 24 | (uint32_t)p[1] << 16 | (uint32_t)p[2] << 8 | p[3];
 }
@@ -33,6 +34,7 @@ static uint32_t big_endian(const uint8_t *p) {
               (((a) & (b)) ^ ((a) & (c)) ^ ((b) & (c))); \
     } while (0)
 
+/* Mixes one block of 64 bytes into the state, in plain C. */
 static void mix(uint32_t s[8], const uint8_t *block) {
     uint32_t w[64], a = s[0], b = s[1], c = s[2], d = s[3], e = s[4], f = s[5], g = s[6], h = s[7];
     for (int i = 0; i < 16; i++) w[i] = big_endian(block + 4 * i);
@@ -94,6 +96,7 @@ __attribute__((target("sha,sse4.1"))) static void fast(uint32_t h[8], const uint
     _mm_storeu_si128((__m128i *)(void *)(h + 4), _mm_alignr_epi8(dchg, feba, 8));
 }
 
+/* True if the CPU has the SHA and SSE4.1 instructions. */
 static bool is_there(void) {
     unsigned a, b, c, d;
     if (!__get_cpuid(1, &a, &b, &c, &d) || !(c & bit_SSE4_1)) return false;
@@ -142,6 +145,7 @@ static bool is_there(void) { return false; }
 
 static cnri_sha256_fn chosen = cnri_sha256_plain;
 
+/* Takes the fast function if the CPU has it. */
 static void choose(void) {
     if (is_there()) chosen = fast;
 }

@@ -22,12 +22,14 @@ static locale_t enter_plain(void) {
     return plain ? uselocale(plain) : (locale_t)0;
 }
 
+/* Returns to the thread's locale from before enter_plain() */
 static void leave_plain(locale_t before) {
     if (before) uselocale(before);
 }
 
 /* ---- numbers ---- */
 
+/* First character at or after p that is no digit. */
 static const char *skip_digits(const char *p) {
     while (*p >= '0' && *p <= '9') p++;
     return p;
@@ -88,7 +90,8 @@ static int32_t print_shortest(char *buffer, size_t capacity, double value, int m
     return n;
 }
 
-/* 15 digits print every double that was written with 15; only subnormals hold fewer. */
+/* Prints the shortest text that reads back as the number. 15 digits print every double that was
+ * written with 15; only subnormals hold fewer. */
 int32_t cnri_print_double(char *buffer, size_t capacity, double value) {
     return print_shortest(buffer, capacity, value, fabs(value) < DBL_MIN ? 1 : 15, 17, false);
 }
@@ -182,6 +185,7 @@ const char *cnri_nearest_word(const char *word, const char *const *candidates, i
 
 /* ---- growing strings ---- */
 
+/* Makes room for `more` bytes and an end mark; false: out of memory, or it failed before. */
 static bool make_room(cnri_text *t, size_t more) {
     if (t->failed) return false;
     if (t->capacity - t->n > more) return true; /* one more byte for the end */
@@ -198,6 +202,7 @@ static bool make_room(cnri_text *t, size_t more) {
     return true;
 }
 
+/* Appends formatted text in the C locale. */
 static void addv(cnri_text *t, const char *format, va_list args) {
     va_list again;
     va_copy(again, args);

@@ -8,6 +8,7 @@
 /* ---- preprocess.c: turns a picture (u8 H W C) into a net's input. The settings are metadata of
  * the graph, keys "input.<name>.resize", ".crop", ".mean", ".std", ".scale", ".channels";
  * options of a command set them too. ---- */
+/* How a picture becomes a net's input. */
 typedef struct cnri_preprocess {
     /* Pixels; 0: the input's size; resize_w -1: the shorter side becomes resize_h. */
     int64_t resize_h, resize_w;
@@ -24,6 +25,8 @@ typedef struct cnri_preprocess {
     double crop_part;
     uint64_t memory_limit; /* bytes of any picture on the way; 0: cnri_memory_share */
 } cnri_preprocess;
+/* Reads the keys of an input from the graph's metadata; what lacks gets its default. The caller
+ * frees *out. */
 cnr_status cnri_preprocess_read(const cnr_graph *g, const char *input, cnri_preprocess *out,
                                 cnr_error *err);
 /* Checks and sets one key from text ("256x256", "104,117,123"). */
@@ -37,10 +40,12 @@ cnr_status cnri_preprocess_apply(const cnri_preprocess *p, const cnr_tensor *pic
 typedef struct cnri_framing {
     double scale[2], shift[2];
 } cnri_framing;
+/* Like cnri_preprocess_apply; *framing says which part of the picture the input shows. */
 cnr_status cnri_preprocess_framed(const cnri_preprocess *p, const cnr_tensor *picture,
                                   cnr_tensor *out, cnri_framing *framing, cnr_error *err);
 /* preset.c: calls fn for each step of a preset that an importer plugin brings. */
 typedef cnr_status (*cnri_step_fn)(void *arg, const char *key, const char *text, cnr_error *err);
+/* Calls fn for each step of a preset of that name; stops at the first failure. */
 cnr_status cnri_preset_each(const char *name, cnri_step_fn fn, void *arg, cnr_error *err);
 /* An error for a mean and a std that can't be of pixels from 0 to 255. */
 cnr_status cnri_preprocess_units(const cnri_preprocess *p, const char *where, cnr_error *err);
@@ -61,6 +66,7 @@ int64_t cnri_dim_default(const cnr_graph *g, int64_t dim);
 typedef struct cnri_axes {
     int32_t batch, channels, height;
 } cnri_axes;
+/* Which axes of a tensor hold batch, channels and height (width follows); -1: it has none. */
 cnri_axes cnri_picture_axes(const cnr_tensor *type);
 /* Sources for the sizes that the net leaves open, the first that is given wins: `symbols` with
  * `values`; `batch`; `side`; the size that the preprocessing fixes; the net's default; the
@@ -75,6 +81,7 @@ typedef struct cnri_sizes {
     const cnri_preprocess *preprocess; /* the settings of this input; NULL: it takes no pictures */
     const cnr_tensor *picture;         /* NULL: not known yet */
 } cnri_sizes;
+/* *out: the type of an input with unknown sizes filled from a picture, a side, or 1. */
 void cnri_input_sizes(const cnr_graph *g, int32_t index, const cnri_sizes *from, cnr_tensor *out);
 /* Fails unless every symbol in `from` is one of the graph's. */
 cnr_status cnri_symbols_check(const cnr_graph *g, const cnri_sizes *from, cnr_error *err);
@@ -95,6 +102,7 @@ typedef struct cnri_augment {
 } cnri_augment;
 
 /* ---- samples.c: sources by spec ---- */
+/* An open source of samples. */
 typedef struct cnri_samples {
     const cnr_source *source;
     void *state;
@@ -103,8 +111,11 @@ typedef struct cnri_samples {
     int64_t every;             /* only every N-th sample of the source is read */
     const cnri_limits *limits; /* limits of the script that opened them; NULL: no script did */
 } cnri_samples;
+/* Opens a source by its specification, which may end in augmentation words. The caller closes
+ * *out, also on failure. */
 cnr_status cnri_samples_open(const char *spec, const char *split, cnri_samples *out,
                              cnr_error *err);
+/* Reads one sample, varied if the source says so; out->label is -1 without a label. */
 cnr_status cnri_samples_read(cnri_samples *s, int64_t index, cnr_sample *out, cnr_error *err);
 void cnri_samples_close(cnri_samples *s);
 

@@ -22,6 +22,7 @@ enum { MAX_SIDE = 1 << 16, DEFAULT_FILL = 114 };
 /* Recognised by its address among the messages for mistakes. */
 static const char no_memory[] = "out of memory";
 
+/* Fills err with why a setting is refused and its text. */
 static cnr_status complain(const char *why, int32_t code, const char *where, const char *text,
                            cnr_error *err) {
     if (why == no_memory) return cnri_fail(err, CNR_E_MEMORY, where, "%s", why);
@@ -43,12 +44,14 @@ static bool parse_size(const char *text, int64_t *h, int64_t *w) {
     return true;
 }
 
+/* Reads HxW, or one number for the shorter side. Like all set_...: NULL, or what was wanted. */
 static const char *set_resize(cnri_preprocess *p, const char *text) {
     return parse_size(text, &p->resize_h, &p->resize_w)
                ? NULL
                : "wanted HxW, or one number for the shorter side";
 }
 
+/* Reads a crop: HxW, one number, or a part of the shorter side between 0 and 1. */
 static const char *set_crop(cnri_preprocess *p, const char *text) {
     const char *end;
     double part;
@@ -78,6 +81,7 @@ static int64_t parse_numbers(const char *text, float *out, int64_t capacity) {
     }
 }
 
+/* Reads one to four numbers; *n: how many. */
 static const char *set_few(double *out, int32_t *n, const char *text) {
     float values[4];
     const int64_t count = parse_numbers(text, values, 4);
@@ -87,6 +91,7 @@ static const char *set_few(double *out, int32_t *n, const char *text) {
     return NULL;
 }
 
+/* Reads a mean: up to four numbers, one a channel, or a whole mean image. */
 static const char *set_mean(cnri_preprocess *p, const char *text) {
     const int64_t count = parse_numbers(text, NULL, 0);
     if (count < 1) return "wanted numbers with commas between";
@@ -102,6 +107,7 @@ static const char *set_mean(cnri_preprocess *p, const char *text) {
     return NULL;
 }
 
+/* Reads standard deviations, one for all or one a channel; none may be 0. */
 static const char *set_std(cnri_preprocess *p, const char *text) {
     const char *why = set_few(p->std, &p->n_std, text);
     for (int32_t i = 0; !why && i < p->n_std; i++)
@@ -109,6 +115,7 @@ static const char *set_std(cnri_preprocess *p, const char *text) {
     return why;
 }
 
+/* Reads the factor of pixels. */
 static const char *set_scale(cnri_preprocess *p, const char *text) {
     const char *end;
     if (!cnri_parse_double(text, &end, &p->scale) || *end || !isfinite(p->scale))
@@ -116,6 +123,7 @@ static const char *set_scale(cnri_preprocess *p, const char *text) {
     return NULL;
 }
 
+/* Reads the order of channels: 3 for RGB, -3 for BGR, 1 for grey. */
 static const char *set_channels(cnri_preprocess *p, const char *text) {
     static const struct {
         const char *name;
@@ -129,6 +137,7 @@ static const char *set_channels(cnri_preprocess *p, const char *text) {
     return "wanted rgb, bgr or gray";
 }
 
+/* Reads true, false, the fill from 0 to 255, or FILL,corner for pictures at the top left. */
 static const char *set_letterbox(cnri_preprocess *p, const char *text) {
     const char *end;
     double fill = DEFAULT_FILL;
@@ -155,6 +164,7 @@ static const struct key {
     {".letterbox", set_letterbox},
 };
 
+/* Fills *p with the preprocessing of an input that has no settings. */
 static void defaults(cnri_preprocess *p) {
     memset(p, 0, sizeof *p);
     p->scale = 1;
@@ -183,6 +193,7 @@ cnr_status cnri_preprocess_read(const cnr_graph *g, const char *input, cnri_prep
     return status;
 }
 
+/* cnri_preprocess_change with the arguments of a preset's step. */
 static cnr_status change_step(void *p, const char *key, const char *text, cnr_error *err) {
     return cnri_preprocess_change(p, key, text, err);
 }
@@ -202,11 +213,13 @@ cnr_status cnri_preprocess_change(cnri_preprocess *p, const char *key, const cha
                      near ? "; did you mean " : "", near ? near : "", near ? "?" : "");
 }
 
+/* An input of a graph, as the argument of set_step. */
 typedef struct input {
     cnr_graph *g;
     const char *name;
 } input;
 
+/* cnri_preprocess_set with the arguments of a preset's step. */
 static cnr_status set_step(void *arg, const char *key, const char *text, cnr_error *err) {
     const input *i = arg;
     return cnri_preprocess_set(i->g, i->name, key, text, err);
@@ -229,6 +242,7 @@ cnr_status cnri_preprocess_set(cnr_graph *g, const char *input_name, const char 
 
 /* ---- pictures ---- */
 
+/* A picture on its way through the steps: u8, height x width x channels. */
 typedef struct picture {
     int64_t h, w, c;
     const uint8_t *at;
@@ -255,12 +269,14 @@ static cnr_status picture_make(const picture *from, picture *p, int64_t h, int64
     return p->own ? CNR_OK : cnri_fail(from->err, CNR_E_MEMORY, "picture", "out of memory");
 }
 
+/* Moves a step's result to *to, freeing what was there. */
 static void picture_move(picture *to, picture *from) {
     cnri_free(to->own);
     from->framing = to->framing;
     *to = *from;
 }
 
+/* Notes that the picture starts y, x pixels further down and right. */
 static void shift(picture *p, int64_t y, int64_t x) {
     p->framing.shift[0] += (double)y;
     p->framing.shift[1] += (double)x;
@@ -280,6 +296,7 @@ static cnr_status to_grey(picture *p) {
     return CNR_OK;
 }
 
+/* Scales the picture to h x w. */
 static cnr_status scale_to(picture *p, int64_t h, int64_t w) {
     picture scaled;
     if (p->h == h && p->w == w) return CNR_OK;
@@ -337,6 +354,7 @@ static cnr_status box_to(picture *p, int64_t h, int64_t w, const cnri_preprocess
     return CNR_OK;
 }
 
+/* Scales the picture so that its shorter side has this length; the ratio stays. */
 static cnr_status shorter_side_to(picture *p, int64_t side) {
     const bool tall = p->h > p->w;
     const int64_t shorter = tall ? p->w : p->h, longer = tall ? p->h : p->w;
@@ -372,6 +390,7 @@ typedef struct layout {
     int64_t c, h, w, stride_c, stride_h, stride_w;
 } layout;
 
+/* Sizes and strides, in elements, of an input that takes the picture. */
 static layout layout_of(const cnr_tensor *t, const picture *p) {
     layout l = {0};
     /* Flat: as many numbers as the picture has, one channel plane after another. */
@@ -391,6 +410,7 @@ static layout layout_of(const cnr_tensor *t, const picture *p) {
     return l;
 }
 
+/* Stores one value as f32, or rounded and limited as u8. */
 static void store(const cnr_tensor *out, int64_t index, float value) {
     if (out->dtype == CNR_f32) {
         ((float *)out->data)[index] = value;
@@ -400,6 +420,7 @@ static void store(const cnr_tensor *out, int64_t index, float value) {
     }
 }
 
+/* Writes one channel: scaled, minus mean, divided by std. */
 static void write_channel(const cnri_preprocess *p, const picture *pic, const layout *l, int64_t c,
                           cnr_tensor *out) {
     const int64_t from = pic->c == 1 ? 0 : p->channels == -3 ? 2 - c : c;
@@ -416,6 +437,7 @@ static void write_channel(const cnri_preprocess *p, const picture *pic, const la
         }
 }
 
+/* Checks types, sizes and channels of picture and input. */
 static cnr_status check(const cnri_preprocess *p, const cnr_tensor *picture_, const cnr_tensor *out,
                         const layout *l, cnr_error *err) {
     if (out->dtype != CNR_f32 && out->dtype != CNR_u8)

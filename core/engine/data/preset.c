@@ -8,6 +8,7 @@ static const char *const *presets_of(int32_t i) {
     return CNRI_HAS(importer, presets) ? importer->presets : NULL;
 }
 
+/* The text of a preset, "NAME key=text ...", of any importer; NULL: there is none. */
 static const char *find(const char *name) {
     const size_t n = strlen(name);
     for (int32_t i = 0; i < cnri_descriptor_count(CNR_KIND_IMPORTER); i++)
@@ -16,6 +17,7 @@ static const char *find(const char *name) {
     return NULL;
 }
 
+/* Appends the names of all presets, with commas between. */
 static void preset_names(cnri_text *out) {
     for (int32_t i = 0; i < cnri_descriptor_count(CNR_KIND_IMPORTER); i++)
         for (const char *const *row = presets_of(i); row && *row; row++)

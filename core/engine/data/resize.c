@@ -10,6 +10,7 @@
 
 enum { BITS = 22 };
 
+/* How one axis is resampled: for each output position its input positions and weights. */
 typedef struct axis {
     int64_t taps;  /* weights stored for each output position */
     int64_t *from; /* first input position of each output position */
@@ -23,6 +24,7 @@ static void axis_free(axis *a) {
     cnri_free(a->weight);
 }
 
+/* Weight of linear interpolation at distance x. */
 static double triangle(double x) {
     x = fabs(x);
     return x < 1.0 ? 1.0 - x : 0.0;
@@ -49,6 +51,7 @@ static void weigh(axis *a, int64_t in, int64_t position, double scale, double *r
     a->n[position] = to - from;
 }
 
+/* Computes positions and fixed-point weights for one axis. False: out of memory. */
 static bool axis_make(axis *a, int64_t in, int64_t out) {
     const double scale = (double)in / (double)out;
     bool overflow = false;
@@ -68,6 +71,7 @@ static bool axis_make(axis *a, int64_t in, int64_t out) {
     return good;
 }
 
+/* A fixed-point sum as a pixel, limited to 0..255. */
 static uint8_t rounded(int32_t sum) {
     sum >>= BITS;
     return (uint8_t)(sum < 0 ? 0 : sum > 255 ? 255 : sum);

@@ -85,6 +85,7 @@ void cnri_graph_free(cnr_graph *g) {
     cnri_free(g);
 }
 
+/* Notes a problem, of which the first fails the load later. */
 static void problemv(cnr_graph *g, const char *where, const char *format, va_list args) {
     char text[1024];
     vsnprintf(text, sizeof text, format, args);
@@ -169,10 +170,12 @@ failed:
     return -1;
 }
 
+/* Adds `change` to the number of readers of a value; does nothing for -1. */
 void cnri_value_use(cnr_graph *g, cnr_value value, int32_t change) {
     if (value >= 0) g->values.at[value].uses += change;
 }
 
+/* True for a size, unknown, or a symbol that the graph has. */
 static bool valid_dim(const cnr_graph *g, int64_t dim) {
     return dim >= CNR_DIM_UNKNOWN || (dim >= CNR_DIM_SYMBOL(g->symbols.n - 1) && g->symbols.n > 0);
 }
@@ -194,6 +197,7 @@ static const char *type_fault(const cnr_graph *g, const cnr_tensor *type, bool c
     return NULL;
 }
 
+/* True if a new value may have this name; notes a problem otherwise. */
 static bool name_free(cnr_graph *g, const char *what, const char *name) {
     if (!name || !name[0]) {
         cnri_graph_problem(g, "", "%s has no name", what);
@@ -247,6 +251,8 @@ int32_t cnri_graph_symbol(cnr_graph *g, const char *name) {
     return g->symbols.n - 1;
 }
 
+/* Adds a constant, with a generated name if it has none; `copy`: the graph copies the data, else
+ * it borrows it. -1: see the problems. */
 static cnr_value constant(cnr_graph *g, const char *name, const cnr_tensor *type, bool copy) {
     const char *fault;
     char generated[32]; /* rewrites and gradients need not choose names */
@@ -332,6 +338,7 @@ const char *cnri_graph_meta(const cnr_graph *g, const char *key) {
     return i < 0 ? NULL : g->meta.texts[i];
 }
 
+/* Removes entry i of the metadata. */
 static void meta_remove(cnr_graph *g, int32_t i) {
     cnri_free(g->meta.keys[i]);
     cnri_free(g->meta.texts[i]);

@@ -23,11 +23,13 @@ const cnri_quantised_value *cnri_graph_quantised_at(const cnr_graph *g, int32_t 
 
 /* ---- the host table's ---- */
 
+/* 1 if the user asked that this node be quantised. */
 static int32_t is_requested(const cnr_graph *g, int32_t node) {
     return g->calibration && node >= 0 && node < g->nodes.n &&
            cnri_map_get(&g->calibration->requested, g->nodes.at[node]->name) != NULL;
 }
 
+/* Smallest and largest number that a value had in calibration; 0: it was not measured. */
 static int32_t range_of(const cnr_graph *g, cnr_value value, double *low, double *high) {
     const struct cnri_calibration *c = g->calibration;
     if (!c || value < 0 || value >= c->n_ranges || !c->ranges[value].seen) return 0;
@@ -36,6 +38,7 @@ static int32_t range_of(const cnr_graph *g, cnr_value value, double *low, double
     return 1;
 }
 
+/* Notes how a rewrite quantised a value: scale, zero point and lowest number. */
 static cnr_status answer(cnr_graph *g, cnr_value real, cnr_value stored, double scale, double zero,
                          double low) {
     if (!g->calibration || real < 0 || real >= g->calibration->n_ranges || stored < 0 ||

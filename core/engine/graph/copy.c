@@ -2,6 +2,7 @@
  * deep copies. */
 #include "graph/parts.h"
 
+/* Copies all values under the same numbers; their data is borrowed. False: out of memory. */
 static bool copy_values(const cnr_graph *g, cnr_graph *to) {
     for (int32_t i = 0; i < g->values.n; i++) {
         const cnri_value *from = &g->values.at[i];
@@ -23,6 +24,7 @@ static bool copy_values(const cnr_graph *g, cnr_graph *to) {
     return true;
 }
 
+/* Copies all nodes; their attributes are borrowed. False: out of memory. */
 static bool copy_nodes(const cnr_graph *g, cnr_graph *to) {
     for (int32_t i = 0; i < g->nodes.n; i++) {
         const cnri_node *from = g->nodes.at[i];
@@ -45,6 +47,7 @@ static bool copy_nodes(const cnr_graph *g, cnr_graph *to) {
     return true;
 }
 
+/* Copies symbols, inputs, outputs and metadata. False: out of memory. */
 static bool copy_interface(const cnr_graph *g, cnr_graph *to) {
     for (int32_t i = 0; i < g->symbols.n; i++)
         if (cnri_graph_symbol(to, g->symbols.at[i]) != i) return false;
@@ -79,6 +82,7 @@ cnr_graph *cnri_graph_copy(const cnr_graph *g) {
 
 /* ---- whole ones ---- */
 
+/* Copies all borrowed data, so that the copy can outlive its original. False: out of memory. */
 static bool own_values(cnr_graph *g) {
     for (int32_t i = 0; i < g->values.n; i++) {
         cnri_value *v = &g->values.at[i];
@@ -99,6 +103,7 @@ static bool own_values(cnr_graph *g) {
     return true;
 }
 
+/* Copies all borrowed attributes. False: out of memory. */
 static bool own_attributes(cnr_graph *g) {
     for (int32_t i = 0; i < g->nodes.n; i++) {
         cnri_node *node = g->nodes.at[i];

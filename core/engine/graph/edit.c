@@ -4,6 +4,7 @@
 
 static int32_t graph_node_count(const cnr_graph *g) { return g->nodes.n; }
 
+/* Node i; *inputs and *outputs (may be NULL): its values. NULL: there is no such node. */
 static const cnr_node *graph_node_at(const cnr_graph *g, int32_t i, const cnr_value **inputs,
                                      const cnr_value **outputs) {
     if (i < 0 || i >= g->nodes.n) return NULL;

@@ -81,6 +81,7 @@ cnr_status cnri_filling_end(cnri_filling *f, cnr_status status, const char *path
     return status;
 }
 
+/* Start of the random numbers of one weight, from the seed and its name. */
 static uint64_t stream_of(uint64_t seed, const char *name) {
     uint64_t h = UINT64_C(0xcbf29ce484222325);
     for (; *name; name++) h = (h ^ (uint8_t)*name) * UINT64_C(0x100000001b3);
@@ -89,6 +90,7 @@ static uint64_t stream_of(uint64_t seed, const char *name) {
 
 /* ---- one value ---- */
 
+/* Draws one element by the weight's kind of initialisation. */
 static double sample(const cnr_init *init, double deviation, uint64_t *state) {
     if (init->kind == CNR_INIT_ONE) return 1;
     if (init->kind == CNR_INIT_CONST) return init->value;
@@ -96,6 +98,7 @@ static double sample(const cnr_init *init, double deviation, uint64_t *state) {
     return 0;
 }
 
+/* Allocates the data of one weight and fills it; its type is f32, or converted from it. */
 static cnr_status fill_one(cnri_value *v, uint64_t seed, double deviation, cnr_error *err) {
     cnr_tensor *t = v->type;
     const int64_t n = cnr_count(t);

@@ -1,6 +1,7 @@
 /* Folds a scale and shift of each channel into the weights and bias of the node before it. */
 #include "graph/parts.h"
 
+/* A linear operator (convolution or dense) and the scale and shift per channel behind it. */
 typedef struct fold {
     cnr_graph *g;
     cnri_node *linear, *affine;
@@ -47,7 +48,8 @@ static bool matches(cnr_graph *g, int32_t index, fold *f) {
     return !bias || (foldable(bias) && cnr_count(bias) == f->channels);
 }
 
-/* Makes a new constant for input `port`, because the model's own weight may be shared. */
+/* Makes a new constant for input `port`, because the model's own weight may be shared. False: it
+ * failed. */
 static bool replace_constant(fold *f, int32_t port, const char *stem, const cnr_tensor *type) {
     char *name = cnri_format("%s.folded", stem);
     cnr_tensor t = *type;
@@ -63,7 +65,7 @@ static bool replace_constant(fold *f, int32_t port, const char *stem, const cnr_
     return true;
 }
 
-/* Scales the weight: when it is read (late.c), or at once. */
+/* Scales the weight: when it is read (late.c), or at once. False: it failed. */
 static bool scale_weight(fold *f) {
     const int32_t port = f->ports.weight_port;
     const cnr_value from = f->linear->in[port];
@@ -80,6 +82,7 @@ static bool scale_weight(fold *f) {
     return true;
 }
 
+/* Scales the bias and adds the shift; makes a bias if there is none. False: out of memory. */
 static bool shift_bias(fold *f) {
     const int32_t port = f->ports.bias_port;
     const cnr_tensor *old = f->linear->view.inputs[port];
@@ -98,6 +101,7 @@ static bool shift_bias(fold *f) {
     return false;
 }
 
+/* Folds scale and shift into weight and bias, and removes the node that applied them. */
 static cnr_status fold_pair(fold *f, cnr_error *err) {
     const cnr_value from = f->affine->out[0], to = f->linear->out[0];
     const int32_t index = f->g->values.at[from].producer;

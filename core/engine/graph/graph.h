@@ -32,6 +32,7 @@ typedef struct cnri_late {
     float *scales; /* n rows of `channels` numbers */
 } cnri_late;
 
+/* A value of a graph: an input, a constant or an output of a node. */
 typedef struct cnri_value {
     char *name;
     /* An allocation of its own, so the address stays; its data is owned unless `borrowed`. */
@@ -47,6 +48,7 @@ typedef struct cnri_value {
     cnri_late *late;
 } cnri_value;
 
+/* A node with what only the engine needs to know. */
 typedef struct cnri_node {
     cnr_node view;      /* the graph owns its name, attributes and arrays */
     char *name, *where; /* where: place in the script, "net.lua:14", or NULL */
@@ -54,10 +56,12 @@ typedef struct cnri_node {
     bool borrowed; /* the attributes belong to the graph that this one is a copy of */
 } cnri_node;
 
+/* Something wrong that was found while a graph was built. */
 typedef struct cnri_problem {
     char *where, *text;
 } cnri_problem;
 
+/* A net: values, nodes in topological order, inputs, outputs, symbols and metadata. */
 typedef struct cnr_graph {
     char *name;
     CNRI_VEC(cnri_value) values;
@@ -101,28 +105,48 @@ typedef struct cnr_graph {
 static inline bool cnri_is_type_unknown(const cnr_tensor *t) { return t->dtype == CNR_DTYPE_NONE; }
 
 /* ---- the host table's graph slots, described in plugin.h ---- */
+/* Adds a net input of this type; returns its value, or a negative status. */
 cnr_value cnri_graph_input(cnr_graph *g, const char *name, const cnr_tensor *type);
+/* Number of the symbol of that name, which is added if it is new; -1: out of memory. */
 int32_t cnri_graph_symbol(cnr_graph *g, const char *name);
+/* Adds a constant with a copy of type->data; -1: see the problems. */
 cnr_value cnri_graph_constant(cnr_graph *g, const char *name, const cnr_tensor *type);
+/* Adds a node behind the others, or where cnri_graph_insert_before says; fills `outputs`. */
 cnr_status cnri_graph_node(cnr_graph *g, const char *op, const char *name, const char *where,
                            const cnr_value *inputs, int32_t n_inputs, const cnr_attr *const *attrs,
                            int32_t n_attrs, cnr_value *outputs, int32_t n_outputs);
+/* Makes a value an output; name NULL: the value's name. */
 cnr_status cnri_graph_output(cnr_graph *g, cnr_value value, const char *name);
+/* Sets, or with text NULL removes, a text of the metadata. */
 cnr_status cnri_graph_set_meta(cnr_graph *g, const char *key, const char *text);
+/* A text of the metadata; NULL: there is no such key. */
 const char *cnri_graph_meta(const cnr_graph *g, const char *key);
+/* Notes a problem; loading the graph fails with the first of them. */
 void cnri_graph_problem(cnr_graph *g, const char *where, const char *format, ...) CNRI_PRINTF(3, 4);
+/* Value of input `index`; -1: there is no such input. */
 cnr_value cnri_graph_input_at(const cnr_graph *g, int32_t index);
+/* Value of output `index`; -1: there is no such output. */
 cnr_value cnri_graph_output_at(const cnr_graph *g, int32_t index);
+/* Type of a value; NULL: there is no such value. */
 const cnr_tensor *cnri_graph_type(const cnr_graph *g, cnr_value value);
+/* Name of a value; "": there is no such value. */
 const char *cnri_graph_value_name(const cnr_graph *g, cnr_value value);
+/* Index of the node that computes a value; -1: an input, a constant or no value. */
 int32_t cnri_graph_producer(const cnr_graph *g, cnr_value value);
+/* How many readers a value has, outputs of the net included. */
 int32_t cnri_graph_uses(const cnr_graph *g, cnr_value value);
+/* Lets all readers of `from`, and outputs of the net, read `to`. Fails if nodes would be out of
+ * order. */
 cnr_status cnri_graph_replace(cnr_graph *g, cnr_value from, cnr_value to);
+/* Removes a node whose outputs nobody reads; indices behind it move down. */
 cnr_status cnri_graph_remove(cnr_graph *g, int32_t node);
+/* New nodes go before this one; -1: behind the last. */
 void cnri_graph_insert_before(cnr_graph *g, int32_t node);
+/* Name of a symbol; NULL: there is no such symbol. */
 const char *cnri_graph_symbol_name(const cnr_graph *g, int32_t symbol);
 
 /* ---- build.c ---- */
+/* A new empty net; NULL: out of memory. */
 cnr_graph *cnri_graph_new(const char *name);
 void cnri_graph_free(cnr_graph *g);
 void cnri_graph_install(cnr_host *host); /* fills the graph slots of the table */
@@ -142,7 +166,8 @@ cnr_value cnri_graph_borrow(cnr_graph *g, const char *name, const cnr_tensor *ty
 cnr_status cnri_node_load(cnr_graph *g, const char *op, const char *name, const char *where,
                           const cnr_value *inputs, int32_t n_inputs, const cnr_attr *const *attrs,
                           int32_t n_attrs, cnr_value *outputs, int32_t n_outputs);
-cnr_value cnri_graph_find(const cnr_graph *g, const char *value_name); /* -1: there is none */
+/* The value of that name; -1: there is none. */
+cnr_value cnri_graph_find(const cnr_graph *g, const char *value_name);
 /* Copies data into weight `value`, checking dtype and shape. */
 cnr_status cnri_graph_fill(cnr_graph *g, cnr_value value, const cnr_tensor *data, cnr_error *err);
 /* ---- seal.c: compares weights of a file with their digests; call before weights are read.
@@ -151,12 +176,14 @@ cnr_status cnri_graph_fill(cnr_graph *g, cnr_value value, const cnr_tensor *data
  * compared, which find damage; with `exact` digests are, which also find forged data. */
 cnr_status cnri_graph_verify_weights(const cnr_graph *g, const bool *wanted, bool exact,
                                      int32_t threads, cnr_error *err);
+/* Checks a weight read from a file against its digest (exact) or fingerprint, once. */
 cnr_status cnri_value_verify(const cnri_value *v, bool exact, int32_t threads, cnr_error *err);
 
 /* ---- late.c ---- */
 /* Number of rows of a late weight, and a function that computes one of them into its place in
  * `to`, which has room for all. */
 int64_t cnri_late_rows(const cnr_graph *g, cnr_value value);
+/* Computes one row of a late weight into `to`. */
 void cnri_late_write(const cnr_graph *g, cnr_value value, int64_t row, float *to);
 /* Computes and keeps the data of a late weight. Does nothing for other values. */
 void cnri_late_keep(cnr_graph *g, cnr_value value);
@@ -211,6 +238,7 @@ cnr_value cnri_node_updates(const cnr_graph *g, const cnri_node *node, int32_t o
 /* ---- rewrite.c: applies the core's rewrites (identity, fold-constants, dead, fold-affine) and
  * those of plugins until nothing changes. A rewrite for a device runs if `devices` holds such a
  * device. ---- */
+/* Applies the rewrites of the core and of plugins, but for those named in `off`. */
 cnr_status cnri_graph_rewrite(cnr_graph *g, const char *const *off,
                               const cnr_device *const *devices, int32_t n_devices, cnr_error *err);
 /* Runs the rewrites that change weights only, once: before the weights get a form that nothing
@@ -220,6 +248,7 @@ cnr_status cnri_graph_fold(cnr_graph *g, cnr_error *err);
 bool cnri_rewrite_at(int32_t index, const char **name, const char **summary);
 
 /* ---- calibration.c ---- */
+/* The range of a value on calibration pictures. */
 typedef struct cnri_range {
     double low, high;
     bool seen;
@@ -234,7 +263,7 @@ typedef struct cnri_quantised_value {
 cnr_status cnri_graph_request_quantise(cnr_graph *g, const bool *wanted, const cnri_range *ranges,
                                        cnr_error *err);
 void cnri_calibration_free(cnr_graph *g); /* withdraws the request; NULL: does nothing */
-const cnri_quantised_value *cnri_graph_quantised_at(const cnr_graph *g,
-                                                    int32_t index); /* NULL past the end */
+/* Entry `index` of the quantised values; NULL past the end. */
+const cnri_quantised_value *cnri_graph_quantised_at(const cnr_graph *g, int32_t index);
 
 #endif

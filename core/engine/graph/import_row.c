@@ -1,10 +1,13 @@
 /* Import rows: operators of model formats as data of plugins, found by format, domain and type. */
 #include "graph/parts.h"
 
+/* True if a row is for the node's operator domain; NULL and "" are the same. */
 static bool is_domain(const char *row, const char *node) {
     return strcmp(row ? row : "", node ? node : "") == 0;
 }
 
+/* The row for a foreign operator: of several, that of the highest version not above `version`.
+ * NULL: none. */
 static const cnr_import_row *find_import_row(const char *format, const char *domain,
                                              const char *type, int32_t version) {
     const cnr_import_row *best = NULL, *row;
@@ -40,6 +43,8 @@ static void as_schema(const cnr_op *op, cnr_attr *a) {
     }
 }
 
+/* Adds the node of our operator that a row without a hook names, with the foreign attributes
+ * unchanged. */
 static cnr_status as_operator(cnr_graph *g, const cnr_import_row *row, const cnr_import_node *node,
                               cnr_value *outputs, cnr_error *err) {
     const cnr_op *op = cnri_op_find(row->op);
@@ -62,6 +67,7 @@ static cnr_status as_operator(cnr_graph *g, const cnr_import_row *row, const cnr
                   : CNR_OK;
 }
 
+/* Imports a foreign node by its row. CNR_E_NOT_FOUND: no plugin has one. */
 static cnr_status import_node(cnr_graph *g, const cnr_import_node *node, cnr_value *outputs,
                               cnr_error *err) {
     const cnr_import_row *row =
@@ -72,6 +78,7 @@ static cnr_status import_node(cnr_graph *g, const cnr_import_node *node, cnr_val
     return cnri_plugin_status(err, status, node->where, row->name);
 }
 
+/* The row by which our operator is exported to a format; NULL: none. */
 static const cnr_import_row *find_export_row(const char *format, const char *op) {
     const cnr_import_row *row;
     for (int32_t i = 0; (row = cnri_descriptor_at(CNR_KIND_IMPORT_ROW, i)) != NULL; i++)

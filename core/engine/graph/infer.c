@@ -40,6 +40,7 @@ static void report(cnr_graph *g, const cnri_node *node, const char *text) {
 
 /* ---- computing constants ---- */
 
+/* True if a tensor has plain data, any of these flags, and at most `limit` elements. */
 static bool known_constant(const cnr_tensor *t, int64_t limit, uint32_t flags) {
     const int64_t n = cnr_count(t);
     return t->data && t->flags & flags && !(t->flags & CNR_TENSOR_VARIABLE) && !t->encoding &&
@@ -58,6 +59,7 @@ static bool alloc_outputs(cnri_node *node, uint64_t *made) {
     return true;
 }
 
+/* Computes a node by its operator's reference, with workspace from the heap. */
 static cnr_status run_reference(cnri_node *node, cnr_error *err) {
     const cnr_op *op = node->view.desc;
     uint64_t bytes = 0;
@@ -107,13 +109,15 @@ static int32_t evaluate(cnri_node *node, int64_t limit, uint32_t flags, uint32_t
     return status == CNR_OK ? 1 : status;
 }
 
-/* If the reference lowers a dimension here, that size is final, so the constant is not dynamic. */
+/* Computes the outputs of a PURE node whose inputs are all constants of at most `limit` elements.
+ * If the reference lowers a dimension here, that size is final, so the constant is not dynamic. */
 int32_t cnri_node_evaluate(cnri_node *node, int64_t limit, cnr_error *err) {
     return evaluate(node, limit, CNR_TENSOR_CONST, CNR_TENSOR_CONST, err);
 }
 
 /* ---- what is known only at run ---- */
 
+/* True if an input of the node has a size that is known only in a run. */
 static bool reads_dynamic(const cnri_node *node) {
     for (int32_t i = 0; i < node->view.n_inputs; i++)
         if (node->view.inputs[i] && node->view.inputs[i]->flags & CNR_TENSOR_DYNAMIC) return true;
@@ -146,6 +150,7 @@ static cnr_status bound_outputs(cnri_node *node, cnr_error *err) {
 
 /* ---- one node ---- */
 
+/* True if the types of all inputs are known. */
 static bool inputs_known(const cnri_node *node) {
     for (int32_t i = 0; i < node->view.n_inputs; i++)
         if (node->view.inputs[i] && cnri_is_type_unknown(node->view.inputs[i])) return false;
@@ -260,6 +265,8 @@ static cnr_status bind_data(cnri_value *v, const void *data) {
     return CNR_OK;
 }
 
+/* Sets the sizes of the net's inputs from given types and symbols; sizes that nobody gave become
+ * 1. */
 static cnr_status bind_inputs(cnr_graph *g, const cnr_tensor *const *types, int32_t n,
                               const int64_t *sizes, cnr_error *err) {
     for (int32_t k = 0; k < g->inputs.n; k++) {

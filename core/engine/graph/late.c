@@ -31,6 +31,7 @@ bool cnri_late_add(cnr_graph *g, cnr_value value, cnr_value from, int32_t axis, 
     return true;
 }
 
+/* Writes n elements times a factor. */
 static void scaled(const float *from, float by, int64_t n, float *to) {
     int64_t i = 0;
     /* A fixed length, which the compiler turns into vector instructions. */
@@ -74,7 +75,8 @@ bool cnri_value_in_file(const cnr_graph *g, cnr_value value) {
            v->type->bytes <= file->bytes - (begin - (uintptr_t)file->at);
 }
 
-/* A mapped file's pages are read again when they are wanted; whatever else holds data keeps it. */
+/* Gives the memory pages of a weight in a mapped file back to the system until they are read again.
+ * A mapped file's pages are read again when they are wanted; whatever else holds data keeps it. */
 void cnri_value_release_pages(const cnr_graph *g, cnr_value value) {
     const cnri_late *late = g->values.at[value].late;
     const cnr_value from = late ? late->from : value;

@@ -39,6 +39,7 @@ void cnri_node_link(cnr_graph *g, cnri_node *node) {
 
 /* ---- ports ---- */
 
+/* Row i of a plugin's table of ports, whose rows may be shorter than ours: copied, the rest 0. */
 static const cnr_port *port_row(const cnr_op *op, const cnr_port *rows, int32_t i,
                                 cnr_port *port_buffer) {
     const size_t stride = op->port_size;
@@ -87,6 +88,7 @@ static int32_t input_count(const cnr_op *op, int32_t given) {
 
 /* ---- complaints ---- */
 
+/* The node that messages are about. */
 typedef struct subject {
     cnr_graph *g;
     const char *where, *name, *op;
@@ -103,6 +105,7 @@ static void CNRI_PRINTF(2, 3) complain(subject *p, const char *format, ...) {
     cnri_graph_problem(p->g, p->where, "%s (%s): %s", p->name, p->op, text);
 }
 
+/* Notes a problem of one attribute. */
 static void attr_problem(void *arg, const char *path, const char *text) {
     complain(arg, "%s: %s", path, text);
 }
@@ -222,6 +225,7 @@ static cnr_status give_unknown(cnr_graph *g, const char *name, cnr_value *output
     return g->out_of_memory ? CNR_E_MEMORY : CNR_E_ARG;
 }
 
+/* Notes that there is no such operator, with a similar name if there is one. */
 static cnr_status unknown_op(cnr_graph *g, const char *op, const char *name, const char *where) {
     const int32_t n = cnri_descriptor_count(CNR_KIND_OPERATOR);
     const char **names = cnri_alloc((size_t)(n ? n : 1) * sizeof *names);
@@ -240,6 +244,7 @@ static cnr_status unknown_op(cnr_graph *g, const char *op, const char *name, con
 
 /* ---- putting it together ---- */
 
+/* Adds a value for each output, named NODE or NODE.PORT. False: out of memory. */
 static bool make_outputs(cnr_graph *g, cnri_node *node) {
     const cnr_op *op = node->view.desc;
     const cnr_tensor unknown = {.size = sizeof unknown};
@@ -257,7 +262,8 @@ static bool make_outputs(cnr_graph *g, cnri_node *node) {
     return true;
 }
 
-/* Puts the node into the list; its outputs get their producer, and its inputs count a use. */
+/* Puts the node into the list; its outputs get their producer, and its inputs count a use. False:
+ * it failed. */
 static bool insert(cnr_graph *g, cnri_node *node) {
     const int32_t at = g->insert_before >= 0 ? g->insert_before : g->nodes.n;
     if (!cnri_push(&g->nodes)) return false;

@@ -24,6 +24,7 @@ void cnri_node_free(cnri_node *node);
 void cnri_nodes_shifted(cnr_graph *g, int32_t first, int32_t by);
 
 /* ---- calibration.c ---- */
+/* What the quantising rewrites are asked for and have answered. */
 struct cnri_calibration {
     cnri_map requested; /* names of the nodes to quantise */
     const cnri_range *ranges;
@@ -50,6 +51,7 @@ cnr_status cnri_node_attrs(cnr_graph *g, const cnr_op *op, const char *name, con
 int32_t cnri_node_evaluate(cnri_node *node, int64_t limit, cnr_error *err);
 
 /* ---- fill.c ---- */
+/* Next number of a normal distribution (mean 0, deviation 1) */
 double cnri_random_normal(uint64_t *state);
 /* The deviation for a random weight by its fan-in alone. */
 double cnri_random_deviation(const cnri_value *v);
@@ -59,19 +61,23 @@ double cnri_random_deviation(const cnri_value *v);
 cnr_status cnri_graph_spread(const cnr_graph *g, uint64_t seed, double *deviation, cnr_error *err);
 
 /* ---- calibration.c ---- */
+/* Fills the calibration slots of the host table. */
 void cnri_calibration_install(cnr_host *host);
 
 /* ---- import_row.c ---- */
+/* Fills the slots for import rows in the host table. */
 void cnri_import_rows_install(cnr_host *host);
 
 /* ---- late.c ---- */
 /* Makes `value`, whose type has room for its data, a late weight: `from` with its channels
- * scaled. */
+ * scaled. False: it failed. */
 bool cnri_late_add(cnr_graph *g, cnr_value value, cnr_value from, int32_t axis, const float *scales,
                    int64_t channels);
 void cnri_late_free(cnri_late *late);
 
 /* ---- fold_affine.c ---- */
+/* Folds scales and shifts into the weights before them; returns the number of changes, negative
+ * on failure. */
 int32_t cnri_fold_affine(cnr_graph *g, cnr_error *err);
 
 #endif

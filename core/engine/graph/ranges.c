@@ -2,6 +2,7 @@
 #include "graph/parts.h"
 #include <stdlib.h>
 
+/* Key of the metadata that holds the range of a symbol. */
 static void range_key(char key[300], const char *symbol) {
     snprintf(key, 300, "symbol.%.200s.range", symbol);
 }

@@ -6,6 +6,7 @@
  * rewrites that undo each other. */
 enum { MAX_PASSES = 64 };
 
+/* True if the value is an output of the net. */
 static bool is_output(const cnr_graph *g, cnr_value value) {
     for (int32_t i = 0; i < g->outputs.n; i++)
         if (g->outputs.at[i] == value) return true;
@@ -14,6 +15,7 @@ static bool is_output(const cnr_graph *g, cnr_value value) {
 
 /* ---- identities ---- */
 
+/* True if readers of the node's output may read its first input instead. */
 static bool can_bypass(const cnr_graph *g, const cnri_node *node) {
     if (!(node->view.desc->flags & CNR_OP_PASS)) return false;
     if (node->view.n_inputs < 1 || node->view.n_outputs < 1 || node->in[0] < 0) return false;
@@ -23,6 +25,7 @@ static bool can_bypass(const cnr_graph *g, const cnri_node *node) {
     return g->values.at[node->in[0]].producer >= 0 || !is_output(g, node->out[0]);
 }
 
+/* Bypasses nodes that change nothing. Returns how many, or a negative status. */
 static int32_t remove_identity(cnr_graph *g, cnr_error *err) {
     int32_t changes = 0;
     for (int32_t i = g->nodes.n - 1; i >= 0; i--) {
@@ -66,6 +69,8 @@ static void keep_late(cnr_graph *g, const cnri_node *node) {
     for (int32_t i = 0; i < node->view.n_inputs; i++) cnri_late_keep(g, node->in[i]);
 }
 
+/* Computes nodes whose inputs are all constant, up to MAX_FOLDED elements. Returns how many, or a
+ * negative status. */
 static int32_t fold_constants(cnr_graph *g, cnr_error *err) {
     int32_t changes = 0;
     for (int32_t i = 0; i < g->nodes.n; i++) {
@@ -90,12 +95,14 @@ static int32_t fold_constants(cnr_graph *g, cnr_error *err) {
 
 /* ---- the dead ---- */
 
+/* True if the node updates a variable. */
 static bool has_effect(const cnr_graph *g, const cnri_node *node) {
     for (int32_t k = 0; k < node->view.n_outputs; k++)
         if (cnri_node_updates(g, node, k) >= 0) return true;
     return false;
 }
 
+/* Removes nodes whose outputs nobody reads. Returns how many. */
 static int32_t remove_dead(cnr_graph *g, cnr_error *err) {
     int32_t changes = 0;
     (void)err;
@@ -119,6 +126,7 @@ static const cnr_rewrite own[] = {
      CNR_REWRITE_STRUCTURE, 0, NULL},
 };
 
+/* Rewrite i: our own first, then those of plugins; NULL: there are no more. */
 static const cnr_rewrite *rewrite_at(int32_t i) {
     const int32_t n_own = (int32_t)CNRI_COUNT(own);
     if (i < n_own) return &own[i];
@@ -161,6 +169,7 @@ static int32_t sorted(const char *const *off, const cnr_device *const *devices, 
     return n;
 }
 
+/* Applies one rewrite once. Returns the number of changes, or a negative status. */
 static int32_t apply(cnr_graph *g, const cnr_rewrite *r, cnr_error *err) {
     const int32_t problems = g->problems.n;
     const bool all = !(r->flags & CNR_REWRITE_STRUCTURE);

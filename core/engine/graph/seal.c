@@ -3,6 +3,7 @@
 
 enum { OPEN, BY_PRINT, BY_DIGEST };
 
+/* True if the data was checked already: by digest, or if not `exact` at least by fingerprint. */
 static bool is_sound(const cnri_seal *seal, bool exact) {
     const int sound = atomic_load_explicit(&seal->sound, memory_order_acquire);
     return sound >= (exact ? BY_DIGEST : BY_PRINT);
@@ -41,6 +42,7 @@ static cnr_status compare(cnri_seal *const *seals, cnri_digest *list, int32_t n,
     return CNR_OK;
 }
 
+/* Checks those of n sealed blocks that were not checked yet. */
 static cnr_status check_seals(cnri_seal *const *seals, int32_t n, bool exact, int32_t threads,
                               cnr_error *err) {
     int32_t open = 0;

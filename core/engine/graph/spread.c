@@ -13,6 +13,7 @@
 
 enum { NUMBERS = 256 };
 
+/* Sample rows that are sent through a net to estimate the spread of its values. */
 typedef struct spread {
     const cnr_graph *g;
     float *rows;
@@ -21,6 +22,7 @@ typedef struct spread {
 
 /* ---- random numbers: splitmix64, so a seed and a name give the same weights everywhere ---- */
 
+/* Next random number (SplitMix64) */
 static uint64_t next(uint64_t *state) {
     uint64_t z = (*state += UINT64_C(0x9e3779b97f4a7c15));
     z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
@@ -46,10 +48,12 @@ double cnri_random_deviation(const cnri_value *v) {
 
 static float *row(const spread *s, cnr_value v) { return s->rows + (size_t)v * NUMBERS; }
 
+/* True if the value is an input or computed by a node, no constant. */
 static bool computed(const spread *s, cnr_value v) {
     return v >= 0 && (s->g->values.at[v].producer >= 0 || s->g->values.at[v].is_input);
 }
 
+/* Mean of the squares of a row. */
 static double mean_square(const float *at) {
     double sum = 0;
     for (int32_t i = 0; i < NUMBERS; i++) sum += (double)at[i] * at[i];
@@ -67,10 +71,12 @@ static void fill_normal(spread *s, float *to, double deviation) {
     for (int32_t i = 0; i < NUMBERS; i++) to[i] = (float)(to[i] * scale);
 }
 
+/* True if the value is a weight without data that is drawn from a normal distribution. */
 static bool learned_at_random(const cnri_value *v) {
     return v->unfilled && v->init.kind == CNR_INIT_HE;
 }
 
+/* Sample row of a constant: normal, or the number that it has everywhere. */
 static void fill_constant(spread *s, const cnri_value *v, float *to) {
     const int64_t n = cnr_count(v->type);
     const bool known = v->type->data && v->type->dtype == CNR_f32 && !v->type->encoding && n > 0;
@@ -85,7 +91,8 @@ static void fill_constant(spread *s, const cnri_value *v, float *to) {
         to[i] = known ? ((const float *)v->type->data)[i % n] : (float)same;
 }
 
-/* Constants behind the first input may be limits (as of clip), which the operator reads itself. */
+/* Constants behind the first input may be limits (as of clip), which the operator reads itself.
+ * False: it failed. */
 static bool apply(const spread *s, const cnri_node *node, float *to) {
     const cnr_op *op = node->view.desc;
     const int32_t n = node->view.n_inputs;

@@ -4,6 +4,7 @@
 
 /* Offset of the name in the descriptor of each kind. */
 static const uint32_t name_offset[] = {
+/* Offset of the member `name` in the descriptor of one kind. */
 #define X(NAME, value, text, type) [value] = (uint32_t)offsetof(type, name),
     CNR_KIND_LIST(X)
 #undef X
@@ -26,6 +27,7 @@ static bool row_fits(uint32_t bytes, size_t minimum) {
     return bytes >= minimum && bytes <= MAX_ROW && bytes % _Alignof(void *) == 0;
 }
 
+/* True for a name that is not empty and at most MAX_NAME bytes long. */
 static bool named(const char *name) {
     return name && *name && strnlen(name, MAX_NAME + 1) <= MAX_NAME;
 }
@@ -37,6 +39,7 @@ static int32_t list_length(const char *const *list) {
     return n <= MAX_NAMES ? n : -1;
 }
 
+/* What is wrong with attribute rows of a descriptor; NULL: nothing. So do all fault_of_... */
 static const char *fault_of_schema(int32_t n, const void *rows, uint32_t row_size) {
     if (n < 0 || (n > 0 && !rows)) return "has no attribute rows";
     if (n > MAX_ATTRS) return "has more than 256 attributes";
@@ -59,6 +62,7 @@ static const char *fault_of_schema(int32_t n, const void *rows, uint32_t row_siz
     return NULL;
 }
 
+/* What is wrong with rows of ports; NULL: nothing. */
 static const char *fault_of_ports(const cnr_port *rows, int32_t n, uint32_t row_size) {
     for (int32_t i = 0; i < n; i++) {
         const cnr_port *row = (const void *)((const char *)rows + (size_t)row_size * (size_t)i);
@@ -70,6 +74,7 @@ static const char *fault_of_ports(const cnr_port *rows, int32_t n, uint32_t row_
     return NULL;
 }
 
+/* What is wrong with an operator's descriptor; NULL: nothing. */
 static const char *fault_of_op(const cnr_op *op) {
     if (LACKS(op, infer)) return "lacks the hook infer";
     if (LACKS(op, reference)) return "lacks the hook reference";
@@ -88,6 +93,7 @@ static const char *fault_of_op(const cnr_op *op) {
     return fault_of_schema(op->n_attrs, op->attrs, op->attr_spec_size);
 }
 
+/* What is wrong with a kernel's descriptor; NULL: nothing. */
 static const char *fault_of_kernel(const cnr_kernel *kernel) {
     if (LACKS(kernel, op) || LACKS(kernel, device)) return "names no operator or no device";
     if (LACKS(kernel, accepts)) return "lacks the hook accepts";
@@ -99,6 +105,7 @@ static const char *fault_of_kernel(const cnr_kernel *kernel) {
     return NULL;
 }
 
+/* What is wrong with a device class; NULL: nothing. */
 static const char *fault_of_device(const cnr_device_class *cls) {
     if (LACKS(cls, family) || !*cls->family) return "has no family";
     if (LACKS(cls, count) || LACKS(cls, describe)) return "lacks the hooks count and describe";
@@ -116,6 +123,7 @@ static const char *fault_of_device(const cnr_device_class *cls) {
     return NULL;
 }
 
+/* What is wrong with an encoding's descriptor; NULL: nothing. */
 static const char *fault_of_encoding(const cnr_encoding *encoding) {
     if (LACKS(encoding, encode_size) || LACKS(encoding, encode))
         return "lacks the hooks encode_size and encode";
@@ -124,6 +132,7 @@ static const char *fault_of_encoding(const cnr_encoding *encoding) {
     return fault_of_schema(encoding->n_attrs, encoding->attrs, encoding->attr_spec_size);
 }
 
+/* What is wrong with an object's descriptor; NULL: nothing. */
 static const char *fault_of_object(const cnr_object *object) {
     if (object->n_methods < 0 || (object->n_methods > 0 && LACKS(object, methods)))
         return "has no method names";
@@ -213,6 +222,7 @@ const char *cnri_item_name(int32_t kind, const void *descriptor) {
 
 const char *cnri_kind_name(int32_t kind) {
     static const char *const names[] = {
+/* Name of one kind. */
 #define X(NAME, value, text, type) [value] = text,
         CNR_KIND_LIST(X)
 #undef X

@@ -17,6 +17,7 @@ static void free_devices(device_list *list) {
 
 /* ---- asking a family ---- */
 
+/* Ends all texts that a plugin filled, in case it did not. */
 static void terminate(cnr_device_info *info) {
     info->key[sizeof info->key - 1] = 0;
     info->name[sizeof info->name - 1] = 0;
@@ -32,6 +33,7 @@ static cnri_device *same_hardware(const device_list *list, const char *key) {
     return NULL;
 }
 
+/* Appends an empty device; NULL: out of memory. */
 static cnri_device *add_device(device_list *list) {
     cnri_device *d = cnri_alloc_zero(sizeof *d), **slot = d ? cnri_push(list) : NULL;
     if (slot) return *slot = d;
@@ -39,6 +41,7 @@ static cnri_device *add_device(device_list *list) {
     return NULL;
 }
 
+/* Precedence of the plugin that brings a device class. */
 static int32_t precedence_of(const cnr_device_class *cls) {
     const cnri_plugin *owner = cnri_owner(cls);
     return owner ? owner->precedence : 0;
@@ -54,6 +57,7 @@ static bool beats(const cnr_device_class *cls, const cnr_device_info *info,
     return strcmp(cls->name, other->device.cls->name) < 0;
 }
 
+/* Asks a class about its device `index` and adds it, unless it can't be used. */
 static cnr_status consider(device_list *list, const cnr_device_class *cls, int32_t index,
                            cnr_error *err) {
     cnr_device_info info = {.size = sizeof info};
@@ -76,6 +80,7 @@ static cnr_status consider(device_list *list, const cnr_device_class *cls, int32
 
 enum { MAX_DEVICES = 64 }; /* most devices of one class */
 
+/* Adds all usable devices of a class. */
 static cnr_status consider_class(device_list *list, const cnr_device_class *cls, cnr_error *err) {
     cnr_error why = CNR_ERROR_INIT;
     int32_t n = cls->count(&why);
@@ -89,6 +94,7 @@ static cnr_status consider_class(device_list *list, const cnr_device_class *cls,
     return status;
 }
 
+/* Gives each device its name: FAMILY, FAMILY0, FAMILY1 ... or FAMILY:PART. */
 static void name_devices(const device_list *list) {
     for (int32_t i = 0; i < list->n; i++) {
         cnri_device *d = list->at[i];
@@ -102,6 +108,7 @@ static void name_devices(const device_list *list) {
     }
 }
 
+/* True if device a goes before one of that precedence and score. */
 static bool is_better(const cnri_device *a, int32_t precedence, int32_t score) {
     const int32_t its = precedence_of(a->device.cls);
     return its != precedence ? its > precedence : a->info.score > score;
@@ -131,6 +138,7 @@ static bool merge(cnri_devices *set, const device_list *list, const char *family
     return true;
 }
 
+/* Adds the devices of a family to the set, once. */
 static cnr_status ask(cnri_devices *set, const char *family, cnr_error *err) {
     device_list list = {0};
     cnr_status status = CNR_OK;
@@ -147,6 +155,7 @@ static cnr_status ask(cnri_devices *set, const char *family, cnr_error *err) {
     return status;
 }
 
+/* Adds the devices of all families. */
 static cnr_status ask_all(cnri_devices *set, cnr_error *err) {
     cnr_status status = CNR_OK;
     for (int32_t i = 0; i < cnri_descriptor_count(CNR_KIND_DEVICE) && status == CNR_OK; i++)
@@ -195,6 +204,7 @@ static cnri_device *known_device(const cnri_devices *set, const char *name) {
     return first;
 }
 
+/* Asks only the families that a device name begins with, as "gpu" of "gpu0". */
 static cnr_status ask_for(cnri_devices *set, const char *name, cnr_error *err) {
     cnr_status status = CNR_OK;
     for (int32_t i = 0; i < cnri_descriptor_count(CNR_KIND_DEVICE) && status == CNR_OK; i++) {
@@ -207,6 +217,7 @@ static cnr_status ask_for(cnri_devices *set, const char *name, cnr_error *err) {
     return status;
 }
 
+/* Says that there is no such device, and lists those there are. */
 static cnr_status unknown_device(const cnri_devices *set, const char *name, cnr_error *err) {
     char there[512] = "";
     size_t n = 0;
@@ -216,6 +227,7 @@ static cnr_status unknown_device(const cnri_devices *set, const char *name, cnr_
                      set->n ? "there are: " : "no plugin has brought any", there);
 }
 
+/* Finds a device by name; asks no more families than needed. */
 static cnr_status find(cnri_devices *set, const char *name, cnri_device **out, cnr_error *err) {
     cnr_status status = ask_for(set, name, err);
     *out = known_device(set, name);
@@ -244,6 +256,7 @@ static const cnr_device *host_for(cnri_devices *set, const cnri_device *d) {
     return NULL;
 }
 
+/* Opens a device unless it is open; fails for one that hangs. */
 static cnr_status open_device(cnri_devices *set, cnri_device *d, cnr_error *err) {
     if (d->lost) return cnri_fail(err, CNR_E_DEVICE, d->name, "was lost: a call of it hangs");
     if (d->open) return CNR_OK;
@@ -262,6 +275,7 @@ static cnr_status open_device(cnri_devices *set, cnri_device *d, cnr_error *err)
     return CNR_OK;
 }
 
+/* True if the host can read the device's memory at an address. */
 static bool has_host_memory(const cnri_device *d) {
     return (d->device.memory[0].flags & CNR_MEMORY_HOST) != 0;
 }
@@ -331,6 +345,7 @@ uint64_t cnri_device_hang_ms(const cnr_device *device, bool *gives_up) {
 
 /* ---- why it is the default ---- */
 
+/* Name of the plugin that brings a device. */
 static const char *plugin_of(const cnri_device *d) {
     const cnri_plugin *owner = cnri_owner(d->device.cls);
     return owner ? owner->name : d->device.cls->name;

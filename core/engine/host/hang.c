@@ -9,6 +9,7 @@
 
 enum { LOOKS = 8 }; /* times that the watchdog looks within the limit */
 
+/* A thread that makes calls which may never return, and that can be abandoned. */
 struct cnri_worker {
     pthread_t thread;
     pthread_mutex_t lock;
@@ -26,6 +27,7 @@ struct cnri_worker {
 
 /* ---- the thread ---- */
 
+/* The thread: makes each call that it is given until it is told to end. */
 static void *work(void *arg) {
     cnri_worker *w = arg;
     cnri_activity_watch(&w->watched);
@@ -57,6 +59,7 @@ static void init_condition(pthread_cond_t *changed) {
     pthread_condattr_destroy(&monotonic);
 }
 
+/* Starts a worker; NULL: out of memory or threads. */
 static cnri_worker *new_worker(void) {
     cnri_worker *w = cnri_alloc_zero(sizeof *w);
     if (!w) return NULL;
@@ -108,6 +111,7 @@ static const cnr_device *device_of(const cnri_hang_guard *g, const char *name) {
     return able;
 }
 
+/* Says which call hangs, and for how long it has not returned. */
 static cnr_status describe(const cnri_hang_guard *g, const cnri_hung *call, cnr_error *err) {
     return cnri_fail(err, CNR_E_DEVICE, device_of(g, call->device)->name,
                      "hangs: %s%s%s%s%s has not returned for %g s", call->verb,
@@ -136,6 +140,7 @@ static cnr_status wait_for(cnri_worker *w, const cnri_hang_guard *g, bool *gone,
 
 /* ---- the watchdog of calls on their callers' threads ---- */
 
+/* A call on the caller's own thread that the watching thread looks at. */
 typedef struct watched_call {
     struct watched_call *next;
     const cnri_hang_guard *guard;
@@ -156,6 +161,7 @@ static struct {
 
 void cnri_hang_tell(cnri_hang_told_fn fn) { dog.told = fn; }
 
+/* Reports once that a call hangs; nothing is given up. */
 static void tell(watched_call *c) {
     cnri_hung call;
     cnr_error err = CNR_ERROR_INIT;
@@ -179,6 +185,7 @@ static uint64_t look_at_calls(void) {
     return least;
 }
 
+/* The watching thread: looks at all calls until the program ends. */
 static void *watch_calls(void *arg) {
     pthread_mutex_lock(&dog.lock);
     while (!dog.ends) {
@@ -214,6 +221,7 @@ void cnri_hang_finish(void) {
     if (runs) pthread_join(thread, NULL);
 }
 
+/* Makes a call on this thread and lets the watching thread look at it. */
 static cnr_status call_here(const cnri_hang_guard *g, cnri_hang_fn fn, void *arg, cnr_error *err) {
     const cnr_device *device = device_of(g, "");
     watched_call c = {.guard = g,
@@ -239,6 +247,7 @@ static cnr_status call_here(const cnri_hang_guard *g, cnri_hang_fn fn, void *arg
 
 /* ---- either way ---- */
 
+/* True if a device of the guard can hang. */
 static bool any_can_hang(const cnri_hang_guard *g) {
     for (int32_t i = 0; i < g->n_devices; i++)
         if (cnri_device_can_hang(g->devices[i])) return true;
@@ -280,6 +289,8 @@ typedef struct device_job {
     bool writes;
 } device_job;
 
+/* Makes one device call on a worker, limited to the device's time. *out: what an allocation gave.
+ */
 static cnr_status run_job(const device_job *job, cnri_hang_fn fn, cnr_mem *out, cnr_error *err) {
     bool gives_up;
     const uint64_t ms = cnri_device_hang_ms(job->device, &gives_up);
@@ -296,6 +307,7 @@ static cnr_status run_job(const device_job *job, cnri_hang_fn fn, cnr_mem *out, 
     return status;
 }
 
+/* Allocates device memory; an allocation without a handle is an error. */
 static cnr_status allocate(void *arg, cnr_error *err) {
     device_job *job = arg;
     const cnr_device *d = job->device;
@@ -311,6 +323,7 @@ cnr_status cnri_device_alloc(const cnr_device *device, cnr_mem *out, cnr_error *
     return run_job(&job, allocate, out, err);
 }
 
+/* Copies between host and device, on a stream of its own. */
 static cnr_status copy(void *arg, cnr_error *err) {
     const device_job *job = arg;
     const cnr_device_class *cls = job->device->cls;

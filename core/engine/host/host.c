@@ -3,10 +3,12 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 
+/* The host table's registration function. */
 static cnr_status add(struct cnr_registrar *registrar, int32_t kind, const void *descriptor) {
     return cnri_registrar_add(registrar, kind, descriptor);
 }
 
+/* The host table's function that fills an error; format NULL: "no reason given". */
 static cnr_status fail(cnr_error *err, int32_t code, const char *where, const char *format, ...) {
     va_list args;
     if (!format) return cnri_fail(err, code, where, "no reason given");
@@ -16,6 +18,7 @@ static cnr_status fail(cnr_error *err, int32_t code, const char *where, const ch
     return status;
 }
 
+/* The host table's log. */
 static void log_for(int32_t level, const char *plugin, const char *format, ...) {
     va_list args;
     if (!format) return;
@@ -28,10 +31,12 @@ static const cnr_op *find_op(const char *name) { return name ? cnri_op_find(name
 
 /* ---- files ---- */
 
+/* A file that a plugin writes. */
 typedef struct cnr_output {
     cnri_writer writer;
 } cnr_output;
 
+/* Opens an output file for a plugin, if scripts may write there. */
 static cnr_status output_begin(const char *path, uint32_t flags, cnr_output **out, cnr_error *err) {
     cnr_status status = cnri_require_arguments(err, "path", path, "out", out, NULL);
     if (out) *out = NULL;
@@ -46,6 +51,7 @@ static cnr_status output_begin(const char *path, uint32_t flags, cnr_output **ou
     return status;
 }
 
+/* Writes bytes at the current position. */
 static cnr_status output_write(cnr_output *output, const void *data, uint64_t bytes,
                                cnr_error *err) {
     const cnr_status missing = cnri_require_arguments(err, "output", output, NULL);
@@ -63,11 +69,14 @@ void cnri_host_cpu_isa(const char *name) {
 
 static const char *cpu_isa(void) { return *isa ? isa : getenv("CNNRUN_CPU_ISA"); }
 
+/* Moves to a byte offset. */
 static cnr_status output_seek(cnr_output *output, uint64_t offset, cnr_error *err) {
     const cnr_status missing = cnri_require_arguments(err, "output", output, NULL);
     return missing ? missing : cnri_write_seek(&output->writer, offset, err);
 }
 
+/* Ends an output file: keeps it if status is CNR_OK, else drops it. Frees it; returns the status.
+ */
 static cnr_status output_end(cnr_output *output, int32_t status, cnr_error *err) {
     if (!output) return (cnr_status)status;
     if (status) cnri_write_abandon(&output->writer);
@@ -76,6 +85,7 @@ static cnr_status output_end(cnr_output *output, int32_t status, cnr_error *err)
     return (cnr_status)status;
 }
 
+/* Reads a whole file of at most `limit` bytes, if scripts may. The plugin frees *data. */
 static cnr_status file_read(const char *path, uint64_t limit, void **data, uint64_t *bytes,
                             cnr_error *err) {
     char *text = NULL;
@@ -90,6 +100,8 @@ static cnr_status file_read(const char *path, uint64_t limit, void **data, uint6
     return status;
 }
 
+/* Opens a file for reading, if scripts may; returns a descriptor, or -1. *bytes (may be NULL): its
+ * length. */
 static int file_open(const char *path, uint64_t *bytes, cnr_error *err) {
     struct stat info;
     if (bytes) *bytes = 0;
@@ -102,6 +114,7 @@ static int file_open(const char *path, uint64_t *bytes, cnr_error *err) {
 
 /* ---- numbers, maps, elements ---- */
 
+/* Reads a number independently of the locale; 0: there is none. */
 static int32_t parse_number(const char *text, const char **end, double *out) {
     double value;
     if (!cnri_parse_double(text, end, &value)) return 0;
@@ -109,12 +122,14 @@ static int32_t parse_number(const char *text, const char **end, double *out) {
     return 1;
 }
 
+/* Prints a number so that it reads back the same; returns its length. */
 static int32_t print_number(char *text, size_t capacity, int32_t dtype, double value) {
     if (!text) capacity = 0;
     return dtype == CNR_f32 ? cnri_print_float(text, capacity, (float)value)
                             : cnri_print_double(text, capacity, value);
 }
 
+/* A map as plugins see it. */
 typedef struct cnr_map {
     cnri_map names;
 } cnr_map;
@@ -124,6 +139,7 @@ static void map_free(cnr_map *map) {
     cnri_free(map);
 }
 
+/* Sets a key; makes the map if *map is NULL. */
 static cnr_status map_set(cnr_map **map, const char *key, size_t length, void *value) {
     if (!map || !key) return CNR_E_INVALID;
     cnr_map *to = *map ? *map : cnri_alloc_zero(sizeof *to);
@@ -133,15 +149,18 @@ static cnr_status map_set(cnr_map **map, const char *key, size_t length, void *v
     return status;
 }
 
+/* The value of a key; NULL: none, or no map. */
 static void *map_get(const cnr_map *map, const char *key, size_t length) {
     return map ? cnri_map_get_n(&map->names, key, length) : NULL;
 }
 
+/* Reads elements of a type as doubles or int64; ignores NULL. */
 static void elements_read(int32_t dtype, const void *data, int64_t first, int64_t stride, int64_t n,
                           int32_t as, void *out) {
     if (data && out) cnri_elements_read(dtype, data, first, stride, n, as, out);
 }
 
+/* Writes elements of a type from doubles or int64; ignores NULL. */
 static void elements_write(int32_t dtype, void *data, int64_t first, int64_t n, int32_t as,
                            const void *in) {
     if (data && in) cnri_elements_write(dtype, data, first, n, as, in);

@@ -7,6 +7,7 @@
 #include <cnnrun/kit.h>
 
 /* ---- loader.c ---- */
+/* A plugin that was found. */
 typedef struct cnri_plugin {
     char *path; /* absolute */
     /* As the plugin gives them; name is the file's stem if it was refused earlier. */
@@ -43,6 +44,7 @@ typedef struct cnri_plugin_search {
  * time. Plugins load by precedence, so no other plugin can take a name from one that is built
  * with this cnnrun, wherever its folder is. */
 cnr_status cnri_plugins_search(const cnri_plugin_search *search, cnr_error *err);
+/* Loads all plugins of the folders, once; default_dirs: also the built-in places. */
 cnr_status cnri_plugins_load(const char *const *dirs, bool default_dirs, cnr_error *err);
 /* Call this with an error of loading a net. If no plugins were found at all, the error becomes
  * that, with the folders that were searched. Returns status. */
@@ -53,12 +55,15 @@ char *cnri_plugin_check(const char *path);
 /* Reports each descriptor of the plugin that was left out because its name is taken, and each
  * that refers to an operator, device class or encoding that no plugin brings. Returns how many. */
 typedef void (*cnri_problem_text_fn)(void *arg, const char *text);
+/* Calls `tell` for each reason why a plugin was refused; returns how many. */
 int32_t cnri_plugin_problems(const cnri_plugin *p, cnri_problem_text_fn tell, void *arg);
 /* Reports descriptors of others that are left out as `p` has their name. Returns how many. */
 int32_t cnri_plugin_displaces(const cnri_plugin *p, cnri_problem_text_fn tell, void *arg);
 void cnri_plugins_warn(int32_t first); /* logs problems of the plugins from index `first` on */
 /* ---- plugins.c, once more ---- */
+/* Number of plugins that were found, refused ones included. */
 int32_t cnri_plugin_count(void);
+/* Plugin `index` of all that were found; NULL: there are no more. */
 const cnri_plugin *cnri_plugin_at(int32_t index);
 /* Kind and name of item `item` that plugin `index` registered; false past the end. */
 bool cnri_plugin_item(int32_t index, int32_t item, int32_t *kind, const char **name);
@@ -75,19 +80,24 @@ void cnri_plugins_finish(void); /* calls each plugin's fini; at exit */
 /* host.c: the host table, one for the process. core/engine/graph completes it
  * (cnri_graph_install(cnri_host_mutable())) before plugins load; then it is constant. */
 extern cnr_host cnri_host;
+/* The host table, for tests that replace a function of it. */
 cnr_host *cnri_host_mutable(void);
 /* The instruction set that cpu_isa of the host table reports from now; NULL: the processor's. */
 void cnri_host_cpu_isa(const char *name);
 
 /* ---- registry.c: descriptors by kind; each list in order of registration ---- */
+/* Number of registered descriptors of a kind. */
 int32_t cnri_descriptor_count(int32_t kind);
+/* Descriptor `index` of a kind; NULL: there are no more. */
 const void *cnri_descriptor_at(int32_t kind, int32_t index);
 /* Operators are found by alias too. */
 const void *cnri_descriptor_find(int32_t kind, const char *name);
 static inline const cnr_op *cnri_op_find(const char *name) {
     return (const cnr_op *)cnri_descriptor_find(CNR_KIND_OPERATOR, name);
 }
+/* Name of a kind of descriptor, "operator"; NULL: there is no such kind. */
 const char *cnri_kind_name(int32_t kind);
+/* Name of a descriptor: every kind has it as the member `name`. */
 const char *cnri_item_name(int32_t kind, const void *descriptor);
 /* The kernels for an operator, in order of registration, then the kernels for any operator.
  * Returns their number. */
@@ -97,6 +107,7 @@ const cnri_plugin *cnri_owner(const void *descriptor);
 #define CNRI_HAS CNR_HAS /* defined in kit.h */
 
 /* ---- limits.c: limits of a script, which also hold for plugins that act for it ---- */
+/* What a script may open. */
 typedef struct cnri_limits {
     /* Fails unless the script may read (or write) this file or folder. Any thread may call it. */
     cnr_status (*file)(const void *script, const char *path, int32_t writes, cnr_error *err);
@@ -109,6 +120,7 @@ typedef struct cnri_limits {
 /* The limits of the script that this thread runs; NULL: it runs none, and nothing is limited.
  * `set` returns the limits before. */
 const cnri_limits *cnri_limits_of_thread(void);
+/* Sets the limits of the script that this thread works for (NULL: none); returns those before. */
 const cnri_limits *cnri_limits_set_thread(const cnri_limits *limits);
 /* Puts limits in force around a call of a plugin; files that it opens through the host table are
  * checked by them. Returns the limits before. */
@@ -118,6 +130,8 @@ cnr_status cnri_limits_file(const char *path, int32_t writes,
 /* Fails unless a source may open or write the spec, or an object may have these options. */
 cnr_status cnri_limits_source(const cnri_limits *limits, const cnr_source *source, const char *spec,
                               int32_t writes, cnr_error *err);
+/* Fails if the script may not create this object with these options. limits NULL: anything is
+ * allowed. */
 cnr_status cnri_limits_object(const cnri_limits *limits, const cnr_object *object,
                               const cnr_attr *const *options, int32_t n, cnr_error *err);
 int32_t cnri_touches(const cnri_plugin *p); /* CNR_TOUCHES_... bits; 0: the plugin does not say */
@@ -130,6 +144,8 @@ const cnr_attr_spec *cnri_spec_at(const cnr_attr_spec *rows, uint32_t row_size, 
  * of spatial axes, -1: unknown. *out has the values in schema order, in one block that cnri_free
  * frees. Every mistake is reported through `problem` (path is "stride", "pads[2]"). */
 typedef void (*cnri_problem_fn)(void *arg, const char *path, const char *text);
+/* Checks given attributes against a schema and fills defaults; reports each problem. *out: one
+ * block for cnri_free. */
 cnr_status cnri_attrs_resolve(const cnr_attr_spec *rows, uint32_t row_size, int32_t n_rows,
                               const cnr_attr *const *given, int32_t n_given, int32_t spatial,
                               cnri_problem_fn problem, void *arg, cnr_attr ***out);
@@ -139,6 +155,7 @@ cnr_attr **cnri_attrs_copy(const cnr_attr *const *from, int32_t n);
 void cnri_attr_print(const cnr_attr *attr, cnri_text *out);
 
 /* ---- devices.c ---- */
+/* A device of a plugin, and its state. */
 typedef struct cnri_device {
     cnr_device device;
     cnr_device_info info;
@@ -158,6 +175,7 @@ typedef struct cnri_devices {
     cnr_device_options options;
     char *cache_dir; /* folder where plugins keep files for these devices; NULL: the user's own */
 } cnri_devices;
+/* Prepares an empty set; threads: how many CPU threads devices may use, 0: all. */
 void cnri_devices_init(cnri_devices *set, int32_t threads);
 /* Family NULL: all. */
 cnr_status cnri_devices_ask(cnri_devices *set, const char *family, cnr_error *err);
@@ -180,11 +198,13 @@ bool cnri_device_is_timed(const cnr_device *device);
 cnr_status cnri_devices_check_clock(const cnri_device *const *devices, int32_t n, cnr_error *err);
 /* Marks a device whose call never returned: neither it nor its plugin's fini is called again. */
 void cnri_device_lose(const cnr_device *device);
+/* True if a call of the device hangs, so that it must not be used again. */
 bool cnri_device_is_lost(const cnr_device *device);
 bool cnri_devices_any_lost(void); /* true if any device of the process is lost */
 /* Sets the time in milliseconds after which a call outside sessions counts as hanging (0: the
  * default), and whether the call is then given up. */
 void cnri_device_set_hang_ms(const cnr_device *device, uint64_t ms, bool gives_up);
+/* Milliseconds after which a call of the device counts as hanging; 0: the default. */
 uint64_t cnri_device_hang_ms(const cnr_device *device, bool *gives_up);
 /* Sets the folder where plugins keep files for these devices. Only the first call has an effect. */
 cnr_status cnri_devices_keep(cnri_devices *set, const char *folder, cnr_error *err);
@@ -194,6 +214,7 @@ void cnri_devices_close(cnri_devices *set);
 enum { CNRI_HANG_MS = 10000 };          /* default limit of one call, in milliseconds */
 typedef struct cnri_worker cnri_worker; /* a thread that makes such calls */
 typedef cnr_status (*cnri_hang_fn)(void *arg, cnr_error *err);
+/* What cnri_hang_call needs to know of a call that may never return. */
 typedef struct cnri_hang_guard {
     const cnr_device *const *devices; /* the devices that fn calls */
     int32_t n_devices;
@@ -212,6 +233,7 @@ cnr_status cnri_hang_call(cnri_worker **worker, const cnri_hang_guard *guard, cn
 void cnri_worker_free(cnri_worker *worker); /* NULL: does nothing */
 /* Called by the watchdog when a call that can't be given up exceeds its limit. NULL: a log. */
 typedef void (*cnri_hang_told_fn)(const cnr_error *why);
+/* Registers the function that is told of a hanging call; NULL: it is logged. */
 void cnri_hang_tell(cnri_hang_told_fn fn);
 void cnri_hang_finish(void); /* ends the watchdog's thread, unless calls are running */
 /* Allocates memory of a device and checks that it was given if the status says so. */
@@ -219,6 +241,7 @@ cnr_status cnri_device_alloc(const cnr_device *device, cnr_mem *out, cnr_error *
 /* Copies host data to a device's memory, and back, through a stream opened for it. */
 cnr_status cnri_device_upload(const cnr_device *device, const cnr_mem *mem, const void *data,
                               uint64_t bytes, cnr_error *err);
+/* Copies bytes of device memory to the host and waits for them. */
 cnr_status cnri_device_download(const cnr_device *device, const cnr_mem *mem, void *data,
                                 uint64_t bytes, cnr_error *err);
 
@@ -242,7 +265,9 @@ void cnri_board_use(const cnri_board *b);
 void cnri_board_leave(const cnri_board *b); /* if it is in force, none is afterwards */
 /* Entries of the board in force, as in the host table; the text at path "" is its digest. */
 int32_t cnri_board_count(const char *path);
+/* The host table's board number, of the board in force; 0: there is none, *out is unchanged. */
 int32_t cnri_board_number(const char *path, double *out);
+/* The host table's board text; path "": the board's digest. NULL: there is none. */
 const char *cnri_board_text(const char *path);
 
 #endif

@@ -19,6 +19,7 @@ typedef struct cnri_collision {
     const cnri_plugin *holder;
 } cnri_collision;
 
+/* Takes what a plugin registers while its init runs; nothing is public before it succeeds. */
 struct cnr_registrar {
     const cnri_plugin *plugin;
     bool open;           /* true while init runs */
@@ -40,8 +41,10 @@ cnr_status cnri_registrar_settle(struct cnr_registrar *registrar);
 cnr_status cnri_registry_commit(const struct cnr_registrar *registrar);
 void cnri_registry_settle(void);  /* Frees older snapshots; call only if no reader can hold one. */
 int32_t cnri_registry_size(void); /* number of descriptors of all plugins */
+/* Frees the lists, not the registrar. */
 void cnri_registrar_free(struct cnr_registrar *registrar);
-bool cnri_registry_item(int32_t index, cnri_item *out); /* false past the end */
+/* *out receives item `index`; false past the end. */
+bool cnri_registry_item(int32_t index, cnri_item *out);
 
 /* ---- descriptor.c ---- */
 /* True if it has a name, and is long enough for that. */
@@ -51,6 +54,8 @@ const char *cnri_descriptor_fault(int32_t kind, const void *descriptor);
 
 /* ---- needs.c: reads the processor features that a library says it needs, without opening it.
  * Returns NULL if it can run here, else the reason, for cnri_free. *failed: memory was out. ---- */
+/* The processor features that the library says it needs and this processor lacks, as text to be
+ * freed; NULL: none, or *failed. */
 char *cnri_needs_unmet(const char *path, bool *failed);
 
 #endif

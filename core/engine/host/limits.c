@@ -26,6 +26,7 @@ int32_t cnri_touches(const cnri_plugin *p) {
     return p && p->desc && CNRI_HAS(p->desc, touches) ? p->desc->touches : 0;
 }
 
+/* True if an object says that it touches nothing but files. */
 static bool only_files(int32_t touches) {
     return touches && !(touches & ~(CNR_TOUCHES_NOTHING | CNR_TOUCHES_FILES));
 }

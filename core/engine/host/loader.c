@@ -20,6 +20,7 @@ CNRI_PRINTF(2, 3) static bool refuse(cnri_plugin *p, const char *format, ...) {
 
 /* ---- the file ---- */
 
+/* Why a plugin's file or folder can't be trusted; NULL: it can. */
 static const char *weakness(const struct stat *info) {
     if (info->st_mode & S_IWOTH) return "can be written by anyone";
     if (info->st_uid != 0 && info->st_uid != geteuid()) return "belongs to another user";
@@ -44,6 +45,7 @@ static bool file_is_trusted(cnri_plugin *p, const struct stat *file, bool strict
     return true;
 }
 
+/* True if the plugin's file fits this machine; otherwise notes why it is refused. */
 static bool needs_are_met(cnri_plugin *p) {
     bool failed = false;
     char *why = cnri_needs_unmet(p->path, &failed);
@@ -56,6 +58,7 @@ static bool needs_are_met(cnri_plugin *p) {
 
 /* ---- second modules ---- */
 
+/* Opens a plugin's second module. NULL, or why it can't be opened, for cnri_free. */
 static char *module_fault(const char *path) {
     struct stat file;
     const char *why = stat(path, &file) == 0 ? weakness(&file) : NULL;
@@ -63,6 +66,7 @@ static char *module_fault(const char *path) {
     return dlopen(path, RTLD_NOW | RTLD_LOCAL) ? NULL : cnri_strdup(dlerror());
 }
 
+/* True for a name that ends in ".so", for scandir. */
 static int is_module(const struct dirent *e) {
     const size_t n = strlen(e->d_name);
     return n > 3 && strcmp(e->d_name + n - 3, ".so") == 0;
@@ -85,6 +89,7 @@ char *cnri_plugin_lacks(const cnri_plugin *p) {
 
 /* ---- what it says of itself ---- */
 
+/* Byte order that a plugin's signature names. */
 static const char *order_name(uint32_t signature) {
     const uint32_t order = signature >> 24;
     return order == 1 ? "little-endian" : order == 2 ? "big-endian" : "unknown";
@@ -106,6 +111,7 @@ static bool signature_fits(cnri_plugin *p, uint32_t got) {
     return true;
 }
 
+/* True if a plugin of ABI `got` (major << 16 | minor) can run here; otherwise refuses it. */
 static bool abi_fits(cnri_plugin *p, uint32_t got) {
     const unsigned major = got >> 16, minor = got & 0xffff;
     if (major != CNR_ABI_MAJOR)
@@ -121,6 +127,7 @@ static bool abi_fits(cnri_plugin *p, uint32_t got) {
     return true;
 }
 
+/* True if a plugin's description is sound; otherwise refuses it. */
 static bool description_fits(cnri_plugin *p, const cnr_plugin *d) {
     if (!d) return refuse(p, "declines this host (ABI %d.%d)", CNR_ABI_MAJOR, CNR_ABI_MINOR);
     if (d->magic != CNR_PLUGIN_MAGIC)
@@ -136,6 +143,7 @@ static bool description_fits(cnri_plugin *p, const cnr_plugin *d) {
     return true;
 }
 
+/* Opens a plugin and asks for its description; NULL: refused. */
 static const cnr_plugin *query(cnri_plugin *p) {
     /* The library is never closed: some vendors' libraries that plugins load crash if they are. */
     void *library = dlopen(p->path, RTLD_NOW | RTLD_LOCAL);
@@ -154,6 +162,7 @@ static const cnr_plugin *query(cnri_plugin *p) {
     return description_fits(p, d) ? d : NULL;
 }
 
+/* Copies name and version from the description. False: out of memory. */
 static bool take_names(cnri_plugin *p, const cnr_plugin *d) {
     char *name = cnri_strdup(d->name), *version = cnri_strdup(d->version ? d->version : "");
     if (!name || !version) {
@@ -199,6 +208,8 @@ static bool initialise(cnri_plugin *p, const cnr_plugin *d) {
     return status == CNR_OK;
 }
 
+/* Takes a plugin unless it is to be skipped or its name is taken, and runs its init. False: it is
+ * not loaded. */
 static bool take(cnri_plugin *p, const cnr_plugin *d, cnri_plugin_known_fn known,
                  bool (*skip)(const char *name), bool *skipped) {
     if (!d || !take_names(p, d)) return false;

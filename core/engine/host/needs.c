@@ -24,6 +24,7 @@ static const void *piece(const cnri_mapping *m, uint64_t offset, uint64_t bytes,
     return (const char *)m->at + offset;
 }
 
+/* Why a shared library can't run on this machine, from its ELF header; NULL: it can. */
 static const char *machine_fault(const unsigned char *ident) {
     const unsigned char class = sizeof(void *) == 8 ? ELFCLASS64 : ELFCLASS32;
     const unsigned char order =
@@ -70,10 +71,12 @@ static const char *read_needs(const cnri_mapping *m, char out[NEEDS_LIMIT]) {
 /* ---- the processor ---- */
 
 #if defined(__aarch64__)
+/* A CPU feature and its bit in AT_HWCAP. */
 typedef struct feature {
     const char *name;
     unsigned long bit;
 } feature;
+/* True if the operating system reports the feature in AT_HWCAP. */
 static bool hwcap_has(const char *name) {
     static const feature features[] = {{"fp", 1 << 0},        {"asimd", 1 << 1},
                                        {"neon", 1 << 1},      {"aes", 1 << 3},
@@ -92,6 +95,7 @@ static bool hwcap_has(const char *name) {
     return false;
 }
 #elif defined(__arm__)
+/* True if the operating system reports the feature in AT_HWCAP. */
 static bool hwcap_has(const char *name) {
     const unsigned long have = getauxval(AT_HWCAP);
     if (strcmp(name, "neon") == 0) return have & 1 << 12;
@@ -99,6 +103,7 @@ static bool hwcap_has(const char *name) {
     return false;
 }
 #else
+/* No AT_HWCAP is known here. */
 static bool hwcap_has(const char *name) {
     (void)name;
     return false;

@@ -3,6 +3,7 @@
 #include "host/internal.h"
 #include <string.h>
 
+/* Where problems of a plugin are told, and how many there were. */
 typedef struct teller {
     const cnri_plugin *plugin;
     cnri_problem_text_fn tell;
@@ -22,6 +23,7 @@ CNRI_PRINTF(2, 3) static void tell(teller *t, const char *format, ...) {
     if (t->tell) t->tell(t->arg, text);
 }
 
+/* Tells that a descriptor was left out because another plugin has its name. */
 static void tell_collision(teller *t, const cnri_collision *c, const cnri_plugin *of) {
     const char *holder = c->holder ? c->holder->name : "another";
     if (c->op)
@@ -50,6 +52,7 @@ static const char *suggestion(const teller *t, int32_t kind, const char *word, c
     return out;
 }
 
+/* True if a plugin brings a device or family of that name. */
 static bool is_device(const char *name) {
     bool known = false;
     for (int32_t i = 0; i < cnri_descriptor_count(CNR_KIND_DEVICE) && !known; i++) {
@@ -59,6 +62,7 @@ static bool is_device(const char *name) {
     return known;
 }
 
+/* Tells of a kernel's operator or device that no plugin brings, or that is named by an alias. */
 static void look_at_kernel(teller *t, const cnr_kernel *kernel) {
     char near[300];
     const cnr_op *op = cnri_op_find(kernel->op);
@@ -78,6 +82,7 @@ static void look_at_kernel(teller *t, const cnr_kernel *kernel) {
                  *encoding, suggestion(t, CNR_KIND_ENCODING, *encoding, near));
 }
 
+/* True if the operator has an attribute of that name. */
 static bool has_attr(const cnr_op *op, const char *name) {
     cnr_attr_spec buffer;
     for (int32_t i = 0; i < op->n_attrs; i++)
@@ -86,6 +91,7 @@ static bool has_attr(const cnr_op *op, const char *name) {
     return false;
 }
 
+/* Tells of an import row's operator or attributes that don't exist. */
 static void look_at_row(teller *t, const cnr_import_row *row) {
     char near[300];
     const cnr_op *op = row->op ? cnri_op_find(row->op) : NULL;
@@ -100,6 +106,7 @@ static void look_at_row(teller *t, const cnr_import_row *row) {
              row->op, suggestion(t, CNR_KIND_OPERATOR, row->op, near));
 }
 
+/* Tells of a rewrite's device that no plugin brings. */
 static void look_at_rewrite(teller *t, const cnr_rewrite *rewrite) {
     char near[300];
     if (rewrite->device && !is_device(rewrite->device))
@@ -143,11 +150,13 @@ int32_t cnri_plugin_displaces(const cnri_plugin *p, cnri_problem_text_fn fn, voi
 
 enum { MAX_WARNED = 3 };
 
+/* Logs the first MAX_WARNED problems and counts the rest. */
 static void warn(void *arg, const char *text) {
     teller *t = arg;
     if (++t->n <= MAX_WARNED) cnri_log(CNR_LOG_WARN, t->plugin->name, "%s", text);
 }
 
+/* Warns of problems of one plugin, unless it came with this program. */
 static void warn_of(const cnri_plugin *p) {
     teller t = {.plugin = p};
     /* A package may leave out plugins that it refers to. */

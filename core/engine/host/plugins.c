@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* A plugin file that was found; device and inode tell whether it is the same file again. */
 typedef struct entry {
     cnri_plugin plugin; /* first member: other files see only this */
     dev_t device;
@@ -25,6 +26,7 @@ static struct {
 
 /* ---- the list ---- */
 
+/* The loaded plugin of that name; NULL: there is none. */
 static const cnri_plugin *loaded_by_name(const char *name) {
     for (int32_t i = 0; i < seen.all.n; i++) {
         const cnri_plugin *p = &seen.all.at[i]->plugin;
@@ -44,6 +46,7 @@ static const cnri_plugin *seen_before(const struct stat *info, const char *path)
     return NULL;
 }
 
+/* File name without folder and ".so"; free it with cnri_free. */
 static char *stem_of(const char *path) {
     const char *name = strrchr(path, '/') ? strrchr(path, '/') + 1 : path;
     const size_t n = strlen(name);
@@ -51,6 +54,7 @@ static char *stem_of(const char *path) {
     return cnri_format("%.*s", (int)(has_suffix ? n - 3 : n), name);
 }
 
+/* Frees an entry and its texts. */
 static void free_entry(entry *e) {
     if (!e) return;
     cnri_free(e->plugin.path);
@@ -61,6 +65,7 @@ static void free_entry(entry *e) {
     cnri_free(e);
 }
 
+/* An entry for a file, named after it until its description is read; NULL: out of memory. */
 static entry *new_entry(const char *path, const struct stat *info) {
     entry *e = cnri_alloc_zero(sizeof *e);
     if (!e) return NULL;
@@ -89,10 +94,12 @@ static void tell_exit(void) {
                  "return an error instead");
 }
 
+/* True if the current search skips plugins of that name. */
 static bool is_skipped(const char *name) {
     return seen.search && cnri_is_listed(seen.search->skip, name);
 }
 
+/* Opens one plugin; while it does, its path is known to messages of crashes. True: it is loaded. */
 static bool open_plugin(cnri_plugin *p, const struct stat *info, bool strict, bool *skipped) {
     static bool told_at_exit;
     if (!told_at_exit) told_at_exit = atexit(tell_exit) == 0;
@@ -105,8 +112,10 @@ static bool open_plugin(cnri_plugin *p, const struct stat *info, bool strict, bo
 
 /* ---- one file ---- */
 
+/* How a plugin came to be opened: named by file, in a folder that the user chose, or installed. */
 typedef enum trust { TRUST_NAMED, TRUST_CHOSEN, TRUST_INSTALLED } trust;
 
+/* Fills err for a lack of memory. */
 static cnr_status out_of_memory(cnr_error *err, const char *path) {
     return cnri_fail(err, CNR_E_MEMORY, path, "no memory for a plugin");
 }
@@ -179,6 +188,7 @@ static cnr_status load_file(const char *path, trust how, const cnri_plugin **out
     return CNR_OK;
 }
 
+/* Loads a plugin named by its file; one that is refused is an error. */
 static cnr_status load_named(const char *path, cnr_error *err) {
     const cnri_plugin *p;
     const cnr_status status = load_file(path, TRUST_NAMED, &p, err);
@@ -214,6 +224,7 @@ static cnr_status load_linked(cnr_plugin_query_fn query, cnr_error *err) {
 
 /* ---- folders ---- */
 
+/* True for a visible name that ends in ".so", for scandir. */
 static int is_library(const struct dirent *e) {
     const size_t n = strlen(e->d_name);
     return e->d_name[0] != '.' && n > 3 && strcmp(e->d_name + n - 3, ".so") == 0;
@@ -241,6 +252,7 @@ typedef struct candidate {
 
 typedef CNRI_VEC(candidate) candidates;
 
+/* Appends a file to the list of those to open, with a copy of its path. */
 static cnr_status add_candidate(candidates *list, const char *path, trust how, bool home,
                                 cnr_error *err) {
     candidate *slot = cnri_push(list);
@@ -333,6 +345,8 @@ static cnr_status add_below(candidates *list, const char *home, const char *from
     return status;
 }
 
+/* Appends the plugins of the built-in places: beside the program, beside the library, the
+ * installed folder. */
 static cnr_status add_defaults(candidates *list, cnr_error *err) {
     char *home = cnri_executable_dir(), *library = cnri_library_dir();
     const struct {
@@ -365,6 +379,7 @@ static int32_t place_of(const candidate *c, const char *const *order, int32_t n_
     return place;
 }
 
+/* Opens all of the list, those that `order` names first. */
 static cnr_status load_all(const candidates *list, const char *const *order, cnr_error *err) {
     int32_t n_order = 0;
     cnr_status status = CNR_OK;
@@ -450,6 +465,7 @@ cnr_status cnri_plugins_load(const char *const *dirs, bool default_dirs, cnr_err
     return cnri_plugins_search(&search, err);
 }
 
+/* Appends why there are no plugins: which folders were searched, how many files were refused. */
 static void none_text(cnri_text *out) {
     int32_t refused = 0;
     pthread_mutex_lock(&seen.lock);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 enum {
+/* A constant of each kind, so that the number of kinds is known. */
 #define X(NAME, value, text, type) LAST_KIND_##NAME = value,
     CNR_KIND_LIST(X)
 #undef X
@@ -30,16 +31,19 @@ typedef struct named {
     const void *descriptor;
 } named;
 
+/* The kernels of one operator: n of them from index `first` on. */
 typedef struct group {
     const char *op;
     int32_t first, n;
 } group;
 
+/* A descriptor and the plugin that registered it. */
 typedef struct owned {
     const void *descriptor;
     const cnri_plugin *plugin;
 } owned;
 
+/* All that is registered at one time; it never changes, so that readers need no lock. */
 typedef struct snapshot {
     struct snapshot *older;
     int32_t n, n_names, n_groups;
@@ -52,8 +56,10 @@ typedef struct snapshot {
     const cnr_kernel **kernels;
 } snapshot;
 
+/* The newest snapshot. */
 static _Atomic(snapshot *) current;
 
+/* The newest snapshot, or an empty one. */
 static const snapshot *current_snapshot(void) {
     static const snapshot empty;
     const snapshot *s = atomic_load_explicit(&current, memory_order_acquire);
@@ -62,11 +68,13 @@ static const snapshot *current_snapshot(void) {
 
 /* ---- looking up ---- */
 
+/* Compares kind, then name, for bsearch. */
 static int compare_names(const void *a, const void *b) {
     const named *x = a, *y = b;
     return x->kind != y->kind ? (x->kind < y->kind ? -1 : 1) : strcmp(x->name, y->name);
 }
 
+/* Finds a descriptor of a snapshot; NULL: there is none. */
 static const void *find_in(const snapshot *s, int32_t kind, const char *name) {
     const named key = {kind, name, NULL};
     if (!name || s->n_names == 0) return NULL;
@@ -90,10 +98,12 @@ const void *cnri_descriptor_at(int32_t kind, int32_t index) {
     return at < s->first[kind + 1] ? s->of_kind[at] : NULL;
 }
 
+/* Compares the operators of two groups. */
 static int compare_groups(const void *a, const void *b) {
     return strcmp(((const group *)a)->op, ((const group *)b)->op);
 }
 
+/* Kernels of an operator; NULL: it has none. */
 static const group *group_of(const snapshot *s, const char *op) {
     const group key = {op, 0, 0};
     if (s->n_groups == 0) return NULL;
@@ -108,6 +118,7 @@ int32_t cnri_kernels_for(const cnr_op *op, const cnr_kernel *const **out) {
     return g ? g->n : 0;
 }
 
+/* Compares the addresses of two descriptors. */
 static int compare_owners(const void *a, const void *b) {
     const uintptr_t x = (uintptr_t)((const owned *)a)->descriptor;
     const uintptr_t y = (uintptr_t)((const owned *)b)->descriptor;
@@ -149,6 +160,7 @@ static const char *const *aliases_of(int32_t kind, const void *descriptor) {
 typedef struct staged_name {
     char text[264];
 } staged_name;
+/* Key of a name that is registered but not public yet: kind and name. */
 static staged_name staged_as(int32_t kind, const char *name) {
     staged_name key;
     snprintf(key.text, sizeof key.text, "%d %s", (int)kind, name);
@@ -162,11 +174,13 @@ static const cnri_plugin *holder_of(const struct cnr_registrar *r, int32_t kind,
     return cnri_map_get(&r->names, staged_as(kind, name).text);
 }
 
+/* Notes that this plugin registers a name. */
 static cnr_status stage_name(struct cnr_registrar *r, int32_t kind, const char *name) {
     return cnri_map_set(&r->names, staged_as(kind, name).text, (void *)(uintptr_t)r->plugin);
 }
 
 CNRI_PRINTF(3, 4)
+/* Notes why a descriptor is refused; returns `code`. */
 static cnr_status reject(struct cnr_registrar *r, cnr_status code, const char *format, ...) {
     va_list args;
     va_start(args, format);
@@ -227,6 +241,7 @@ cnr_status cnri_registrar_add(struct cnr_registrar *registrar, int32_t kind,
     return CNR_OK;
 }
 
+/* True if the name is the operator's or one of its aliases. */
 static bool answers_to(const cnr_op *op, const char *name) {
     bool hit = strcmp(op->name, name) == 0;
     for (const char *const *alias = aliases_of(CNR_KIND_OPERATOR, op); *alias && !hit; alias++)
@@ -234,6 +249,7 @@ static bool answers_to(const cnr_op *op, const char *name) {
     return hit;
 }
 
+/* The collision by which this plugin's operator of that name was left out; NULL: there is none. */
 static const cnri_collision *lost_operator(const struct cnr_registrar *r, const char *name) {
     for (int32_t i = 0; i < r->collisions.n; i++) {
         const cnri_collision *c = &r->collisions.at[i];
@@ -266,6 +282,7 @@ void cnri_registrar_free(struct cnr_registrar *registrar) {
 
 /* ---- snapshots ---- */
 
+/* How many names a descriptor has, with aliases. */
 static int32_t count_names(const cnri_item *item) {
     int32_t n = 1;
     for (const char *const *alias = aliases_of(item->kind, item->descriptor); *alias; alias++) n++;
@@ -287,6 +304,7 @@ static void merge(char *rows, const void *old, int32_t from, int32_t n, size_t s
     }
 }
 
+/* Adds the names of new descriptors and sorts them in. */
 static void fill_names(snapshot *s, const snapshot *before) {
     s->n_names = before->n_names;
     for (int32_t i = before->n; i < s->n; i++) {
@@ -330,6 +348,7 @@ static void fill_groups(snapshot *s, const snapshot *before) {
     }
 }
 
+/* Adds the owners of new descriptors and sorts them in. */
 static void fill_owners(snapshot *s, const snapshot *before) {
     for (int32_t i = before->n; i < s->n; i++)
         s->owners[i] = (owned){s->items[i].descriptor, s->items[i].plugin};
@@ -360,6 +379,7 @@ static size_t kernel_capacity(const snapshot *before, const struct cnr_registrar
     return kernels * (1 + any);
 }
 
+/* Allocates a snapshot and its lists in one block; NULL: out of memory. */
 static snapshot *new_snapshot(int32_t n, int32_t n_names, size_t n_kernels) {
     const size_t items = (size_t)n * sizeof(cnri_item), lists = (size_t)n * sizeof(void *);
     const size_t names = (size_t)n_names * sizeof(named), groups = (size_t)n * sizeof(group);

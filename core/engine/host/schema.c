@@ -15,6 +15,7 @@ typedef struct entry {
     int32_t choice;        /* index of the choice, for ENUM */
 } entry;
 
+/* Attributes that are being checked against a schema. */
 typedef struct resolver {
     entry *entries;
     int32_t n, spatial;
@@ -32,6 +33,7 @@ const cnr_attr_spec *cnri_spec_at(const cnr_attr_spec *rows, uint32_t row_size, 
 }
 
 CNRI_PRINTF(3, 4)
+/* Reports a problem of one attribute and marks the whole as failed. */
 static void report(resolver *r, const char *path, const char *format, ...) {
     char text[512];
     va_list args;
@@ -45,12 +47,14 @@ static void report(resolver *r, const char *path, const char *format, ...) {
 
 /* ---- what was given, as text ---- */
 
+/* Prints a number so that it reads back the same. */
 static void print_number(double f, char *out, size_t capacity) {
     cnri_print_double(out, capacity, f);
 }
 
 static bool is_list(int32_t type) { return type == CNR_ATTR_INTS || type == CNR_ATTR_FLOATS; }
 
+/* Prints a given value for a message. */
 static void describe(const cnr_attr *a, char *out, size_t capacity) {
     char number[40];
     if (a->type == CNR_ATTR_INT) snprintf(out, capacity, "%lld", (long long)a->i);
@@ -63,6 +67,7 @@ static void describe(const cnr_attr *a, char *out, size_t capacity) {
     else snprintf(out, capacity, "a value of another kind");
 }
 
+/* Reports a value of the wrong type. */
 static void wrong_type(resolver *r, const cnr_attr *a, const char *want) {
     char got[96];
     describe(a, got, sizeof got);
@@ -81,19 +86,23 @@ static double number_at(const cnr_attr *a, int64_t k) {
     }
 }
 
+/* True for a single number. */
 static bool is_number(const cnr_attr *a) {
     return a->type == CNR_ATTR_INT || a->type == CNR_ATTR_FLOAT;
 }
 
+/* True for a list with data and a possible length. */
 static bool is_sound_list(const cnr_attr *a) {
     const bool there = a->type == CNR_ATTR_INTS ? a->ints != NULL : a->floats != NULL;
     return is_list(a->type) && a->n >= 0 && a->n <= INT32_MAX && (there || a->n == 0);
 }
 
+/* True for a whole number that a double holds exactly. */
 static bool is_whole(double f) {
     return f >= -9007199254740992.0 && f <= 9007199254740992.0 && f == nearbyint(f);
 }
 
+/* Element k of a list, or a single number, as an integer. */
 static int64_t int_at(const cnr_attr *a, int64_t k) {
     if (a->type == CNR_ATTR_INTS) return a->ints[k];
     if (a->type == CNR_ATTR_INT || a->type == CNR_ATTR_BOOL) return a->i;
@@ -106,6 +115,7 @@ static int64_t int_at(const cnr_attr *a, int64_t k) {
  * approximate. */
 static bool bounds(double limit) { return fabs(limit) < 9007199254740992.0; }
 
+/* Reports a number outside the row's bounds. */
 static void check_range(resolver *r, const entry *e, const char *path, double value) {
     char low[40], high[40], got[40];
     const cnr_attr_spec *row = &e->row;
@@ -121,6 +131,7 @@ static void check_range(resolver *r, const entry *e, const char *path, double va
     else report(r, path, "want %s to %s, got %s", low, high, got);
 }
 
+/* Reports a number that is out of bounds, or not whole although it must be. */
 static void check_number(resolver *r, const entry *e, const char *path, double value, bool whole) {
     char got[40];
     if (whole && !is_whole(value)) {
@@ -129,6 +140,7 @@ static void check_number(resolver *r, const entry *e, const char *path, double v
     } else check_range(r, e, path, value);
 }
 
+/* Checks a value that must be one number. */
 static void check_scalar(resolver *r, entry *e) {
     const bool whole = e->row.type == CNR_ATTR_INT;
     const cnr_attr *a = e->given;
@@ -137,6 +149,7 @@ static void check_scalar(resolver *r, entry *e) {
     else check_number(r, e, a->name, number_at(a, 0), whole);
 }
 
+/* Checks a value that must be true or false, or 1 or 0. */
 static void check_bool(resolver *r, entry *e) {
     const cnr_attr *a = e->given;
     const bool good = a->type == CNR_ATTR_BOOL ||
@@ -144,6 +157,7 @@ static void check_bool(resolver *r, entry *e) {
     if (!good) wrong_type(r, a, "true or false");
 }
 
+/* Checks a value that must be one of the row's choices; notes its index. */
 static void check_enum(resolver *r, entry *e) {
     const cnr_attr *a = e->given;
     const char *const *choices = e->row.choices;
@@ -167,20 +181,24 @@ static void check_enum(resolver *r, entry *e) {
     else report(r, a->name, "want %s, got %s", want, got);
 }
 
+/* Checks a value that must be a text. */
 static void check_string(resolver *r, entry *e) {
     if (!e->given->s) wrong_type(r, e->given, "a text");
 }
 
+/* Data type that an attribute names; CNR_DTYPE_NONE: none. */
 static int32_t dtype_of(const cnr_attr *a) {
     if (a->type == CNR_ATTR_DTYPE && !a->s) return (int32_t)a->i;
     return a->s ? cnr_dtype_of(a->s) : CNR_DTYPE_NONE;
 }
 
+/* Checks a value that must be a data type. */
 static void check_dtype(resolver *r, entry *e) {
     const cnr_attr *a = e->given;
     const int32_t dtype = dtype_of(a);
     const bool none = a->type == CNR_ATTR_DTYPE && !a->s && a->i == CNR_DTYPE_NONE;
     if (cnr_dtype_bits(dtype) != 0 || none) return;
+/* One name of the list of data types. */
 #define X(name, value, bits) #name " "
     static const char all[] = CNR_DTYPE_LIST(X);
 #undef X
@@ -206,6 +224,7 @@ static void check_length(resolver *r, entry *e, int64_t n) {
                (long long)n);
 }
 
+/* Checks a value that must be a list of numbers; one number stands for a list of it. */
 static void check_list(resolver *r, entry *e) {
     const cnr_attr *a = e->given;
     const bool whole = e->row.type == CNR_ATTR_INTS;
@@ -226,6 +245,7 @@ static void check_list(resolver *r, entry *e) {
     check_length(r, e, n);
 }
 
+/* What a type wants, for messages. */
 static const char *wanted_text(int32_t type) {
     static const char *const texts[] =
         {[CNR_ATTR_INT] = "a whole number", [CNR_ATTR_FLOAT] = "a number",
@@ -235,6 +255,7 @@ static const char *wanted_text(int32_t type) {
     return texts[type];
 }
 
+/* Checks a given value by its row's type. */
 static void check_entry(resolver *r, entry *e) {
     static void (*const checks[])(resolver *, entry *) =
         {[CNR_ATTR_INT] = check_scalar,    [CNR_ATTR_FLOAT] = check_scalar,
@@ -257,6 +278,7 @@ static void check_entry(resolver *r, entry *e) {
 
 /* ---- matching names ---- */
 
+/* Reports an unknown attribute, with a similar name and the list of all. */
 static void unknown(resolver *r, const char *name) {
     const char *names[64] = {0};
     char list[320] = "";
@@ -276,6 +298,7 @@ static void unknown(resolver *r, const char *name) {
     else report(r, name, "unknown attribute; there are none");
 }
 
+/* Finds the row of a given attribute by name or alias; reports one given twice. */
 static void match(resolver *r, const cnr_attr *a) {
     if (!a->name) {
         report(r, "", "an attribute without a name");
@@ -296,11 +319,13 @@ static void match(resolver *r, const cnr_attr *a) {
 
 /* ---- the result ---- */
 
+/* Bytes of an entry's list in the result. */
 static size_t entry_list_bytes(const entry *e, bool *overflow) {
     if (is_list(e->row.type)) return cnri_mul((size_t)e->n, sizeof(int64_t), overflow);
     return 0;
 }
 
+/* Bytes of an entry's text in the result, its end included. */
 static size_t entry_text_bytes(const entry *e) {
     return e->given && e->row.type == CNR_ATTR_STRING ? strlen(e->given->s) + 1 : 0;
 }
@@ -314,6 +339,7 @@ static int64_t source_of(const entry *e, int64_t k) {
     return k;
 }
 
+/* Writes a list into the result and moves *at behind it. */
 static void fill_list(const entry *e, cnr_attr *out, char **at) {
     int64_t *ints = (int64_t *)(void *)*at;
     double *floats = (double *)(void *)*at;
@@ -329,6 +355,7 @@ static void fill_list(const entry *e, cnr_attr *out, char **at) {
     *at += (size_t)e->n * sizeof(int64_t);
 }
 
+/* Writes one resolved attribute: as given, or its default. */
 static void fill_one(const entry *e, cnr_attr *out, char **lists, char **texts) {
     const cnr_attr *a = e->given;
     out->name = e->row.name;
@@ -355,6 +382,7 @@ static void fill_one(const entry *e, cnr_attr *out, char **lists, char **texts) 
     }
 }
 
+/* Builds the result in one block: pointers, attributes, lists, texts. NULL: out of memory. */
 static cnr_attr **build(const resolver *r) {
     const size_t head = (size_t)r->n * (sizeof(cnr_attr *) + sizeof(cnr_attr));
     size_t lists = 0, texts = 0, bytes = 0;
@@ -393,10 +421,12 @@ cnr_status cnri_attrs_resolve(const cnr_attr_spec *rows, uint32_t row_size, int3
     return r.failed ? CNR_E_ARG : *out ? CNR_OK : CNR_E_MEMORY;
 }
 
+/* Bytes of an attribute's list. */
 static size_t list_bytes(const cnr_attr *a) {
     return is_list(a->type) ? (size_t)a->n * sizeof(int64_t) : 0;
 }
 
+/* Bytes of an attribute's text, its end included. */
 static size_t text_bytes(const cnr_attr *a) {
     return a->type == CNR_ATTR_STRING && a->s ? strlen(a->s) + 1 : 0;
 }

@@ -7,11 +7,13 @@
 
 #define MAX_ALIASES 64
 
+/* What aliasing knows of each home. */
 typedef struct alias_work {
     cnri_planner *p;
     int32_t *last; /* by home: index of the last step that reads it; n_steps: it is an output */
 } alias_work;
 
+/* The home whose memory this one shares in the end; *offset: bytes from its start. */
 static int32_t root_of(const cnr_plan *plan, int32_t home, uint64_t *offset) {
     *offset = 0;
     while (plan->homes.at[home].alias_of >= 0) {
@@ -21,6 +23,7 @@ static int32_t root_of(const cnr_plan *plan, int32_t home, uint64_t *offset) {
     return home;
 }
 
+/* Notes the last step that reads each home. */
 static void note_uses(alias_work *w) {
     const cnr_plan *plan = w->p->plan;
     for (int32_t h = 0; h < plan->homes.n; h++) w->last[h] = -1;
@@ -55,6 +58,7 @@ static bool byte_offset(const cnr_plan *plan, const cnri_home *h, uint64_t eleme
     return *bytes % alignment == 0;
 }
 
+/* The alias of that kind and output that an operator allows; input -1: any. NULL: none. */
 static const cnr_alias *find_alias(const cnr_alias *a, int32_t n, int32_t kind, int32_t input,
                                    int32_t output) {
     for (int32_t i = 0; i < n; i++)
@@ -75,6 +79,7 @@ static bool blocks_agree(const cnri_home *part, const cnri_home *whole, uint64_t
     return elements % (uint64_t)(part->block_of * cnr_span(a, 2, a->rank)) == 0;
 }
 
+/* True if `part` can lie inside `whole`, `elements` from its start; *bytes: the offset. */
 static bool fits_inside(const cnr_plan *plan, int32_t part, int32_t whole, uint64_t elements,
                         uint64_t *bytes) {
     if (!shareable(plan, part) || !shareable(plan, whole)) return false;
@@ -159,6 +164,7 @@ static bool has_own_bytes(const cnr_plan *plan, const cnri_step *step, int32_t i
     return true;
 }
 
+/* Lets a step write its output over an input that nobody reads later, if it can. */
 static void try_in_place(alias_work *w, int32_t s, const cnr_alias *a, int32_t n) {
     cnr_plan *plan = w->p->plan;
     const cnri_step *step = &plan->steps.at[s];
@@ -192,6 +198,7 @@ static void try_in_place(alias_work *w, int32_t s, const cnr_alias *a, int32_t n
     }
 }
 
+/* Shares memory between inputs and outputs of one step, where its operator allows it. */
 static void alias_step(alias_work *w, int32_t s) {
     const cnri_planner *p = w->p;
     const cnri_step *step = &p->plan->steps.at[s];

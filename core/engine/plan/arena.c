@@ -8,6 +8,7 @@
 enum { FEW = 16 }; /* blocks; with more, finding and sorting the few that overlap pays off */
 enum { BY_SIZE, BY_LENGTH, BY_FIRST, BY_AREA, BY_LAST, N_RULES, BY_OFFSET = N_RULES };
 
+/* Blocks that are placed in one arena: working lists and the best order so far. */
 typedef struct pack {
     cnri_block *blocks;
     int32_t n;
@@ -22,10 +23,12 @@ typedef struct pack {
     uint64_t *offsets; /* of the best placement found so far */
 } pack;
 
+/* `bytes` rounded up to the alignment. */
 static uint64_t padded(uint64_t bytes, uint64_t alignment) {
     return (bytes + alignment - 1) / alignment * alignment;
 }
 
+/* True if two blocks are in use at the same time. */
 static bool meet(const cnri_block *a, const cnri_block *b) {
     return a->first <= b->last && b->first <= a->last;
 }
@@ -68,6 +71,7 @@ static void sort(const cnri_block *blocks, int32_t *o, int32_t n, int32_t rule) 
     }
 }
 
+/* Sorts all block indices into o by a rule. */
 static void sort_all(const cnri_block *blocks, int32_t *o, int32_t n, int32_t rule) {
     for (int32_t i = 0; i < n; i++) o[i] = i;
     sort(blocks, o, n, rule);
@@ -75,10 +79,12 @@ static void sort_all(const cnri_block *blocks, int32_t *o, int32_t n, int32_t ru
 
 /* ---- those alive with a block ---- */
 
+/* Empties the tree. */
 static void tree_clear(pack *p) {
     for (int32_t i = 0; i < 2 * p->leaves; i++) p->tree[i] = INT32_MIN;
 }
 
+/* Adds a placed block's last step to the tree. */
 static void tree_add(pack *p, int32_t block) {
     const int32_t last = p->blocks[block].last;
     for (int32_t i = p->leaves + p->rank[block]; i > 0 && p->tree[i] < last; i /= 2)
@@ -158,6 +164,8 @@ static uint64_t place(pack *p, const int32_t *order, uint64_t limit) {
     return top;
 }
 
+/* Places the blocks in an order and keeps the result if it needs less than `best` bytes; returns
+ * the smaller. */
 static uint64_t keep(pack *p, const int32_t *order, uint64_t best) {
     const uint64_t top = place(p, order, best);
     if (top >= best) return best;

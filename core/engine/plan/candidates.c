@@ -116,6 +116,8 @@ static int32_t passing_block(const query_context *a, const cnri_view *v) {
     return block > 1 ? block : 0;
 }
 
+/* Lets a candidate that works on any layout keep the block of its inputs, so that no conversion is
+ * needed. */
 static void pass_block(const query_context *a, cnri_candidate *c) {
     const cnri_view v = cnri_view_of(a->p, a->chain, c->n_chain, false);
     const int32_t block = passing_block(a, &v);
@@ -129,6 +131,7 @@ static void pass_block(const query_context *a, cnri_candidate *c) {
 
 /* ---- what a row costs ---- */
 
+/* Estimated ns to convert the inputs from the layouts in which they are offered. */
 static double conversion_ns(const query_context *a, const cnri_view *v, const cnri_candidate *c) {
     const int32_t *block = cnri_layout(c, CNRI_IN_BLOCK), *memory = cnri_layout(c, CNRI_IN_CLASS);
     const double rate = cnri_conversion_rate(cnri_is_host(a->device));
@@ -173,6 +176,7 @@ void cnri_count_work(const cnri_view *v, const cnr_node *own, bool as_stored, ui
     for (int32_t i = 0; i < v->n_chain; i++) *flops += 2 * cnri_node_macs(cnri_taken(&v->node, i));
 }
 
+/* Estimated ns of a candidate that was never timed. */
 static double guess_of(const query_context *a, const cnri_view *v, const cnri_candidate *c) {
     uint64_t bytes, flops;
     const cnr_node *own = &a->p->graph->nodes.at[a->chain->node]->view;
@@ -272,6 +276,7 @@ static cnri_candidate *blank(const query_context *a, const cnr_kernel *k, int32_
     return c;
 }
 
+/* Asks a kernel once for each way: layouts as offered or plain, weights encoded or decoded. */
 static cnr_status ask_ways(const query_context *a, const cnr_kernel *k, cnr_error *err) {
     /* Bits of way: offered or plain layouts, encoded or decoded weights. */
     for (int32_t way = 0; way < 4; way++) {
@@ -363,7 +368,8 @@ static void leave_out_large(const query_context *a) {
     rows->n = n;
 }
 
-/* Room for as many rows as there can be, with layouts as wide as the longest chain makes them. */
+/* Room for as many rows as there can be, with layouts as wide as the longest chain makes them.
+ * False: it failed. */
 static bool make_room(cnri_rows *rows, int32_t maximum, size_t width) {
     if (rows->capacity >= maximum && rows->width >= width) return true;
     if (maximum < rows->capacity) maximum = rows->capacity;

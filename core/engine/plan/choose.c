@@ -12,6 +12,7 @@ static void take(cnri_planner *p, int32_t i, cnri_candidate *part) {
     memcpy(part->layout, row->layout, 2 * (size_t)(row->n_in + row->n_out) * sizeof *row->layout);
 }
 
+/* Says that neither a kernel nor a reference computes a node on the device. */
 static cnr_status none_takes(const cnri_planner *p, const cnri_kernel_query *q, cnr_error *err) {
     return cnri_fail(err, CNR_E_UNSUPPORTED, cnri_node_name(p, q->node),
                      "operator \"%s\" has no reference, and no kernel takes this node on \"%s\"",
@@ -19,6 +20,7 @@ static cnr_status none_takes(const cnri_planner *p, const cnri_kernel_query *q, 
                      p->plan->devices[q->device]->name);
 }
 
+/* Says that a kernel forced by --kernel refuses the node, and why. */
 static cnr_status not_as_forced(const cnri_planner *p, const cnri_kernel_query *q, cnr_error *err) {
     return cnri_fail(err, CNR_E_ARG, cnri_node_name(p, q->node),
                      "kernel \"%s\" was asked for but does not take this node%s%s", q->forced_name,
@@ -123,6 +125,7 @@ static cnr_status choose_region(cnri_planner *p, const cnri_region *r, cnr_error
     return cnri_memo_keep(p, r->chain.node, err);
 }
 
+/* Chooses device, parts, chain and kernel of one node. */
 static cnr_status choose_node(cnri_planner *p, int32_t node, cnr_error *err) {
     cnri_pick *pick = &p->picks[node];
     const cnri_region *region = cnri_region_at(p, node);
@@ -139,6 +142,7 @@ static cnr_status choose_node(cnri_planner *p, int32_t node, cnr_error *err) {
     return cnri_memo_keep(p, node, err);
 }
 
+/* Finds for each value the only node that reads it; -1: several, or it is an output. */
 static void find_only_users(cnri_planner *p) {
     const cnr_graph *g = p->graph;
     for (int32_t v = 0; v < p->n_offers; v++) p->only_user[v] = -2;

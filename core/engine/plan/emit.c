@@ -63,6 +63,7 @@ static cnr_input_range needed(const cnri_pick *pick, const cnri_node *head, cons
     return r.begin < r.end ? r : whole;
 }
 
+/* Homes of the inputs of one part, with the layouts that its kernel wants; emits conversions. */
 static cnr_status part_inputs(cnri_planner *p, int32_t node, const cnri_candidate *c, int32_t *in,
                               cnr_error *err) {
     const cnri_pick *pick = &p->picks[node];
@@ -133,6 +134,7 @@ static cnr_status spread_updates(cnri_planner *p, const cnri_step *step, cnr_err
     return CNR_OK;
 }
 
+/* Homes of the outputs of one part. */
 static cnr_status part_outputs(cnri_planner *p, int32_t node, const cnri_candidate *c,
                                const int32_t *in, int32_t *out, cnr_error *err) {
     const cnri_pick *pick = &p->picks[node];
@@ -235,6 +237,7 @@ static cnr_status gather(cnri_planner *p, int32_t node, int32_t **homes, cnr_err
     return CNR_OK;
 }
 
+/* Emits the steps of all parts of one node. */
 static cnr_status emit_node(cnri_planner *p, int32_t node, cnr_error *err) {
     const cnri_pick *pick = &p->picks[node];
     int32_t **homes = cnri_alloc_zero((size_t)(pick->n_parts + 1) * sizeof *homes);
@@ -251,6 +254,7 @@ static cnr_status emit_node(cnri_planner *p, int32_t node, cnr_error *err) {
     return status;
 }
 
+/* Gives each output of the net a home in host memory that holds it whole. */
 static cnr_status emit_outputs(cnri_planner *p, cnr_error *err) {
     const cnr_graph *g = p->graph;
     for (int32_t i = 0; i < g->outputs.n; i++) {
@@ -271,6 +275,7 @@ static cnr_status emit_outputs(cnri_planner *p, cnr_error *err) {
     return CNR_OK;
 }
 
+/* True if all outputs of a node are new values of variables. */
 static bool only_updates(const cnr_graph *g, const cnri_node *node) {
     for (int32_t k = 0; k < node->view.n_outputs; k++)
         if (cnri_node_updates(g, node, k) < 0) return false;

@@ -11,6 +11,7 @@ static const cnr_tensor *tensor_seen_by(const cnr_plan *plan, const cnri_step *s
     return s->passes ? &h->flat : &h->type;
 }
 
+/* Builds the node that a step's kernel sees: its tensors and epilogues. */
 static cnr_status view_step(cnri_planner *p, cnri_step *s, cnr_error *err) {
     const cnri_pick *pick = &p->picks[s->node];
     const size_t n_in = (size_t)s->n_in, n_out = (size_t)s->n_out,
@@ -34,6 +35,7 @@ static cnr_status view_step(cnri_planner *p, cnri_step *s, cnr_error *err) {
     return CNR_OK;
 }
 
+/* Asks the step's kernel for its workspace and state. */
 static cnr_status plan_kernel(cnri_planner *p, cnri_step *s, cnr_error *err) {
     const cnr_device *device = p->plan->devices[s->device];
     const cnr_node *view = &s->view;

@@ -42,6 +42,7 @@ cnr_status cnri_plan_home(cnri_planner *p, cnr_value value, int32_t device, int3
 
 /* ---- what is there ---- */
 
+/* True if a home holds that range of its value already. */
 static bool covers(const cnri_planner *p, int32_t home, cnr_input_range region) {
     const cnri_reach *r = &p->reach.at[home];
     if (r->axis == -1) return true;
@@ -103,6 +104,7 @@ static int64_t run_from(const cnri_reach *r, int32_t axis, int64_t at, int64_t e
 
 /* ---- moving ---- */
 
+/* Emits a copy or conversion of a range from one home to another. */
 static cnr_status transfer(cnri_planner *p, cnri_step_kind kind, int32_t from, int32_t to,
                            cnr_input_range region, cnr_error *err) {
     const cnri_home *a = &p->plan->homes.at[from], *b = &p->plan->homes.at[to];

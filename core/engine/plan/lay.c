@@ -1,6 +1,7 @@
 /* Lifetimes of homes and workspaces, and where each lies in a session's memory. */
 #include "plan/planner.h"
 
+/* Something that needs memory: a home or the workspace of a step. */
 typedef struct lay_item {
     int32_t home, step; /* a root home, or the step that a workspace belongs to */
     int32_t device, memory_class;
@@ -11,11 +12,13 @@ typedef struct lay_item {
     bool done;
 } lay_item;
 
+/* Extends the lifetime of a home to a step. */
 static void use(cnri_home *h, int32_t step) {
     if (step < h->first) h->first = step;
     if (step > h->last) h->last = step;
 }
 
+/* Finds the first and last step that uses each home. */
 static void lifetimes(cnr_plan *plan) {
     const int32_t n = plan->steps.n;
     for (int32_t h = 0; h < plan->homes.n; h++) {
@@ -45,10 +48,12 @@ static void lifetimes(cnr_plan *plan) {
     }
 }
 
+/* True if two items can share an arena. */
 static bool same_memory(const lay_item *a, const lay_item *b) {
     return a->device == b->device && a->memory_class == b->memory_class;
 }
 
+/* Notes where an item lies: in which storage, at which offset. */
 static void assign(cnr_plan *plan, const lay_item *item, int32_t storage, uint64_t offset) {
     if (item->home >= 0) {
         plan->homes.at[item->home].storage = storage;
@@ -59,6 +64,7 @@ static void assign(cnr_plan *plan, const lay_item *item, int32_t storage, uint64
     }
 }
 
+/* Adds a storage of the item's memory class; returns its index, or -1 when out of memory. */
 static int32_t add_storage(cnr_plan *plan, const lay_item *like, uint64_t bytes) {
     cnri_storage *s = cnri_push(&plan->storages);
     if (!s) return -1;
@@ -143,6 +149,7 @@ static cnr_status lay_class(cnr_plan *plan, lay_item *items, int32_t n, const la
     return CNR_OK;
 }
 
+/* Lists all homes and workspaces that need memory; returns how many. */
 static int32_t gather_items(const cnr_plan *plan, lay_item *items) {
     int32_t n = 0;
     for (int32_t i = 0; i < plan->homes.n; i++) {

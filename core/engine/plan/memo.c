@@ -20,6 +20,7 @@ cnr_status cnri_memo_keep(cnri_planner *p, int32_t node, cnr_error *err) {
     return CNR_OK;
 }
 
+/* Appends a node's placement as a line of a stored plan. */
 static void print_placed(const cnr_plan *plan, int32_t node, cnri_text *out) {
     const cnri_placement *w = &plan->placed.at[plan->placed_as[node]];
     cnri_text_add(out, "placed\t%d\taxis=%d", (int)node, (int)w->axis);
@@ -55,11 +56,13 @@ static char *field(char **at, char end) {
     return begin;
 }
 
+/* Reads a number from 0 to maximum up to the next tab. */
 static bool number(char **at, int64_t maximum, int64_t *out) {
     const char *text = field(at, '\t');
     return text && cnri_parse_int(text, out) && *out >= 0 && *out <= maximum;
 }
 
+/* Reads one line of a stored plan; false: it is malformed. */
 static bool parse_line(char *line, cnri_decision *d) {
     int64_t n[5];
     for (int i = 0; i < 5; i++)
@@ -71,6 +74,7 @@ static bool parse_line(char *line, cnri_decision *d) {
     return d->device && *d->device && !strchr(line, '\t');
 }
 
+/* True if a comes before b, by node and part. */
 static bool in_order(const cnri_decision *a, const cnri_decision *b) {
     return a->node < b->node || (a->node == b->node && a->part < b->part);
 }

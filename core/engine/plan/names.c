@@ -19,6 +19,7 @@ double cnri_stored_share(const cnr_node *node) {
     return part;
 }
 
+/* True if the value is neither an input nor computed. */
 static bool is_weight(const cnr_graph *g, cnr_value v) {
     return v >= 0 && g->values.at[v].producer < 0 && !g->values.at[v].is_input;
 }
@@ -56,6 +57,7 @@ static const char *group_of(const cnr_plan *plan, int32_t step) {
     return s->view.desc->name;
 }
 
+/* Name of a step: that of its node, or of the value that it moves. */
 static const char *label_of(const cnr_plan *plan, int32_t step) {
     const cnri_step *s = &plan->steps.at[step];
     const int32_t home = s->from >= 0 ? s->from : s->n_out > 0 ? s->out[0] : -1;
@@ -64,6 +66,7 @@ static const char *label_of(const cnr_plan *plan, int32_t step) {
     return name ? name : "";
 }
 
+/* Name of a step's kernel; "(reference)" without one, "" for a copy. */
 static const char *kernel_of(const cnri_step *s) {
     if (s->kind != CNRI_STEP_KERNEL) return "";
     return s->kernel ? s->kernel->name : "(reference)";

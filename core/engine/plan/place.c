@@ -91,6 +91,8 @@ int64_t cnri_split_pieces(const cnri_planner *p, int32_t node, int32_t axis) {
     return step > 0 ? (view->outputs[0]->dim[axis] + step - 1) / step : 1;
 }
 
+/* Splits a node into ranges of its output, one for each device of the placement, where kernels
+ * allow it. */
 static cnr_status ranges(cnri_planner *p, int32_t node, const cnri_placement *w, cnri_pick *pick,
                          cnr_error *err) {
     const cnr_node *view = &p->graph->nodes.at[node]->view;

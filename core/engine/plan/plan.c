@@ -59,6 +59,7 @@ static void count_weights(cnri_planner *p) {
     }
 }
 
+/* Fails if a value has an unknown or impossible size. */
 static cnr_status check_values(const cnr_graph *g, cnr_error *err) {
     for (int32_t i = 0; i < g->values.n; i++) {
         const cnr_tensor *t = g->values.at[i].type;
@@ -108,6 +109,7 @@ static cnr_status choose(cnri_planner *p, cnr_error *err) {
     return status;
 }
 
+/* Notes the devices of the set in the plan. */
 static cnr_status take_devices(cnri_planner *p, cnr_error *err) {
     cnr_plan *plan = p->plan;
     plan->devices = cnri_alloc((size_t)p->set->n * sizeof *plan->devices);
@@ -120,6 +122,7 @@ static cnr_status take_devices(cnri_planner *p, cnr_error *err) {
     return CNR_OK;
 }
 
+/* Sums the floating-point operations of the net. */
 static void count_work(cnr_plan *plan) {
     for (int32_t i = 0; i < plan->graph->nodes.n; i++)
         plan->flops += 2 * (double)cnri_node_macs(&plan->graph->nodes.at[i]->view);
@@ -127,6 +130,8 @@ static void count_work(cnr_plan *plan) {
 
 const char *const cnri_plan_steps[] = {"fuse", "alias", "layout", "inplace", "share", NULL};
 
+/* Makes a plan: binds sizes, rewrites, chooses kernels, asks the policy, emits steps and lays out
+ * memory. */
 static cnr_status make(cnri_planner *p, const cnr_graph *net, const cnr_tensor *const *types,
                        int32_t n_types, cnr_error *err) {
     cnr_plan *plan = p->plan;
@@ -212,6 +217,7 @@ cnr_status cnri_plan_make(const cnr_graph *graph, cnri_devices *devices,
     return status;
 }
 
+/* Frees what a step's kernel and the plan hold of it. */
 static void free_step(cnr_plan *plan, cnri_step *s) {
     if (s->state && s->kernel && CNRI_HAS(s->kernel, plan_free))
         s->kernel->plan_free(plan->devices[s->device], s->state);
@@ -220,6 +226,7 @@ static void free_step(cnr_plan *plan, cnri_step *s) {
     cnri_free(s->view_memory);
 }
 
+/* True if a device of the plan hangs. */
 static bool any_lost(const cnr_plan *plan) {
     for (int32_t i = 0; i < plan->n_devices; i++)
         if (cnri_device_is_lost(plan->devices[i])) return true;

@@ -34,6 +34,7 @@ typedef struct cnri_placement { /* where to run one node, by the script or a pol
 
 /* wish.c: placements in the graph's metadata. Free with cnri_wishes_free, even after an error. */
 typedef CNRI_VEC(cnri_placement) cnri_wishes;
+/* Reads the placements that a net's own metadata holds. */
 cnr_status cnri_wishes_read(const cnr_graph *graph, cnri_wishes *out, cnr_error *err);
 void cnri_wishes_free(cnri_wishes *wishes);
 
@@ -41,6 +42,7 @@ void cnri_wishes_free(cnri_wishes *wishes);
  * in their order, and one with host memory for what no other takes (unless one of them has it).
  * Plans, and the identity of stored plans, depend on this list. */
 struct cnri_plan_options;
+/* The devices that a plan may use, all open. */
 typedef struct cnri_device_set {
     const cnri_device **at;
     int32_t n, capacity; /* all are open; the default device comes first */
@@ -96,6 +98,7 @@ typedef struct cnri_memo {
 /* tuning.c: recorded times of kernels. A key stands for a node with its chain, its types and its
  * device, so that it applies to any net. */
 enum { CNRI_TUNING_KEY = 33 };
+/* Where a time comes from: guessed from work, estimated by a kernel, or measured. */
 typedef enum cnri_source { CNRI_GUESSED, CNRI_ESTIMATED, CNRI_MEASURED } cnri_source;
 typedef struct cnri_cost { /* of one call of a kernel; 0: not known */
     /* remainder_ns: the part of ns spent by other kernels on the operators of the chain that
@@ -111,6 +114,7 @@ typedef struct cnri_cost { /* of one call of a kernel; 0: not known */
 /* Recorded ns of a kernel that did not return: never timed again, runs only if forced by name. */
 #define CNRI_TUNING_HANGS 9e14
 enum { CNRI_TUNING_BYTES_LESS = 4 << 10, CNRI_TUNING_BYTES_MORE = 4 << 20 };
+/* One measured time of a kernel, under the key of its node. */
 typedef struct cnri_timed {
     char key[CNRI_TUNING_KEY], kernel[96];
     cnri_cost cost;
@@ -120,6 +124,7 @@ typedef struct cnri_timed {
 typedef cnr_status (*cnri_measure_fn)(void *arg, const cnr_graph *segment, const char *device,
                                       const char *const *kernels, int32_t n, cnri_cost *costs,
                                       cnr_error *err);
+/* Measured times, and a function that measures those that lack. */
 typedef struct cnri_tuning {
     CNRI_VEC(cnri_timed) rows;
     /* Called for kernels without a recorded time; NULL: nothing is timed. */
@@ -151,9 +156,12 @@ typedef struct cnri_policy {
     atomic_int refs;      /* references beside the first */
     atomic_bool reported; /* an error of it was logged */
 } cnri_policy;
+/* Takes a reference and returns the policy; NULL: does nothing. */
 cnri_policy *cnri_policy_retain(cnri_policy *policy);
-void cnri_policy_release(cnri_policy *policy); /* NULL: does nothing */
+/* Gives a policy back; NULL: nothing. */
+void cnri_policy_release(cnri_policy *policy);
 
+/* How a plan is made; from load options and the net. */
 typedef struct cnri_plan_options {
     const char *device; /* default device; NULL: the best */
     const cnri_placement *placements;
@@ -177,6 +185,7 @@ typedef struct cnri_plan_options {
     uint32_t stores;  /* of CNRI_KERNEL_PRECISIONS: kernels that do are chosen from */
 } cnri_plan_options;
 
+/* Kinds of steps: a kernel, a copy between devices, a conversion of layout. */
 typedef enum cnri_step_kind { CNRI_STEP_KERNEL, CNRI_STEP_COPY, CNRI_STEP_LAYOUT } cnri_step_kind;
 
 /* A home: where a value lies on one device, in one layout. A value used on several devices or in
@@ -205,6 +214,7 @@ typedef struct cnri_storage {
     bool constant;
 } cnri_storage;
 
+/* One step of a plan. */
 typedef struct cnri_step {
     cnri_step_kind kind;
     int32_t device, node;     /* index in plan->graph; -1: a copy or conversion */
@@ -274,6 +284,7 @@ void cnri_raw_release(const struct cnr_plan *plan, const cnri_step *s, int64_t b
 static inline bool cnri_prepares(uint32_t bits, int32_t from, int32_t i) {
     return (i < 32 && bits >> i & 1) || (from > 0 && i >= from);
 }
+/* True if the step reads input i in prepared form. */
 static inline bool cnri_step_prepares(const cnri_step *s, int32_t i) {
     return cnri_prepares(s->prepared, s->prepared_from, i);
 }
@@ -282,6 +293,7 @@ static inline bool cnri_step_prepares(const cnri_step *s, int32_t i) {
 static inline int32_t cnri_n_taken(const cnr_node *n) {
     return n->subgraph ? n->subgraph->n_nodes - 1 : n->n_epilogue;
 }
+/* Node i that a kernel computes with n: of its subgraph, or of its epilogues. */
 static inline const cnr_node *cnri_taken(const cnr_node *n, int32_t i) {
     return n->subgraph ? n->subgraph->nodes[i + 1].node : n->epilogue[i]->node;
 }
@@ -294,6 +306,7 @@ typedef struct cnri_twin {
     bool kept;
 } cnri_twin;
 
+/* A plan: steps in order, the homes of values, and the memory that holds them. */
 typedef struct cnr_plan {
     /* Entry in the cache of the model that made it (run/plans.c); NULL: none. */
     struct cnri_kept_plan *keeper;
@@ -337,6 +350,7 @@ extern const char *const cnri_plan_steps[];
 /* Fills options that are open from the net's metadata: "plan.device", "plan.memory_bound"
  * (bytes), "plan.deterministic" ("1"). The graph owns the device's name. */
 void cnri_plan_defaults(const cnr_graph *graph, cnri_plan_options *options);
+/* Makes a plan for these input types. The caller frees *out with cnri_plan_free. */
 cnr_status cnri_plan_make(const cnr_graph *graph, cnri_devices *devices,
                           const cnri_plan_options *options, const cnr_tensor *const *input_types,
                           int32_t n_inputs, cnr_plan **out, cnr_error *err);
@@ -356,6 +370,7 @@ cnr_status cnri_plan_fetch(const cnr_plan *plan, cnr_value value, cnr_error *err
 
 /* ---- arena.c: offsets for blocks that are alive from step `first` to step `last`; tested
  * against brute force ---- */
+/* A block of memory that is alive from step `first` to `last`. */
 typedef struct cnri_block {
     uint64_t bytes;
     int32_t first, last;
@@ -363,16 +378,20 @@ typedef struct cnri_block {
 } cnri_block;
 /* Sets the offsets, multiples of alignment. Returns the bytes of the arena. */
 uint64_t cnri_arena_place(cnri_block *blocks, int32_t n, uint64_t alignment);
+/* Lower bound of the arena's bytes: the most that is in use at one step. */
 uint64_t cnri_arena_bound(const cnri_block *blocks, int32_t n, uint64_t alignment);
 
 /* ---- memo.c ---- */
+/* Prints the plan's decisions as text. */
 void cnri_memo_print(const cnr_plan *plan, cnri_text *out);
 /* Parses text of cnri_memo_print; CNR_E_FORMAT: it is malformed. The caller adds the blobs. */
 cnr_status cnri_memo_parse(cnri_memo *memo, const char *text, cnr_error *err);
 void cnri_memo_free(cnri_memo *memo);
 
 /* ---- tuning.c: record keys of a device, and of the link from one to another ---- */
+/* The record key of a device, in key. */
 cnr_status cnri_tuning_device_key(const cnri_device *d, char key[CNRI_TUNING_KEY], cnr_error *err);
+/* Key under which transfers between two devices are recorded. */
 cnr_status cnri_tuning_link_key(const cnri_device *from, const cnri_device *to,
                                 char key[CNRI_TUNING_KEY], cnr_error *err);
 
@@ -418,6 +437,7 @@ bool cnri_residency_uses(const cnr_plan *plan, cnr_value value);
 typedef struct cnri_residency_stats {
     uint64_t now, peak, prepared, evicted, kept;
 } cnri_residency_stats;
+/* Copies counters of prepared weights. */
 void cnri_residency_stats_of(const cnr_plan *plan, cnri_residency_stats *out);
 /* Name and bytes of blob `index`; false past the end. The name lives as long as the plan. */
 bool cnri_residency_blob(const cnr_plan *plan, int32_t index, const char **name, uint64_t *bytes);
@@ -435,6 +455,7 @@ cnr_status cnri_residency_read(cnr_plan *plan, int32_t index, void **buffer, con
 typedef struct cnri_step_names {
     const char *node, *op, *kernel, *device;
 } cnri_step_names;
+/* Node, group, kernel and device of a step, as profiles print them; texts of the plan. */
 cnri_step_names cnri_step_names_of(const cnr_plan *plan, int32_t step);
 
 #endif

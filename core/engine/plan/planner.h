@@ -72,11 +72,13 @@ typedef struct cnri_candidate {
     const char *by;     /* name of the rule that picked it; NULL: none */
 } cnri_candidate;
 enum { CNRI_IN_BLOCK, CNRI_IN_CLASS, CNRI_OUT_BLOCK, CNRI_OUT_CLASS };
+/* One of a candidate's lists of layouts (CNRI_IN_BLOCK ...): a number for each input or output. */
 static inline int32_t *cnri_layout(const cnri_candidate *c, int32_t which) {
     const int32_t at[] = {0, c->n_in, 2 * c->n_in, 2 * c->n_in + c->n_out};
     return c->layout + at[which];
 }
 
+/* Name of a candidate's kernel, or that of the reference. */
 static inline const char *cnri_candidate_name(const cnri_candidate *c) {
     return c->kernel ? c->kernel->name : cnri_reference_name;
 }
@@ -137,10 +139,12 @@ typedef struct cnri_reach {
     int32_t n_spans, capacity;
 } cnri_reach;
 
+/* The layout in which a value is available: device, channel block, memory class. */
 typedef struct cnri_offer {
     int32_t device, block, memory_class;
 } cnri_offer;
 
+/* All that is known while a plan is made. */
 typedef struct cnri_planner {
     cnr_plan *plan;
     cnr_graph *graph;
@@ -161,9 +165,11 @@ typedef struct cnri_planner {
     bool *elided; /* by step: an alias made it unnecessary */
 } cnri_planner;
 
+/* True if the device's first memory class is host memory. */
 static inline bool cnri_is_host(const cnr_device *device) {
     return (device->memory[0].flags & CNR_MEMORY_HOST) != 0;
 }
+/* True if that memory class of the device is host memory. */
 static inline bool cnri_in_host(const cnr_device *device, int32_t memory_class) {
     return (device->memory[memory_class].flags & CNR_MEMORY_HOST) != 0;
 }
@@ -171,6 +177,7 @@ static inline bool cnri_in_host(const cnr_device *device, int32_t memory_class) 
 static inline bool cnri_is_async(const cnr_device *device) {
     return CNRI_HAS(device->cls, event_record);
 }
+/* Bytes of a tensor as stored: encoded ones as they are; 0: NULL. */
 static inline uint64_t cnri_stored_bytes(const cnr_tensor *t) {
     return !t ? 0 : t->encoding ? t->bytes : cnr_dense_bytes(t);
 }
@@ -181,17 +188,20 @@ static inline double cnri_conversion_rate(bool host) { return host ? 0.2 : 2.0; 
 static inline bool cnri_is_weight(const cnr_graph *g, cnr_value v) {
     return v >= 0 && g->values.at[v].producer < 0 && !g->values.at[v].is_input;
 }
+/* Fills err: out of memory while planning. */
 static inline cnr_status cnri_no_memory(cnr_error *err) {
     return cnri_fail(err, CNR_E_MEMORY, "plan", "out of memory while planning");
 }
 
+/* Name of a node; "" if it has none. */
 static inline const char *cnri_node_name(const cnri_planner *p, int32_t node) {
     const char *name = p->graph->nodes.at[node]->name;
     return name ? name : "";
 }
 
-/* place.c */
+/* Gives each node its device: the wish, the policy's answer, or the usual one. */
 cnr_status cnri_plan_place(cnri_planner *p, cnr_error *err);
+/* Index of the host device; fails if there is none. */
 cnr_status cnri_plan_host(cnri_planner *p, int32_t *device, cnr_error *err);
 /* Bits of the axes of output 0 along which a node can be split. */
 uint32_t cnri_split_axes(const cnri_planner *p, int32_t node);
@@ -210,6 +220,7 @@ typedef struct cnri_region {
     struct cnri_part_of_graph *parts;
     cnr_node node;
 } cnri_region;
+/* The regions that devices claimed. */
 struct cnri_regions {
     CNRI_VEC(cnri_region) at;
 };
@@ -226,14 +237,18 @@ void cnri_regions_reset(cnri_planner *p); /* takes the default regions again */
 const cnri_region *cnri_region_of(const cnri_planner *p, const cnri_candidate *c);
 /* The taken region that begins with the node; NULL: none. */
 const cnri_region *cnri_region_at(const cnri_planner *p, int32_t node);
+/* Frees all regions. */
 void cnri_regions_free(struct cnri_regions *regions);
 
-/* view.c */
+/* *out receives the operators that follow the node and may be computed with it. */
 cnr_status cnri_chain_make(cnri_planner *p, int32_t node, cnri_chain *out, cnr_error *err);
 void cnri_chain_free(cnri_chain *chain);
+/* The node with the first n_chain nodes of its chain, as a kernel sees it; dense: with decoded
+ * weights. */
 cnri_view cnri_view_of(const cnri_planner *p, const cnri_chain *chain, int32_t n_chain, bool dense);
 /* Makes the twins that a dense view needs. */
 cnr_status cnri_chain_decode(cnri_planner *p, cnri_chain *chain, cnr_error *err);
+/* The value that holds an encoded weight decoded; it is added once. */
 cnr_status cnri_plan_twin(cnri_planner *p, cnr_value encoded, cnr_value *dense, cnr_error *err);
 /* Like cnri_plan_twin, but with the data decoded, which every hook except `accepts` needs. */
 cnr_status cnri_plan_twin_read(cnri_planner *p, cnr_value encoded, cnr_value *dense,
@@ -248,10 +263,13 @@ void cnri_rows_free(cnri_rows *rows);
  * with a kernel of that score (0: the reference). */
 void cnri_count_work(const cnri_view *v, const cnr_node *own, bool as_stored, uint64_t *bytes,
                      uint64_t *flops);
+/* Estimated ns from the bytes moved, the operations and the kernel's score (0: the reference) */
 double cnri_guess_ns(const cnr_device *d, int32_t score, uint64_t bytes, uint64_t flops);
-/* rules.c: the query for a node; the same for one device; and the first rule that applies. */
+/* The query for a node, for all devices; axis: that on which it is split, negative: not. */
 cnri_kernel_query cnri_query_of(const cnri_planner *p, int32_t node, int32_t axis);
+/* Sets the device of a query, and the kernel forced there. */
 void cnri_query_set_device(const cnri_planner *p, cnri_kernel_query *q, int32_t device);
+/* The rule that decides a query. */
 const cnri_rule *cnri_rule_for(const cnri_kernel_query *q);
 /* Index of the row that is picked; -1: none. *rule becomes the next rule if the first leaves the
  * choice to it. */
@@ -271,27 +289,35 @@ void cnri_plan_unplace(cnr_plan *plan); /* forgets the placements of the policy 
 
 /* choose.c: cnri_plan_choose may be called again after cnri_choices_drop */
 void cnri_choices_drop(cnri_planner *p);
+/* Chooses kernels for all nodes. */
 cnr_status cnri_plan_choose(cnri_planner *p, cnr_error *err);
 
-/* emit.c */
+/* Makes the plan's steps: kernels, copies and changes of layout. */
 cnr_status cnri_plan_emit(cnri_planner *p, cnr_error *err);
 /* homes.c: finds or makes a home of `value` with the given layout that holds `region` (axis -1:
  * everything), and adds the copies and conversions that this needs. */
 cnr_status cnri_plan_ensure(cnri_planner *p, cnr_value value, int32_t device, int32_t memory_class,
                             int32_t block, cnr_input_range region, int32_t *home, cnr_error *err);
+/* Adds a home for a value: a place in a device's memory class with a layout. *home: its index. */
 cnr_status cnri_plan_home(cnri_planner *p, cnr_value value, int32_t device, int32_t memory_class,
                           int32_t block, bool hidden, int32_t *home, cnr_error *err);
+/* Emits a copy of a range between two homes. */
 cnr_status cnri_plan_copy(cnri_planner *p, int32_t from, int32_t to, cnr_input_range region,
                           cnr_error *err);
+/* Notes that a home holds this range from now on. */
 cnr_status cnri_reach_add(cnri_planner *p, int32_t home, cnr_input_range region, cnr_error *err);
 /* Size in pixels of a tensor in an image class. */
 void cnri_image_size(const cnr_tensor *type, int64_t *width, int64_t *height);
 
-/* alias.c, finish.c, lay.c, waits.c */
+/* Finds values that can lie in the memory of another. */
 cnr_status cnri_plan_alias(cnri_planner *p, cnr_error *err);
+/* Builds the nodes that kernels see, and asks the kernels to plan. */
 cnr_status cnri_plan_views(cnri_planner *p, cnr_error *err);
+/* Lays all homes and workspaces out in memory. */
 cnr_status cnri_plan_lay(cnri_planner *p, cnr_error *err);
+/* Finds which steps of other devices each step must wait for. */
 cnr_status cnri_plan_waits(cnri_planner *p, cnr_error *err);
+/* Brings weights that steps read unprepared into device memory; only: that value, or -1 for all. */
 cnr_status cnri_plan_constants(cnr_plan *plan, cnr_value only, cnr_error *err);
 /* wish.c: parses one placement; free it with cnri_placement_free, after an error too */
 cnr_status cnri_wish_read(cnri_placement *w, const char *node, const char *text, cnr_error *err);
@@ -305,6 +331,7 @@ cnr_status cnri_memo_find(cnri_planner *p, int32_t node, int32_t part, const cnr
 /* Fails with CNR_E_VERSION if the choice for the part is not the stored one. */
 cnr_status cnri_memo_check(const cnri_planner *p, int32_t node, const cnri_decision *told,
                            const cnri_candidate *c, cnr_error *err);
+/* Notes the choice for a node, so that a stored plan can repeat it. */
 cnr_status cnri_memo_keep(cnri_planner *p, int32_t node, cnr_error *err);
 /* tuning.c: the record's key for a node with its whole chain on a device; "": times do not
  * count. Times the kernels first if the options ask for it. */
@@ -319,6 +346,7 @@ bool cnri_only_shares(const cnri_planner *p, const cnr_node *node);
 bool cnri_kernel_only_forced(const cnr_kernel *k);
 /* True if the kernel stores weights and computes in f32, or in a type that the options allow. */
 bool cnri_kernel_storage_allowed(const cnri_kernel_query *q, const cnr_kernel *k);
+/* True if the kernel is for that device's class or family. */
 bool cnri_kernel_drives(const cnr_kernel *k, const cnr_device *device);
 /* slice.c: divides the step so that no slice needs more than `most` bytes for its blob. */
 void cnri_slice_choose(const cnr_plan *plan, cnri_step *s, uint64_t most);
@@ -331,6 +359,7 @@ cnr_status cnri_residency_make(cnr_plan *plan, const cnri_memo *memo, cnr_error 
 void cnri_residency_free(cnr_plan *plan);
 
 /* ---- ranges.c ---- */
+/* What dim_range is found from. */
 typedef struct cnri_ranges_request {
     const cnr_graph *net; /* as it was loaded */
     const char *const *off;

@@ -30,6 +30,7 @@ static cnr_graph *make_end(const cnr_graph *made, const cnri_ranges_request *r, 
     return good ? g : NULL;
 }
 
+/* True if two graphs have the same operators, connected in the same way. */
 static bool same_nodes(const cnr_graph *a, const cnr_graph *b) {
     if (a->nodes.n != b->nodes.n || a->values.n != b->values.n) return false;
     for (int32_t i = 0; i < a->nodes.n; i++) {

@@ -11,6 +11,7 @@ static uint64_t piece_bytes(const cnr_plan *plan) {
     return cnr_max((uint64_t)1 << 20, cnr_min((uint64_t)8 << 20, part));
 }
 
+/* The unprepared weight that an input of a step reads; NULL: it reads none. */
 static const cnri_raw *raw_of(const cnr_plan *plan, const cnri_step *s, int32_t input) {
     const cnr_value v = s->in[input] < 0 ? -1 : plan->homes.at[s->in[input]].value;
     if (v < 0 || (s->blob >= 0 && cnri_step_prepares(s, input))) return NULL;
@@ -35,6 +36,7 @@ static void cut(cnri_step *s, const cnr_tensor *weight, uint64_t most) {
     if (s->piece >= rows) s->piece = 0;
 }
 
+/* Notes that a step reads a weight unprepared. */
 static cnr_status add(cnr_plan *plan, cnr_value v, cnri_step *s, cnr_error *err) {
     cnri_raw *raw = NULL;
     for (int32_t i = 0; i < plan->raw.n; i++)

@@ -18,6 +18,7 @@ static const cnr_op region_op = {.size = sizeof region_op,
 
 /* ---- some nodes of a graph as a subgraph ---- */
 
+/* Nodes of a net as a subgraph with numbers of its own. */
 typedef struct cnri_part_of_graph {
     cnr_subgraph subgraph;
     int32_t *nodes; /* nodes: indices in the graph, ascending */
@@ -28,6 +29,7 @@ typedef struct cnri_part_of_graph {
     cnr_subnode *members;
 } part;
 
+/* Frees the lists and the struct. */
 static void free_part(part *s) {
     if (!s) return;
     cnri_free(s->nodes);
@@ -42,6 +44,7 @@ static void free_part(part *s) {
     cnri_free(s);
 }
 
+/* Allocates the lists. False: out of memory. */
 static bool make_room(part *s, const cnr_graph *g, const int32_t *nodes, int32_t n) {
     size_t ports = 1;
     for (int32_t i = 0; i < n; i++)
@@ -61,6 +64,7 @@ static bool make_room(part *s, const cnr_graph *g, const int32_t *nodes, int32_t
            s->outputs && s->members;
 }
 
+/* Adds a value under the next number. */
 static void add_value(part *s, const cnr_graph *g, cnr_value v) {
     s->number[v] = s->subgraph.n_values;
     s->values[s->subgraph.n_values] = v;
@@ -90,6 +94,7 @@ static void number_values(part *s, const cnr_graph *g) {
             add_value(s, g, g->nodes.at[s->nodes[i]]->out[k]);
 }
 
+/* Fills the members and the numbers of their inputs and outputs; returns the place behind them. */
 static int32_t *add_members(part *s, const cnr_graph *g) {
     int32_t *at = s->ports;
     for (int32_t i = 0; i < s->subgraph.n_nodes; i++) {
@@ -102,6 +107,7 @@ static int32_t *add_members(part *s, const cnr_graph *g) {
     return at;
 }
 
+/* True if a node of the graph is in the subgraph, whose nodes ascend. */
 static bool is_member(const part *s, int32_t node) {
     for (int32_t low = 0, high = s->subgraph.n_nodes; low < high;) {
         const int32_t middle = low + (high - low) / 2;
@@ -163,6 +169,7 @@ static part *make_part(const cnr_graph *g, const int32_t *nodes, int32_t n, bool
 
 /* ---- what may be claimed ---- */
 
+/* True if a tensor is neither encoded, dynamic nor a variable. */
 static bool is_plain(const cnr_tensor *t) {
     return !t || !(t->encoding || t->flags & (CNR_TENSOR_DYNAMIC | CNR_TENSOR_VARIABLE));
 }
@@ -174,6 +181,7 @@ static bool belongs(const cnri_planner *p, int32_t node, int32_t device) {
     return device == (w ? cnri_device_set_find(p->set, w->parts[0].device) : p->set->fallback);
 }
 
+/* True if a device may see this node when it claims regions. */
 static bool is_shown(const cnri_planner *p, int32_t node, int32_t device) {
     const cnri_node *n = p->graph->nodes.at[node];
     if (!belongs(p, node, device) && (p->wish[node] || !p->options->policy)) return false;
@@ -185,6 +193,7 @@ static bool is_shown(const cnri_planner *p, int32_t node, int32_t device) {
     return true;
 }
 
+/* The claims of one device, as they come in. */
 typedef struct claims {
     cnri_planner *p;
     const part *shown;
@@ -218,6 +227,7 @@ static bool is_connected(const part *s) {
     return reached == c->n_nodes;
 }
 
+/* What is wrong with a claim; NULL: nothing. */
 static const char *fault_of(const claims *s, const cnr_claim *claim) {
     const int32_t most = s->shown->subgraph.n_nodes;
     if (claim->size < sizeof *claim) return "it is smaller than a cnr_claim";
@@ -232,11 +242,12 @@ static const char *fault_of(const claims *s, const cnr_claim *claim) {
 
 /* ---- from a claim to a row ---- */
 
+/* True for the region kernel that the claim names. */
 static bool wants_by_name(const cnri_kernel_query *q, const cnr_kernel *k) {
     return strcmp(k->op, CNR_REGION) == 0 && strcmp(k->name, q->forced_name) == 0;
 }
 
-/* Fills the chain of a region: its first node, with the others behind it. */
+/* Fills the chain of a region: its first node, with the others behind it. False: it failed. */
 static bool fill_chain(cnri_region *r, const cnr_graph *g) {
     part *s = r->parts;
     const cnr_subgraph *c = &s->subgraph;
@@ -264,6 +275,7 @@ static bool fill_chain(cnri_region *r, const cnr_graph *g) {
     return true;
 }
 
+/* Asks the claim's kernel whether it takes the region. */
 static cnr_status ask_kernel(claims *s, cnri_region *r, const cnr_claim *claim, bool *takes,
                              cnr_error *err) {
     static const cnri_rule named = {.name = "claimed", .wants = wants_by_name};
@@ -292,6 +304,7 @@ static cnr_status ask_kernel(claims *s, cnri_region *r, const cnr_claim *claim, 
     return CNR_OK;
 }
 
+/* Frees a region's lists. */
 static void free_region(cnri_region *r) {
     cnri_free(r->row.layout);
     free_part(r->parts);
@@ -302,6 +315,8 @@ static void free_region(cnri_region *r) {
  * nodes, so that a stored plan does not mistake another region for its own. */
 enum { NUMBER_BITS = 13, DIGEST_BITS = 15 };
 
+/* Number of a candidate's way that differs between regions: their number and a digest of their
+ * nodes. */
 static int32_t way_of(const part *s, int32_t number) {
     uint32_t digest = 2166136261u;
     for (int32_t i = 0; i < s->subgraph.n_nodes; i++)
@@ -312,6 +327,7 @@ static int32_t way_of(const part *s, int32_t number) {
 
 static int32_t number_of(int32_t way) { return way >> 2 & ((1 << NUMBER_BITS) - 1); }
 
+/* Adds a claimed region if it is sound and its kernel takes it; *why: why not. */
 static cnr_status add_region(claims *s, const cnr_claim *claim, const char **why) {
     cnri_planner *p = s->p;
     int32_t *nodes = cnri_alloc(((size_t)claim->n_nodes + 1) * sizeof *nodes);
@@ -336,6 +352,7 @@ static cnr_status add_region(claims *s, const cnr_claim *claim, const char **why
     return CNR_OK;
 }
 
+/* Takes one claim from the device; logs why it is refused. */
 static void take_claim(void *arg, const cnr_claim *claim) {
     claims *s = arg;
     const char *why = s->status || !claim ? "" : fault_of(s, claim);
@@ -345,6 +362,7 @@ static void take_claim(void *arg, const cnr_claim *claim) {
                  s->p->plan->devices[s->device]->name, why);
 }
 
+/* Shows a device the nodes that it may compute, and takes its claims. */
 static cnr_status ask_device(cnri_planner *p, int32_t device, cnr_error *err) {
     const cnr_device *d = p->plan->devices[device];
     int32_t *nodes = cnri_alloc(((size_t)p->graph->nodes.n + 1) * sizeof *nodes), n = 0;
@@ -399,6 +417,7 @@ const cnri_region *cnri_region_at(const cnri_planner *p, int32_t node) {
     return NULL;
 }
 
+/* Time of a candidate in ns: measured, or estimated. */
 static double ns_of(const cnri_planner *p, const cnri_candidate *c, const cnri_view *v,
                     const cnr_node *own) {
     uint64_t bytes, flops;
@@ -431,11 +450,13 @@ static double gain_of(const cnri_planner *p, const cnri_region *r) {
     return ns - ns_of(p, &r->row, &all, &p->graph->nodes.at[r->chain.node]->view);
 }
 
+/* A region and the ns that it saves. */
 typedef struct ranked {
     int32_t region;
     double gain;
 } ranked;
 
+/* Compares gains, the largest first. */
 static int by_gain(const void *a, const void *b) {
     const ranked *x = a, *y = b;
     if (x->gain != y->gain) return x->gain > y->gain ? -1 : 1;

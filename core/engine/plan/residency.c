@@ -8,6 +8,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+/* The prepared weights of one step or of several that share them. */
 typedef struct blob {
     int32_t step, slice; /* the step whose kernel prepares it, and which slice of that */
     int32_t holders;
@@ -19,6 +20,7 @@ typedef struct blob {
     const cnri_kept_blob *kept;
 } blob;
 
+/* Prepared weights of a plan and what they may take. */
 struct cnri_residency {
     pthread_mutex_t lock;
     pthread_cond_t freed;
@@ -38,12 +40,14 @@ struct cnri_residency {
 
 /* ---- which steps share a blob ---- */
 
+/* True if two tensors have the same type, shape and encoding. */
 static bool same_type(const cnr_tensor *a, const cnr_tensor *b) {
     if (!a || !b) return a == b;
     return a->dtype == b->dtype && cnr_same_shape(a, b) && a->block == b->block &&
            a->encoding == b->encoding && a->quant == b->quant;
 }
 
+/* True if two attributes have the same value. */
 static bool same_attr(const cnr_attr *a, const cnr_attr *b) {
     if (a->type != b->type || a->i != b->i || a->n != b->n || a->f != b->f) return false;
     if ((a->s || b->s) && (!a->s || !b->s || strcmp(a->s, b->s) != 0)) return false;
@@ -53,6 +57,7 @@ static bool same_attr(const cnr_attr *a, const cnr_attr *b) {
     return !(n && a->floats) || memcmp(a->floats, b->floats, n * sizeof *a->floats) == 0;
 }
 
+/* True if two steps can share prepared weights: same kernel, attributes and weights. */
 static bool same_blob(const cnr_plan *plan, const cnri_step *a, const cnri_step *b) {
     const cnr_node *x = &a->view, *y = &b->view;
     if (a->kernel != b->kernel || a->device != b->device || a->prepared != b->prepared)
@@ -77,6 +82,7 @@ static bool same_blob(const cnr_plan *plan, const cnri_step *a, const cnri_step 
 
 /* ---- making and dropping; the lock is held ---- */
 
+/* Rows of a late weight that threads compute. */
 typedef struct late_job {
     const cnr_graph *g;
     cnr_value v;
@@ -84,6 +90,7 @@ typedef struct late_job {
     float *to;
 } late_job;
 
+/* One task: computes its share of the rows. */
 static void late_rows(void *arg, int64_t i, int32_t thread) {
     const late_job *j = arg;
     (void)thread;
@@ -137,12 +144,14 @@ static cnr_status make_late(cnr_plan *plan, const blob *b, cnr_value v, cnr_erro
     return CNR_OK;
 }
 
+/* Ends the use of a late weight's data. */
 static void end_late(cnr_plan *plan) {
     struct cnri_residency *r = plan->residency;
     if (r->late >= 0) plan->graph->values.at[r->late].type->data = r->late_home;
     r->late = -1;
 }
 
+/* Frees the memory in which late weights are computed. */
 static void drop_scratch(struct cnri_residency *r) {
     cnri_free(r->scratch);
     r->scratch = NULL;
@@ -233,7 +242,7 @@ static cnr_status prepare_into(cnr_plan *plan, const blob *b, const cnr_mem *mem
     return status;
 }
 
-/* Uses a kept blob in place if the device can read it there. */
+/* Uses a kept blob in place if the device can read it there. False: it failed. */
 static bool map_kept(const cnr_device *device, blob *b) {
     const cnr_memory_class *m = &device->memory[b->mem.memory_class];
     if (!(m->flags & CNR_MEMORY_HOST) || (m->flags & CNR_MEMORY_IMAGE)) return false;
@@ -293,6 +302,7 @@ static void drop(cnr_plan *plan, blob *b) {
     }
 }
 
+/* Makes prepared weights resident: mapped from a stored plan, or prepared. */
 static cnr_status bring(cnr_plan *plan, blob *b, cnr_error *err) {
     struct cnri_residency *r = plan->residency;
     const cnri_step *s = &plan->steps.at[b->step];
@@ -385,6 +395,8 @@ static uint64_t making_of(const cnr_plan *plan, const blob *b) {
     return bytes;
 }
 
+/* Lists prepared and unprepared weights with their bytes and the time to make them; NULL: out of
+ * memory. */
 static item *list_items(cnr_plan *plan) {
     struct cnri_residency *r = plan->residency;
     item *list = cnri_alloc_zero(((size_t)r->blobs.n + (size_t)plan->raw.n + 1) * sizeof *list);
@@ -469,6 +481,7 @@ static cnr_status fit(cnr_plan *plan, item *list, int32_t n, cnr_error *err) {
     return CNR_OK;
 }
 
+/* Chooses which weights stay in memory under the bound. */
 static cnr_status choose_stays(cnr_plan *plan, cnr_error *err) {
     struct cnri_residency *r = plan->residency;
     for (int32_t i = 0; i < r->blobs.n; i++) r->blobs.at[i].stays = !plan->memory_bound;
@@ -497,6 +510,7 @@ int32_t cnri_residency_list(const cnr_plan *plan, cnri_resident **out) {
     return *out ? n : 0;
 }
 
+/* Asks a step's kernel for the size of its prepared weights. */
 static cnr_status size_blob(cnr_plan *plan, cnri_step *s, cnr_error *err) {
     const cnr_device *device = plan->devices[s->device];
     const cnr_node *view = &s->view;
@@ -526,7 +540,8 @@ bool cnri_residency_kept(const cnr_plan *plan, int32_t index) {
     return plan->residency->blobs.at[index].kept != NULL;
 }
 
-/* Fingerprint of a constant; of its sources if rewriting made it and they are known. */
+/* Fingerprint of a constant; of its sources if rewriting made it and they are known. False: it
+ * failed. */
 static bool print_of(const cnr_graph *g, cnr_value value, uint8_t out[16]) {
     const cnri_value *v = &g->values.at[value];
     const cnr_tensor *t = v->type;
@@ -729,6 +744,7 @@ cnr_status cnri_residency_warm(cnr_plan *plan, cnr_error *err) {
     return status;
 }
 
+/* True if the step reads that value. */
 static bool made_of(const cnr_plan *plan, const cnri_step *s, cnr_value value) {
     for (int32_t i = 0; i < s->n_in; i++)
         if (s->in[i] >= 0 && plan->homes.at[s->in[i]].value == value) return true;
@@ -742,6 +758,7 @@ bool cnri_residency_uses(const cnr_plan *plan, cnr_value value) {
     return false;
 }
 
+/* Prepares weights again after the value has changed. */
 static cnr_status renew_blobs(cnr_plan *plan, cnr_value value, cnr_error *err) {
     struct cnri_residency *r = plan->residency;
     cnr_status status = CNR_OK;

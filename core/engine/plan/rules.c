@@ -18,11 +18,13 @@ bool cnri_kernel_drives(const cnr_kernel *k, const cnr_device *device) {
 
 /* ---- what rules are made of ---- */
 
+/* Applies to every query. */
 static bool applies_always(const cnri_kernel_query *q) {
     (void)q;
     return true;
 }
 
+/* True for kernels that may be chosen without being named. */
 static bool is_default_candidate(const cnri_kernel_query *q, const cnr_kernel *k) {
     return !cnri_kernel_only_forced(k) && cnri_kernel_storage_allowed(q, k);
 }
@@ -62,6 +64,7 @@ static int32_t best_row(const cnri_rows *rows, cnri_source min_source) {
     return found;
 }
 
+/* The row with the best score. */
 static int32_t by_score(const cnri_kernel_query *q, const cnri_rows *rows) {
     (void)q;
     return best_row(rows, CNRI_GUESSED);
@@ -71,6 +74,7 @@ static int32_t by_score(const cnri_kernel_query *q, const cnri_rows *rows) {
 
 static bool is_stored(const cnri_kernel_query *q) { return q->stored_choice != NULL; }
 
+/* True for the kernel of a stored choice. */
 static bool wants_stored(const cnri_kernel_query *q, const cnr_kernel *k) {
     return strcmp(k->name, q->stored_choice->kernel) == 0;
 }
@@ -79,6 +83,7 @@ static bool wants_stored(const cnri_kernel_query *q, const cnr_kernel *k) {
 
 static bool is_dynamic(const cnri_kernel_query *q) { return q->dynamic; }
 
+/* True for no kernel: the reference is wanted. */
 static bool wants_none(const cnri_kernel_query *q, const cnr_kernel *k) {
     (void)q;
     (void)k;
@@ -89,6 +94,7 @@ static bool wants_none(const cnri_kernel_query *q, const cnr_kernel *k) {
 
 static bool is_forced(const cnri_kernel_query *q) { return q->forced_name != NULL; }
 
+/* True for the forced kernel. */
 static bool wants_forced(const cnri_kernel_query *q, const cnr_kernel *k) {
     return strcmp(k->name, q->forced_name) == 0;
 }
@@ -105,15 +111,18 @@ static int32_t by_force(const cnri_kernel_query *q, const cnri_rows *rows) {
 
 static bool is_answered(const cnri_kernel_query *q) { return q->policy_row != NULL; }
 
+/* True for the kernel that the policy chose. */
 static bool wants_answered(const cnri_kernel_query *q, const cnr_kernel *k) {
     return k == q->policy_row->kernel;
 }
 
+/* True if two candidates have the same layouts. */
 static bool same_layouts(const cnri_candidate *a, const cnri_candidate *b) {
     return a->n_chain == b->n_chain && a->n_in == b->n_in && a->n_out == b->n_out &&
            memcmp(a->layout, b->layout, 2 * (size_t)(a->n_in + a->n_out) * sizeof *a->layout) == 0;
 }
 
+/* The row of the policy's kernel with its layouts; else the best. */
 static int32_t by_answer(const cnri_kernel_query *q, const cnri_rows *rows) {
     for (int32_t i = 0; i < rows->n; i++)
         if (rows->at[i].kernel == q->policy_row->kernel &&
@@ -126,6 +135,7 @@ static int32_t by_answer(const cnri_kernel_query *q, const cnri_rows *rows) {
 
 static bool is_untimed(const cnri_kernel_query *q) { return q->ignores_times; }
 
+/* The row with the best measured time. */
 static int32_t by_record(const cnri_kernel_query *q, const cnri_rows *rows) {
     (void)q;
     return best_row(rows, CNRI_MEASURED);
@@ -170,6 +180,7 @@ static const char *forced_as(const cnri_planner *p, const char *name, const char
     return anywhere;
 }
 
+/* Finds the kernel forced for the node or its operator on a device. */
 static void force(const cnri_planner *p, cnri_kernel_query *q, const char *device) {
     q->forced_name = forced_as(p, cnri_node_name(p, q->node), device);
     q->forced_here = q->forced_name != NULL;

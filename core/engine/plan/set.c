@@ -1,6 +1,7 @@
 /* The devices of a plan: found and opened once, in a fixed order. */
 #include "plan/planner.h"
 
+/* Adds a device to the set, once; *index: its place. */
 static cnr_status add(cnri_device_set *set, const cnri_device *device, int32_t *index,
                       cnr_error *err) {
     for (*index = 0; *index < set->n; ++*index)
@@ -11,6 +12,7 @@ static cnr_status add(cnri_device_set *set, const cnri_device *device, int32_t *
     return CNR_OK;
 }
 
+/* Opens a device by name and adds it. */
 static cnr_status add_named(cnri_device_set *set, cnri_devices *devices, const char *name,
                             int32_t *index, cnr_error *err) {
     const cnri_device *device = NULL;
@@ -20,6 +22,7 @@ static cnr_status add_named(cnri_device_set *set, cnri_devices *devices, const c
     return status ? status : add(set, device, index, err);
 }
 
+/* Adds the best device, or with `host` the best with host memory. */
 static cnr_status add_best(cnri_device_set *set, cnri_devices *devices, bool host, int32_t *index,
                            cnr_error *err) {
     const cnri_device *device;
@@ -27,6 +30,7 @@ static cnr_status add_best(cnri_device_set *set, cnri_devices *devices, bool hos
     return status ? status : add(set, device, index, err);
 }
 
+/* Adds all devices that placements name. */
 static cnr_status add_wished(cnri_device_set *set, cnri_devices *devices,
                              const cnri_placement *wishes, int32_t n, cnr_error *err) {
     cnr_status status = CNR_OK;

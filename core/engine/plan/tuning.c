@@ -4,6 +4,7 @@
 
 /* ---- the key ---- */
 
+/* Appends a tensor's type to the text whose digest is the key; "-": an omitted one. */
 static void add_type(cnri_text *out, const cnr_tensor *t) {
     if (!t) {
         cnri_text_add(out, " -");
@@ -58,6 +59,7 @@ cnr_status cnri_tuning_link_key(const cnri_device *from, const cnri_device *to,
     return digest_key(&t, key, err);
 }
 
+/* Key of a node with its chain on a device, for measured times. */
 static cnr_status make_key(const cnri_planner *p, const cnri_chain *chain, int32_t device,
                            char key[CNRI_TUNING_KEY], cnr_error *err) {
     cnri_text t = {0};
@@ -98,6 +100,7 @@ static cnr_value in_segment(const cnri_planner *p, cnr_graph *s, cnr_value v, cn
     return map[v];
 }
 
+/* Copies a node into a net of its own, in which it is timed. False: out of memory. */
 static bool add_to(const cnri_planner *p, cnr_graph *s, int32_t node, cnr_value *map) {
     const cnri_node *n = p->graph->nodes.at[node];
     const size_t n_in = (size_t)n->view.n_inputs, n_out = (size_t)n->view.n_outputs;

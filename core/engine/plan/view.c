@@ -17,6 +17,7 @@ static bool chain_ports(const cnri_node *node, cnr_value value, int32_t *port, i
     return *port >= 0;
 }
 
+/* True if node `next` can be computed together with the chain that begins at `head`. */
 static bool may_follow(const cnri_planner *p, int32_t head, int32_t next, cnr_value value) {
     const cnri_node *e = p->graph->nodes.at[next];
     const cnr_node *v = &e->view;
@@ -51,7 +52,7 @@ static int32_t follow(const cnri_planner *p, int32_t node, int32_t *chain) {
     return length;
 }
 
-/* Allocates all lists in one block; the widest types come first. */
+/* Allocates all lists in one block; the widest types come first. False: it failed. */
 static bool make_room(cnri_chain *c, size_t n_in, size_t n) {
     const size_t bytes = 2 * n_in * sizeof(void *) + n * (sizeof *c->epilogues + sizeof(void *)) +
                          2 * n_in * sizeof *c->in + (2 * n + 1) * sizeof(int32_t);

@@ -1,6 +1,7 @@
 /* Finds steps on other devices that each step waits for: those that touch the same bytes. */
 #include "plan/planner.h"
 
+/* True if two homes overlap in memory. */
 static bool touch(const cnr_plan *plan, int32_t a, int32_t b) {
     if (a < 0 || b < 0) return false;
     const cnri_home *x = &plan->homes.at[a], *y = &plan->homes.at[b];
@@ -9,13 +10,16 @@ static bool touch(const cnr_plan *plan, int32_t a, int32_t b) {
     return x->offset < y->offset + y->bytes && y->offset < x->offset + x->bytes;
 }
 
+/* Home i that a step reads; -2: there are no more. */
 static int32_t reads(const cnri_step *s, int32_t i) {
     return i < s->n_in ? s->in[i] : i == s->n_in ? s->from : -2;
 }
+/* Home i that a step writes; -2: there are no more. */
 static int32_t writes(const cnri_step *s, int32_t i) {
     return i < s->n_out ? s->out[i] : i == s->n_out ? s->to : -2;
 }
 
+/* True if a home lies in the step's workspace. */
 static bool in_scratch(const cnr_plan *plan, const cnri_step *s, int32_t home) {
     if (home < 0 || s->workspace < 0) return false;
     const cnri_home *h = &plan->homes.at[home];

@@ -16,6 +16,7 @@ static bool next_word(const char **at, char *word, size_t capacity) {
     return true;
 }
 
+/* Reads one word of a placement: "DEVICE", "DEVICE=SHARE" or "axis=N". False: it failed. */
 static bool read_word(cnri_placement *w, char *word) {
     char *equals = strchr(word, '=');
     const char *end;

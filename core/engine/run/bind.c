@@ -2,6 +2,7 @@
  * are moved there, so that steps read and write it themselves. */
 #include "run/session.h"
 
+/* The home whose memory this one shares in the end; *offset: bytes from its start. */
 static int32_t root_of(const cnr_plan *plan, int32_t home, uint64_t *offset) {
     *offset = 0;
     for (; plan->homes.at[home].alias_of >= 0; home = plan->homes.at[home].alias_of)
@@ -9,6 +10,7 @@ static int32_t root_of(const cnr_plan *plan, int32_t home, uint64_t *offset) {
     return home;
 }
 
+/* True if the home is in host memory. */
 static bool in_host(const cnr_plan *plan, const cnri_home *h) {
     return plan->devices[h->device]->memory[h->memory_class].flags & CNR_MEMORY_HOST;
 }
@@ -60,6 +62,7 @@ static cnr_status move(cnr_session *s, int32_t root, const cnr_mem *whole, cnr_e
     return CNR_OK;
 }
 
+/* Memory of a value that the caller wants to bind to an input or output. */
 static cnr_status memory_of(const cnr_session *s, int32_t home, const cnr_tensor *value,
                             const char *name, cnr_mem *out, cnr_error *err) {
     const cnri_home *h = &s->plan->homes.at[home];
@@ -79,6 +82,7 @@ static cnr_status memory_of(const cnr_session *s, int32_t home, const cnr_tensor
     return CNR_OK;
 }
 
+/* Binds a caller's memory to an input or output, so that runs need no copy. */
 static cnr_status bind(cnr_session *s, bool is_output, int32_t index, const cnr_tensor *value,
                        cnr_error *err) {
     const cnri_value *v;

@@ -18,6 +18,7 @@ cnr_status cnri_model_idle(cnr_model *m, cnr_error *err) {
 
 /* ---- weights ---- */
 
+/* True if the value is a weight with data that a node reads. */
 static bool is_weight(const cnr_graph *g, cnr_value v) {
     const cnri_value *value = v >= 0 && v < g->values.n ? &g->values.at[v] : NULL;
     return value && value->producer < 0 && !value->is_input && value->type->data && value->uses > 0;
@@ -82,6 +83,7 @@ cnr_status cnr_set_weight(cnr_model *m, const char *name, const cnr_tensor *valu
 
 /* ---- masks: names of weights whose zeros training keeps ---- */
 
+/* Notes that a weight has a mask. */
 static cnr_status add_mask(cnr_model *m, const char *weight, cnr_error *err) {
     char *own = cnri_strdup(weight), **slot = own ? cnri_push(&m->masked) : NULL;
     if (slot) *slot = own;
@@ -150,6 +152,7 @@ static cnr_status layers_of_pictures(const cnr_model *m, cnr_graph **out, cnr_er
     return status;
 }
 
+/* Opens the list of layers: a copy of the net with known shapes. */
 static cnr_status open_layers(cnr_model *m, cnr_error *err) {
     cnr_graph *g = cnri_graph_copy(m->graph);
     const cnr_tensor **types = cnri_alloc(((size_t)m->input_types.n + 1) * sizeof *types);

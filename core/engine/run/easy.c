@@ -47,6 +47,7 @@ cnr_status cnri_run_plainly(cnr_model *m, const cnr_tensor *const *inputs, int32
     return status;
 }
 
+/* Preprocesses a picture and runs the model's own session with it; *out belongs to the session. */
 static cnr_status run_sample(cnr_model *m, const cnr_tensor *picture, const cnr_tensor **out,
                              cnr_error *err) {
     cnri_preprocess p;
@@ -90,6 +91,7 @@ cnr_status cnr_run_picture(cnr_model *m, const char *path, const cnr_tensor **ou
 
 /* ---- top k ---- */
 
+/* True if a goes before b: larger first, NaN last, of equals the lower index first. */
 static bool ahead(double a, int64_t i, double b, int64_t k) {
     if (isnan(a) || isnan(b)) return isnan(a) == isnan(b) ? i < k : isnan(b);
     return a != b ? a > b : i < k;

@@ -4,15 +4,18 @@
 
 static bool is_async(const cnr_device *device) { return CNRI_HAS(device->cls, event_record); }
 
+/* True if the run was cancelled by the session or its owner. */
 static bool cancelled(const cnr_session *s) {
     return __atomic_load_n(&s->cancel, __ATOMIC_RELAXED) != 0 ||
            (s->outer_cancel && __atomic_load_n(s->outer_cancel, __ATOMIC_RELAXED) != 0);
 }
 
+/* Fills err: cancelled. */
 static cnr_status say_cancelled(cnr_error *err) {
     return cnri_fail(err, CNR_E_CANCELLED, "session", "cancelled");
 }
 
+/* Waits until all work of a device is done; upto: the last step that was queued. */
 static cnr_status sync_device(cnr_session *s, int32_t device, int32_t upto, cnr_error *err) {
     cnr_stream *stream = &s->streams[device];
     cnr_status status;
@@ -23,6 +26,7 @@ static cnr_status sync_device(cnr_session *s, int32_t device, int32_t upto, cnr_
     return status;
 }
 
+/* Starts queued work of a device. */
 static void flush(cnr_session *s, int32_t device) {
     cnr_stream *stream = &s->streams[device];
     if (s->pending[device] && CNRI_HAS(stream->device->cls, flush))
@@ -30,6 +34,7 @@ static void flush(cnr_session *s, int32_t device) {
     s->pending[device] = false;
 }
 
+/* Starts queued work of all devices. */
 static void flush_all(cnr_session *s) {
     for (int32_t i = 0; i < s->plan->n_devices; i++)
         if (s->pending[i]) flush(s, i);
@@ -53,6 +58,7 @@ static cnr_status await(cnr_session *s, int32_t device, int32_t other, int32_t u
 
 /* ---- one step ---- */
 
+/* Waits for the steps of other devices that a step depends on. */
 static cnr_status wait_for(cnr_session *s, int32_t index, cnr_error *err) {
     const cnri_step *step = &s->plan->steps.at[index];
     cnr_stream *stream = &s->streams[step->device];
@@ -214,16 +220,19 @@ typedef struct span {
     void *from, *to;
 } span;
 
+/* Records an event on a stream, if steps are timed. */
 static cnr_status mark(const cnr_session *s, cnr_stream *stream, void **to, cnr_error *err) {
     if (!s->timed || !CNRI_HAS(stream->device->cls, event_elapsed)) return CNR_OK;
     return stream->device->cls->event_record(stream, to, err);
 }
 
+/* Counters of a step as text. */
 typedef struct counters {
     char text[256];
     size_t n;
 } counters;
 
+/* Appends a counter, as text or number, if it fits. */
 static void add_counter(void *arg, const char *name, const char *text, double value) {
     counters *c = arg;
     const size_t left = sizeof c->text - c->n;
@@ -233,6 +242,7 @@ static void add_counter(void *arg, const char *name, const char *text, double va
     else c->text[c->n] = 0; /* a counter that does not fit is left out whole */
 }
 
+/* Reads the time between a step's two events in ns (0: not known) and its counters. */
 static uint64_t measure(const cnr_stream *stream, const span *t, counters *told) {
     const cnr_device *device = stream->device;
     const bool both = t->from && t->to;
@@ -244,6 +254,7 @@ static uint64_t measure(const cnr_stream *stream, const span *t, counters *told)
     return ns > 0 ? (uint64_t)ns : 0;
 }
 
+/* Runs one step: waits, notifies, computes or moves. */
 static cnr_status run_step(cnr_session *s, int32_t index, cnr_error *err) {
     const cnri_step *step = &s->plan->steps.at[index];
     cnr_stream *stream = &s->streams[step->device];
@@ -279,6 +290,7 @@ static cnr_status run_step(cnr_session *s, int32_t index, cnr_error *err) {
 
 /* ---- a whole run ---- */
 
+/* Copies the inputs that were set to their homes. */
 static cnr_status put_inputs(cnr_session *s, cnr_error *err) {
     const cnr_plan *plan = s->plan;
     for (int32_t i = 0; i < plan->graph->inputs.n; i++) {
@@ -303,6 +315,7 @@ static cnr_status put_inputs(cnr_session *s, cnr_error *err) {
     return CNR_OK;
 }
 
+/* Prepares a session for a new run. */
 static void reset(cnr_session *s) {
     const cnr_plan *plan = s->plan;
     for (int32_t i = 0; i < plan->homes.n; i++)
@@ -321,6 +334,7 @@ static void settle(cnr_session *s) { /* waits after an error, so that no work is
     s->running = false;
 }
 
+/* Starts a run: puts inputs and queues or runs all steps. */
 static cnr_status start(cnr_session *s, cnr_error *err) {
     if (s->running)
         return cnri_fail(err, CNR_E_STATE, "session", "a run is under way: wait for it first");
@@ -359,6 +373,7 @@ cnr_status cnr_session_start(cnr_session *s, cnr_error *err) {
     return start_somewhere(s, err);
 }
 
+/* Waits for all devices and ends the run. */
 static cnr_status wait_for_run(cnr_session *s, cnr_error *err) {
     cnr_status status = CNR_OK;
     if (!s->running)
@@ -412,6 +427,7 @@ cnr_status cnr_session_run(cnr_session *s, cnr_error *err) {
 
 /* ---- what it gave ---- */
 
+/* Copies the wanted output to the caller's memory. */
 static cnr_status download(cnr_session *s, cnr_error *err) {
     return cnri_download(s, s->plan->output_homes[s->wanted], s->output_data[s->wanted], err);
 }

@@ -4,12 +4,14 @@
 
 enum { MAX_FACTS = 256, MAX_TEXT = 1024 };
 
+/* Facts that a device tells of itself. */
 typedef struct collected_facts {
     CNRI_VEC(cnr_fact) list;
     const char *device;
     bool failed; /* memory was out */
 } collected_facts;
 
+/* True for a name of lower-case letters, digits, _ and inner dots, below 64 characters. */
 static bool is_name(const char *name) {
     size_t n = 0;
     for (; name && n < 64 && name[n]; n++)
@@ -32,6 +34,7 @@ static void tell(void *arg, const char *name, const char *text, double value) {
     if (!to || !to->name || (text && !to->text)) t->failed = true;
 }
 
+/* Lets a device measure properties of itself, on a stream. */
 static cnr_status measure(cnr_runtime *rt, const cnri_device *d, collected_facts *to,
                           cnr_error *err) {
     const cnr_device *open;

@@ -11,17 +11,20 @@ static uint64_t estimate_ns(const cnr_session *s) {
     return guess > s->last_run_ns ? guess : s->last_run_ns;
 }
 
+/* Nanoseconds after which a run counts as hanging: as set, or from the plan's estimate. */
 static uint64_t limit_ns(const cnr_session *s) {
     const uint64_t ms = 1000000, usual = TIMES_THE_ESTIMATE * estimate_ns(s);
     if (s->plan->hang_ms) return s->plan->hang_ms * ms;
     return usual > CNRI_HANG_MS * ms ? usual : CNRI_HANG_MS * ms;
 }
 
+/* Calls the session's function, on whichever thread. */
 static cnr_status call(void *arg, cnr_error *err) {
     cnr_session *s = arg;
     return s->fn(s, err);
 }
 
+/* True if a device of the session hangs. */
 static bool is_lost(const cnr_session *s) {
     for (int32_t i = 0; i < s->plan->n_devices; i++)
         if (cnri_device_is_lost(s->plan->devices[i])) return true;

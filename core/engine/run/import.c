@@ -72,6 +72,7 @@ static cnr_status no_such_option(const cnr_importer *importer, const char *optio
     return status;
 }
 
+/* Checks that the importer takes all options. */
 static cnr_status check_options(const cnr_importer *importer, const cnr_import_args *args,
                                 cnr_error *err) {
     for (int32_t i = 0; i < args->n_options; i++) {
@@ -148,6 +149,7 @@ static cnr_status refuse_options(const char *path, const char *const *options, i
                      options[0]);
 }
 
+/* Fills weights from the files in a list with commas. */
 static cnr_status fill_from(cnr_graph *net, const char *word, const char *const *options,
                             cnr_error *err) {
     cnri_paths files = {0};

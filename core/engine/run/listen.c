@@ -4,6 +4,7 @@
 
 /* ---- timing ---- */
 
+/* Frees the events of a device's steps. */
 static void free_marks(const cnr_session *s, int32_t device) {
     for (int32_t i = 0; i < s->plan->steps.n; i++) {
         cnri_call *call = &s->calls[i];
@@ -33,6 +34,7 @@ static cnr_status reopen(cnr_session *s, int32_t device, bool timed, cnr_error *
     return CNR_OK;
 }
 
+/* Opens streams anew with or without timing. */
 static cnr_status set_timed(cnr_session *s, bool timed, cnr_error *err) {
     for (int32_t i = 0; i < s->plan->n_devices && s->timed != timed; i++) {
         if (!CNRI_HAS(s->streams[i].device->cls, event_elapsed)) continue;
@@ -43,6 +45,7 @@ static cnr_status set_timed(cnr_session *s, bool timed, cnr_error *err) {
     return CNR_OK;
 }
 
+/* True if a listener wants times. */
 static bool any_sync(const cnr_session *s) {
     for (int32_t i = 0; i < s->listeners.n; i++)
         if (s->listeners.at[i].sync) return true;
@@ -51,6 +54,7 @@ static bool any_sync(const cnr_session *s) {
 
 /* ---- adding and removing ---- */
 
+/* Adds a listener; *id: for its removal. */
 static cnr_status add(cnr_session *s, cnri_listener listener, int32_t *id, cnr_error *err) {
     if (s->running)
         return cnri_fail(err, CNR_E_STATE, "session", "a run is under way: wait for it first");
@@ -93,6 +97,7 @@ void cnr_session_unlisten(cnr_session *s, int32_t id) {
 
 /* ---- telling ---- */
 
+/* Passes an event to an application's listener. */
 static void tell_application(const cnr_session *s, const cnri_listener *listener,
                              const cnri_event *e) {
     static const int32_t kinds[] = {[CNRI_EVENT_RUN_BEGIN] = CNR_RUN_BEGIN,

@@ -87,6 +87,7 @@ typedef enum cnri_load_kind {
     CNRI_LOAD_SIZES
 } cnri_load_kind;
 
+/* What a load option changes, and so which identity it is part of. */
 typedef enum cnri_load_enters {
     CNRI_ENTERS_NOTHING,
     CNRI_ENTERS_NET,
@@ -96,6 +97,7 @@ typedef enum cnri_load_enters {
     CNRI_ENTERS_PLAN
 } cnri_load_enters;
 
+/* A load option: its names, kind, choices, and where it is stored. */
 typedef struct cnri_load_option {
     /* In C, in scripts and in the program; "": not available there. */
     const char *name, *key, *option;
@@ -105,6 +107,7 @@ typedef struct cnri_load_option {
     size_t at, plan_at; /* offsets in cnr_load_options, and in cnri_plan_options if it is there */
 } cnri_load_option;
 
+/* The number of one option. */
 #define CNRI_LOAD_ROW(who, kind, member, ...) CNRI_LOAD_##member,
 enum { CNRI_LOAD_OPTIONS(CNRI_LOAD_ROW) CNRI_N_LOAD_OPTIONS };
 #undef CNRI_LOAD_ROW
@@ -116,7 +119,8 @@ int32_t cnri_choice(const char *const *choices, const char *text);
 cnr_status cnri_load_check(const cnr_load_options *o, cnr_error *err);
 /* Copies the options that planning uses; the caller keeps lists and texts. */
 void cnri_load_take(const cnr_load_options *from, cnri_plan_options *to);
-/* Replaces lists and texts by copies, which cnri_load_drop frees, after a failure too. */
+/* Replaces lists and texts by copies, which cnri_load_drop frees, after a failure too. False: it
+ * failed. */
 bool cnri_load_own(cnri_plan_options *o);
 void cnri_load_drop(cnri_plan_options *o);
 /* Appends " name=value" for each option that is set and that enters that key. */

@@ -2,12 +2,14 @@
 #include "run/run.h"
 #include <pthread.h>
 
+/* Fills err: out of memory. */
 static cnr_status no_memory(cnr_error *err) {
     return cnri_fail(err, CNR_E_MEMORY, "model", "out of memory");
 }
 
 /* ---- making and releasing ---- */
 
+/* Splits the labels of the net's metadata into lines. False: out of memory. */
 static bool copy_labels(cnr_model *m) {
     const char *text = cnri_graph_meta(m->graph, "labels");
     while (text && *text) {
@@ -23,6 +25,7 @@ static bool copy_labels(cnr_model *m) {
     return true;
 }
 
+/* Copies the sizes of symbols from the options. False: out of memory. */
 static bool copy_symbols(cnr_model *m, const cnr_load_options *o) {
     if (!o || o->n_symbols <= 0) return true;
     m->symbols = cnri_alloc_zero((size_t)o->n_symbols * sizeof *m->symbols);
@@ -36,6 +39,7 @@ static bool copy_symbols(cnr_model *m, const cnr_load_options *o) {
     return true;
 }
 
+/* Takes the ranges of symbols from the options. */
 static cnr_status take_ranges(cnr_model *m, const cnr_load_options *o, cnr_error *err) {
     cnr_status status = CNR_OK;
     for (const char *const *r = o ? o->symbol_ranges : NULL; r && *r && !status; r++)
@@ -43,6 +47,7 @@ static cnr_status take_ranges(cnr_model *m, const cnr_load_options *o, cnr_error
     return status;
 }
 
+/* Adds the model's sizes of symbols to *from; nothing is copied. */
 static void take_symbols(const cnr_model *m, cnri_sizes *from) {
     from->symbols = (const char *const *)m->symbols;
     from->values = m->symbol_values;
@@ -54,6 +59,7 @@ void cnri_model_sizes(const cnr_model *m, int32_t index, cnri_sizes from, cnr_te
     cnri_input_sizes(m->graph, index, &from, out);
 }
 
+/* Fills the shapes of all inputs, with 224 x 224 pixels where nothing else is known. */
 static cnr_status default_sizes(const cnr_graph *g, const cnri_sizes *wanted, cnr_tensor *shapes,
                                 const cnr_tensor **list, cnr_error *err) {
     const cnr_tensor any = {.rank = 3, .dim = {224, 224, 3}};
@@ -112,6 +118,7 @@ static cnr_status bind_inputs(cnr_model *m, cnr_error *err) {
     return CNR_OK;
 }
 
+/* Sets the preprocessing of all inputs from a preset. */
 static cnr_status take_preset(cnr_model *m, const char *preset, cnr_error *err) {
     cnr_status status = CNR_OK;
     for (int32_t i = 0; i < m->graph->inputs.n && !status; i++)
@@ -135,6 +142,7 @@ static void warn_of_metadata(cnr_model *m) {
     }
 }
 
+/* True if the operator has a kernel of that name, or it is "reference". */
 static bool has_kernel(const cnr_op *op, const char *name) {
     const cnr_kernel *const *kernels;
     const int32_t n = cnri_kernels_for(op, &kernels);
@@ -143,6 +151,7 @@ static bool has_kernel(const cnr_op *op, const char *name) {
     return strcmp(name, "reference") == 0;
 }
 
+/* True if the first `length` bytes of text are the name. */
 static bool is_name(const char *name, const char *text, size_t length) {
     return name && strlen(name) == length && strncmp(name, text, length) == 0;
 }
@@ -220,6 +229,7 @@ static cnr_status open_policy(const cnr_model *m, const cnr_load_options *o, cnr
     return cnri_policy_open(name ? name : "policy", own, options, out, err);
 }
 
+/* Fills a model from its load options. */
 static cnr_status fill(cnr_model *m, const cnr_load_options *o, cnr_error *err) {
     cnri_plan_options options = {0};
     void *held[CNRI_N_LOAD_OPTIONS] = {NULL};
@@ -280,7 +290,8 @@ cnr_status cnri_model_from_graph(cnr_runtime *rt, cnr_graph *graph, const cnr_lo
     return status;
 }
 
-/* The net's own wish is void where nobody can measure, or nobody is to. */
+/* Makes the model adapt, if the caller (asked) or the net's metadata wishes it. The net's own wish
+ * is void where nobody can measure, or nobody is to. */
 cnr_status cnri_adapt_if_wanted(cnr_model *m, bool asked, cnr_error *err) {
     const char *own = cnri_graph_meta(m->graph, "plan.adapt");
     const bool can = !m->plan_options.deterministic && cnri_can_adapt();

@@ -5,10 +5,12 @@ const char *const cnri_weights_types[] = {"f32", "fp16", "bf16", NULL};
 const char *const cnri_arithmetics[] = {"f32", "fp16", "bf16", NULL};
 const char *const cnri_cache_policies[] = {"lru", "fifo", NULL};
 
+/* Offset in the plan options of an option that is not there. */
 #define PLAN_NOTHING(member) 0
 #define PLAN_NET PLAN_NOTHING
 #define PLAN_POLICY PLAN_NOTHING
 #define PLAN_STORES PLAN_NOTHING
+/* Offset in the plan options. */
 #define PLAN_PASSES(member) offsetof(cnri_plan_options, member)
 #define PLAN_PLAN PLAN_PASSES
 #define ROW(who, kind_of, member, in_lua, in_program, argument, all, where, usual, help) \
@@ -119,6 +121,7 @@ void cnri_load_enter(const cnri_plan_options *o, cnri_load_enters where, cnri_te
 
 /* ---- with the net ---- */
 
+/* Text of the net's metadata that sets an option, "plan.NAME"; NULL: none. */
 static const char *meta_of(const cnr_graph *g, const char *name) {
     char key[64];
     snprintf(key, sizeof key, "plan.%s", name);

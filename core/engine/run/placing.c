@@ -59,6 +59,7 @@ cnr_status cnr_plugin_at(cnr_runtime *rt, int32_t index, cnr_plugin_entry *out, 
 
 /* ---- placing ---- */
 
+/* True if the net has a node of that name, or it is "*". */
 static bool is_node(const cnr_graph *g, const char *name) {
     bool known = strcmp(name, "*") == 0;
     for (int32_t i = 0; i < g->nodes.n && !known; i++)
@@ -66,6 +67,7 @@ static bool is_node(const cnr_graph *g, const char *name) {
     return known;
 }
 
+/* Checks devices and shares of a placement, and fills the parts. */
 static cnr_status make_parts(const cnr_place_options *o, cnri_part *parts, cnr_error *err) {
     double sum = 0;
     for (int32_t i = 0; i < o->n_devices; i++) {
@@ -99,6 +101,7 @@ static cnr_status replace(cnr_model *m, const cnr_place_options *o, cnri_part *p
     return status;
 }
 
+/* Replaces the model's policy; "": by none. */
 static cnr_status replace_policy(cnr_model *m, const cnr_place_options *o, cnr_error *err) {
     cnri_plan_options options = m->plan_options;
     cnr_status status = CNR_OK;

@@ -7,6 +7,7 @@
 
 enum { MAX_CACHED = 8 }; /* most plans that are kept without a user */
 
+/* A plan in the model's cache. */
 typedef struct cnri_kept_plan {
     cnr_model *model;
     cnr_plan *plan; /* NULL: it is being made */
@@ -18,6 +19,7 @@ typedef struct cnri_kept_plan {
     uint64_t version; /* version of the options that it was made with */
 } kept_plan;
 
+/* The plans of a model, found by input types. */
 struct cnri_plans {
     CNRI_VEC(kept_plan *) at;
     uint64_t clock;
@@ -39,6 +41,7 @@ static bool same_type(const cnr_tensor *a, const cnr_tensor *b) {
     return !a->data || memcmp(a->data, b->data, (size_t)a->bytes) == 0;
 }
 
+/* True if a plan was made for these input types. */
 static bool made_for(const kept_plan *k, const cnr_tensor *types, int32_t n) {
     const cnr_graph *g = k->plan ? k->plan->graph : NULL;
     for (int32_t i = 0; i < n; i++)
@@ -47,6 +50,7 @@ static bool made_for(const kept_plan *k, const cnr_tensor *types, int32_t n) {
     return true;
 }
 
+/* The plan for these input types, also one being made; NULL: none. */
 static kept_plan *find(cnr_model *m, const cnr_tensor *types, int32_t n) {
     for (int32_t i = 0; i < m->plans->at.n; i++) {
         kept_plan *k = m->plans->at.at[i];
@@ -82,6 +86,7 @@ static kept_plan *trim(struct cnri_plans *plans) {
     return let_go(oldest);
 }
 
+/* Frees a plan and its entry. */
 static void free_kept(kept_plan *k) {
     if (!k) return;
     cnri_plan_free(k->plan);
@@ -182,6 +187,7 @@ static void publish(kept_plan *k, cnr_plan *plan, uint64_t version) {
     free_kept(left);
 }
 
+/* Finds or makes a plan, and takes a reference; waits if another thread makes it. */
 static cnr_status find_or_make(cnr_model *m, const cnr_tensor *types, int32_t n, cnr_plan **out,
                                cnr_error *err) {
     cnri_plan_options options = {0};
@@ -209,10 +215,12 @@ static cnr_status find_or_make(cnr_model *m, const cnr_tensor *types, int32_t n,
     return status;
 }
 
+/* Name of an input. */
 static const char *input_name(const cnr_model *m, int32_t i) {
     return cnri_graph_value_name(m->graph, m->graph->inputs.at[i]);
 }
 
+/* Checks a given shape of an input and fills its type. */
 static cnr_status take_shape(const cnr_model *m, int32_t input, const cnr_tensor *from,
                              cnr_tensor *type, cnr_error *err) {
     if (from->rank < 0 || from->rank > CNR_MAX_RANK)
@@ -389,7 +397,8 @@ cnr_status cnri_model_set_options(cnr_model *m, const cnri_plan_options *options
     return CNR_OK;
 }
 
-/* What is left of the options on the next device: what they say of others is void. */
+/* What is left of the options on the next device: what they say of others is void. False: it
+ * failed. */
 static bool options_after(const cnri_plan_options *o, cnri_plan_options *copy) {
     cnri_plan_options next = *o;
     next.device = o->fallback[0];

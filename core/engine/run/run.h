@@ -8,12 +8,14 @@
 #include "run/load_options.h"
 #include <cnnrun/placement.h>
 
+/* Kinds of events of a run. */
 typedef enum cnri_event_kind {
     CNRI_EVENT_RUN_BEGIN,
     CNRI_EVENT_RUN_END,
     CNRI_EVENT_STEP_BEGIN,
     CNRI_EVENT_STEP_END
 } cnri_event_kind;
+/* What listeners are told of a run or step. */
 typedef struct cnri_event {
     cnri_event_kind kind;
     int32_t step; /* index in the plan; -1 for events of a run */
@@ -29,6 +31,7 @@ typedef void (*cnri_event_fn)(void *arg, const cnri_event *event);
 cnr_status cnri_session_listen(cnr_session *s, cnri_event_fn fn, void *arg, bool sync, int32_t *id,
                                cnr_error *err);
 
+/* The plan that the session runs. */
 cnr_plan *cnri_session_plan(const cnr_session *s);
 /* The memory that set_input copies to; filling it directly saves the copy. NULL: no step reads
  * that input. Valid until the next run, which may move to another device. */
@@ -68,17 +71,22 @@ typedef struct cnri_services {
 } cnri_services;
 /* Registers once; later calls have no effect. Any thread may call it. */
 void cnri_services_register(const cnri_services *services);
-/* Call the registered functions; CNR_E_UNSUPPORTED: none are registered. */
+/* Reads a board (scene: with its scene) by the registered functions; CNR_E_UNSUPPORTED: none are
+ * registered. */
 cnr_status cnri_board_read(const char *spec, bool scene, cnri_board **out, cnr_error *err);
+/* Opens a policy by script name or text. The caller releases *out. */
 cnr_status cnri_policy_open(const char *name, const char *text, const char *const *options,
                             cnri_policy **out, cnr_error *err);
+/* Begins to adapt the model to the machine; needs a library above the engine. */
 cnr_status cnri_adapt_begin(cnr_model *m, cnr_error *err);
 bool cnri_can_adapt(void); /* true if services are registered */
 
 /* Opens a runtime without what libraries above the engine add to cnr_open. */
 cnr_status cnri_runtime_open(cnr_runtime **out, const cnr_open_options *options, cnr_error *err);
-void cnri_runtime_free(cnr_runtime *rt); /* once its models are gone */
+/* Frees the runtime, whose models must be gone. */
+void cnri_runtime_free(cnr_runtime *rt);
 
+/* A runtime: devices, models, board and clock. */
 struct cnr_runtime {
     cnri_devices devices;
     cnr_open_options options;
@@ -122,6 +130,7 @@ typedef struct cnri_adapting {
     void (*free)(void *state);
 } cnri_adapting;
 
+/* A model: a net with weights, and how its plans are made. */
 struct cnr_model {
     cnr_runtime *rt;
     cnr_graph *graph; /* as loaded, with weights; symbols not bound */
@@ -164,15 +173,19 @@ void cnri_plans_close(cnr_model *m);
 void cnri_plans_invalidate(cnr_model *m);
 /* Warns, once for each model, if no kernel of the plan stores or computes as options ask. */
 void cnri_plans_check_stores(const cnr_model *m, const cnri_plan_options *o, const cnr_plan *plan);
-cnr_model *cnri_plan_model(const cnr_plan *plan); /* NULL: the plan was made without a model */
+/* The model that the plan was made for; NULL: none. */
+cnr_model *cnri_plan_model(const cnr_plan *plan);
 /* The version of a model's options now (its lock is held), and the one its plan was made with. */
 uint64_t cnri_plans_version(const cnr_model *m);
+/* Version of the model's options that a plan was made with; 0: of no model. */
 uint64_t cnri_plan_version(const cnr_plan *plan);
 void cnri_plan_retain(cnr_plan *plan); /* adds a user; the runtime's lock is held */
+/* Copies options with all texts; false: out of memory, free the copy anyway. */
 bool cnri_plan_options_copy(const cnri_plan_options *from, cnri_plan_options *to);
 void cnri_plan_options_free(cnri_plan_options *o); /* call it after a failed copy too */
 /* Metadata key of a policy's text; its name is under this key with ".name". */
 #define CNRI_POLICY_META "plan.policy"
+/* Number of plans that the model keeps. */
 int32_t cnri_plans_count(const cnr_model *m);
 
 /* Fills `types`, with room for every input, with a plan's input types for these shapes. */
@@ -208,6 +221,7 @@ cnr_status cnri_load_graph(cnr_runtime *rt, const char *path, const cnr_load_opt
                            cnr_graph **out, cnr_error *err);
 
 /* ---- import.c: importers of plugins ---- */
+/* The first bytes of a file. */
 typedef struct cnri_head {
     uint8_t at[4096];
     size_t n;
@@ -224,7 +238,8 @@ bool cnri_importer_takes(const cnr_importer *importer, const char *name);
  * are refused. */
 cnr_status cnri_import(const cnr_importer *importer, const cnr_import_args *args, cnr_graph **out,
                        cnr_error *err);
-bool cnri_is_native(const char *path);                  /* by the file's name */
+/* True for a .cnr file, by its name. */
+bool cnri_is_native(const char *path);
 int32_t cnri_count_options(const char *const *options); /* number of entries before the NULL */
 /* The files that a word names: "net.prototxt,a.bin" names two, unless a file has that very name.
  * Free them after an error too. */
@@ -235,6 +250,7 @@ void cnri_paths_free(cnri_paths *paths);
 /* Weights as users name them: NULL, "none", "random", "random:SEED", or files separated by
  * commas. `options` are the importer's; they are refused if none reads the weights. */
 bool cnri_weights_are_file(const char *weights);
+/* Fills weights from files, or by "random:SEED"; "none" leaves them out. */
 cnr_status cnri_weights_fill(cnr_graph *net, const char *weights, const char *const *options,
                              cnr_error *err);
 /* Fills weights by name from files of any format: native ones, or those that an importer reads. */
@@ -262,6 +278,8 @@ typedef struct cnri_shapes {
     const cnr_tensor **list;
     int32_t n;
 } cnri_shapes;
+/* Types of all inputs for a batch size; *out has to be freed by cnri_shapes_free, also on failure.
+ */
 cnr_status cnri_input_shapes(const cnr_model *model, int64_t batch, cnri_shapes *out,
                              cnr_error *err);
 /* Frees the members and zeroes *s; the struct stays the caller's. s must not be NULL. */

@@ -28,6 +28,7 @@ static int32_t native_accepts(const char *path, const uint8_t *head, size_t head
     return compiled || cnri_is_native(path) || cnri_cached_begins(head, head_bytes) ? 100 : 0;
 }
 
+/* Loader of native files. */
 static cnr_status native_load(cnr_runtime *rt, const char *path, const cnr_load_options *options,
                               cnr_graph **out, cnr_error *err) {
     (void)rt;
@@ -61,6 +62,7 @@ static const char scripts_need[] =
     "; the engine alone runs no Lua script: cnnrun does, and \"cnnrun convert NET.lua -o NET.cnr\" "
     "makes a file that needs none";
 
+/* The registered services; NULL: the engine is alone, err says so for `what`. */
 static const cnri_services *services_for(const char *what, cnr_error *err) {
     const cnri_services *services = __atomic_load_n(&registered, __ATOMIC_ACQUIRE);
     if (!services)
@@ -93,6 +95,7 @@ cnr_status cnri_adapt_begin(cnr_model *m, cnr_error *err) {
 
 /* ---- open and close ---- */
 
+/* Puts the clock of that name in force; NULL: the real one. */
 static cnr_status choose_clock(cnr_runtime *rt, const char *name, cnr_error *err) {
     if (!name) return CNR_OK;
     const cnr_clock *clock = cnri_descriptor_find(CNR_KIND_CLOCK, name);
@@ -110,11 +113,13 @@ static cnr_status choose_clock(cnr_runtime *rt, const char *name, cnr_error *err
     return CNR_OK;
 }
 
+/* Keeps a copy of a text (NULL: none) in *to. */
 static cnr_status keep_text(char **to, const char *text, cnr_error *err) {
     if (text) *to = cnri_strdup(text);
     return text && !*to ? cnri_out_of_memory(err, "cnnrun") : CNR_OK;
 }
 
+/* Reads a board file and puts the board in force. */
 static cnr_status choose_board(cnr_runtime *rt, const char *spec, cnr_error *err) {
     const cnr_status status = cnri_board_read(spec, false, &rt->board, err);
     if (!status) cnri_board_use(rt->board);
@@ -199,6 +204,7 @@ cnr_status cnri_check_process(const cnr_runtime *rt, cnr_error *err) {
 
 /* ---- graphs from files ---- */
 
+/* The loader that accepts a file with the highest score; NULL: none does. */
 static const cnri_loader *best_loader(const char *path, const cnri_head *head, int32_t *score) {
     const cnri_loader *best = NULL;
     pthread_mutex_lock(&loaders.lock);
@@ -222,6 +228,7 @@ int32_t cnri_load_score(const char *path) {
     return score;
 }
 
+/* Says that nothing reads the file, and what is known. */
 static cnr_status no_loader(const char *path, cnr_error *err) {
     cnri_text known = {0};
     for (int32_t i = 0; i < loaders.n; i++)
@@ -284,6 +291,7 @@ static cnr_status check_rewrites(const char *const *words, cnr_error *err) {
     return status;
 }
 
+/* Loads a file by the loader that fits it. */
 static cnr_status load_file(cnr_runtime *rt, const char *path, const cnr_load_options *options,
                             cnr_graph **out, cnr_error *err) {
     const int64_t before = cnri_alloc_failures();
@@ -309,7 +317,8 @@ static cnr_status load_file(cnr_runtime *rt, const char *path, const cnr_load_op
     return cnri_explain_missing_plugins(status, err);
 }
 
-/* Loads "net.prototxt,a.bin": the net, and files of weights. */
+/* Loads a graph without making a model (for show, convert, check). Loads "net.prototxt,a.bin": the
+ * net, and files of weights. */
 cnr_status cnri_load_graph(cnr_runtime *rt, const char *word, const cnr_load_options *options,
                            cnr_graph **out, cnr_error *err) {
     cnr_load_options o = {.size = sizeof o};

@@ -2,12 +2,14 @@
 #include "run/session.h"
 #include <pthread.h>
 
+/* True if that memory class of the device is host memory. */
 static bool host_class(const cnr_device *device, int32_t memory_class) {
     return (device->memory[memory_class].flags & CNR_MEMORY_HOST) != 0;
 }
 
 /* ---- opening ---- */
 
+/* Opens a stream on each device; s->opened: how many are open. */
 static cnr_status open_streams(cnr_session *s, cnr_error *err) {
     const cnr_plan *plan = s->plan;
     for (int32_t i = 0; i < plan->n_devices; i++) {
@@ -21,6 +23,7 @@ static cnr_status open_streams(cnr_session *s, cnr_error *err) {
     return CNR_OK;
 }
 
+/* Allocates the session's memory; storages of constants belong to the plan. */
 static cnr_status allocate(cnr_session *s, cnr_error *err) {
     const cnr_plan *plan = s->plan;
     for (int32_t i = 0; i < plan->storages.n; i++) {
@@ -84,6 +87,7 @@ cnr_status cnri_session_place(cnr_session *s, int32_t home, const cnr_mem *whole
     return CNR_OK;
 }
 
+/* Sets the addresses of all homes. */
 static cnr_status place_homes(cnr_session *s, cnr_error *err) {
     for (int32_t i = 0; i < s->plan->homes.n; i++)
         CNR_TRY(cnri_session_place(s, i, NULL, s->plan->homes.at[i].offset, err));
@@ -136,6 +140,7 @@ static void *make_end(cnr_session *s, const cnri_home *home, uint64_t bytes) {
     return memset(end->memory, 0, (size_t)bytes);
 }
 
+/* Makes the buffers of inputs and outputs that are not used in place. */
 static cnr_status make_ends(cnr_session *s, cnr_error *err) {
     const cnr_graph *g = s->plan->graph;
     for (int32_t i = 0; i < g->inputs.n; i++) {
@@ -167,6 +172,7 @@ static cnr_status make_ends(cnr_session *s, cnr_error *err) {
     return CNR_OK;
 }
 
+/* Allocates the session's lists. False: out of memory. */
 static bool make_lists(cnr_session *s) {
     const cnr_plan *p = s->plan;
     const size_t devices = (size_t)p->n_devices + 1, homes = (size_t)p->homes.n + 1;
@@ -326,6 +332,7 @@ void cnr_session_close(cnr_session *s) {
 
 /* ---- inputs ---- */
 
+/* Prints a type as "f32 [1,3]". */
 static void type_text(const cnr_tensor *t, char *text, size_t capacity) {
     size_t at = (size_t)snprintf(text, capacity, "%s [", cnr_dtype_name(t->dtype));
     for (int32_t i = 0; i < t->rank && at < capacity; i++)

@@ -19,6 +19,7 @@ typedef struct cnri_call { /* one step as this session calls it */
     void *event;
 } cnri_call;
 
+/* A function that is told of events. */
 typedef struct cnri_listener {
     cnri_event_fn fn;  /* NULL: an application's listener, called through run_fn */
     cnr_run_fn run_fn; /* gets a cnr_run_event */
@@ -37,6 +38,7 @@ typedef struct cnri_end {
 
 enum { CNRI_GIVEN = 1, CNRI_BOUND = 2 };
 
+/* A session: memory, streams and state of runs of one plan. */
 struct cnr_session {
     cnr_plan *plan;
     cnr_model *model;
@@ -81,7 +83,7 @@ cnr_status cnri_session_place(cnr_session *s, int32_t home, const cnr_mem *whole
 cnr_status cnri_session_end(const cnr_session *s, bool is_output, int32_t index,
                             const cnr_tensor *value, const cnri_value **out, cnr_error *err);
 
-/* listen.c: tells all listeners. */
+/* Tells an event to all listeners. */
 void cnri_session_notify(const cnr_session *s, cnri_event_kind kind, int32_t step, uint64_t took_ns,
                          const char *counters);
 
@@ -94,7 +96,7 @@ bool cnri_session_move_to_fallback(cnr_session *s, cnr_status status, const cnr_
 /* hang.c: runs fn(s). If a device's call hangs, it is given up and the session is lost. */
 cnr_status cnri_session_call(cnr_session *s, cnri_session_fn fn, cnr_error *err);
 
-/* transfer.c */
+/* Does a step that copies a value to another device or layout. */
 cnr_status cnri_transfer(cnr_session *s, const cnri_step *step, cnr_error *err);
 /* Copies home `home` in plain layout into host memory, and waits for it. */
 cnr_status cnri_download(cnr_session *s, int32_t home, void *to, cnr_error *err);
@@ -105,7 +107,10 @@ uint64_t cnri_staging_bytes(const cnr_plan *plan);
 typedef struct cnri_floats {
     uint64_t control;
 } cnri_floats;
+/* Sets flushing of denormals and rounding to nearest for this thread; *saved: what was set before.
+ */
 void cnri_floats_enter(cnri_floats *saved);
+/* Restores what cnri_floats_enter saved. */
 void cnri_floats_leave(const cnri_floats *saved);
 
 #endif

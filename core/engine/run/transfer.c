@@ -1,11 +1,13 @@
 /* Moves values: regions between devices, and between channel blocks and plain layout. */
 #include "run/session.h"
 
+/* True if the home is in host memory. */
 static bool in_host(const cnr_plan *plan, int32_t home) {
     const cnri_home *h = &plan->homes.at[home];
     return (plan->devices[h->device]->memory[h->memory_class].flags & CNR_MEMORY_HOST) != 0;
 }
 
+/* Address of a home in host memory. */
 static void *address(const cnr_session *s, int32_t home) {
     const cnri_home *h = &s->plan->homes.at[home];
     if (h->storage < 0) return s->plan->graph->values.at[h->value].type->data; /* a weight */
@@ -14,6 +16,7 @@ static void *address(const cnr_session *s, int32_t home) {
 
 /* ---- blocks ---- */
 
+/* A conversion between channel blocks, which threads divide. */
 typedef struct conversion {
     const char *from;
     char *to;
@@ -155,6 +158,7 @@ static void convert_task(void *arg, int64_t task, int32_t thread) {
     }
 }
 
+/* Converts a tensor between two channel blocks, on the stream's threads. */
 static void convert_blocks(const void *from, int32_t from_block, void *to, int32_t to_block,
                            const cnr_tensor *type, cnr_stream *stream) {
     conversion k = {.from = from, .to = to, .from_block = from_block, .to_block = to_block};
@@ -187,6 +191,7 @@ uint64_t cnri_staging_bytes(const cnr_plan *plan) {
 
 /* ---- between places ---- */
 
+/* Copies bytes of a step's home to another, between devices or host. */
 static cnr_status move(cnr_session *s, const cnri_step *step, uint64_t at, uint64_t bytes,
                        cnr_error *err) {
     const cnr_plan *plan = s->plan;
@@ -243,6 +248,7 @@ static cnr_status convert_away(cnr_session *s, const cnri_step *step, cnr_error 
     return status ? status : cls->sync(stream, err); /* the staging memory is reused */
 }
 
+/* Converts a home to the layout of another. */
 static cnr_status convert(cnr_session *s, const cnri_step *step, cnr_error *err) {
     const cnri_home *a = &s->plan->homes.at[step->from], *b = &s->plan->homes.at[step->to];
     if (!in_host(s->plan, step->from) || !in_host(s->plan, step->to))

@@ -9,10 +9,12 @@ typedef struct cnri_stored_use {
     const char *name;
     uint32_t version;
 } cnri_stored_use;
+/* A key and text of the metadata, in the mapping. */
 typedef struct cnri_stored_pair {
     const char *key, *text;
 } cnri_stored_pair;
 
+/* A value of the file. */
 typedef struct cnri_stored_value {
     const char *name;
     uint8_t kind;
@@ -25,6 +27,7 @@ typedef struct cnri_stored_value {
     cnr_init init;
 } cnri_stored_value;
 
+/* A node of the file. */
 typedef struct cnri_stored_node {
     uint32_t op;
     const char *name, *where;
@@ -34,6 +37,7 @@ typedef struct cnri_stored_node {
     const cnr_attr **attr_list;
 } cnri_stored_node;
 
+/* An output of the file. */
 typedef struct cnri_stored_output {
     cnr_value value;
     const char *name;
@@ -60,6 +64,7 @@ typedef struct cnri_stored {
 
 /* parse.c: maps the file, checks header and directory, and fills `out`. Needs no operators. */
 cnr_status cnri_store_parse(const char *path, cnri_stored *out, cnr_error *err);
+/* Unmaps the file and frees all lists. */
 void cnri_store_release(cnri_stored *s);
 
 #endif

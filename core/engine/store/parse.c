@@ -2,6 +2,7 @@
  * against the bytes that are left before memory is allocated, and each offset against the file. */
 #include "store/format.h"
 
+/* Reading position, with the first fault. */
 typedef struct cursor {
     const uint8_t *at, *end;
     const uint8_t *print, *prints_end; /* next fingerprint (NULL: none), and their end */
@@ -27,11 +28,13 @@ static const uint8_t *take(cursor *c, uint64_t bytes) {
     return at;
 }
 
+/* A little-endian number of that many bytes. */
 static uint64_t number_at(const uint8_t *p, int bytes) {
     uint64_t x = 0;
     for (int i = 0; i < bytes; i++) x |= (uint64_t)p[i] << 8 * i;
     return x;
 }
+/* Reads a number of that many bytes; 0 after a fault. */
 static uint64_t get(cursor *c, int bytes) {
     const uint8_t *p = take(c, (uint64_t)bytes);
     return p ? number_at(p, bytes) : 0;
@@ -40,12 +43,14 @@ static uint8_t get_u8(cursor *c) { return (uint8_t)get(c, 1); }
 static uint32_t get_u32(cursor *c) { return (uint32_t)get(c, 4); }
 static int32_t get_i32(cursor *c) { return (int32_t)(uint32_t)get(c, 4); }
 static int64_t get_i64(cursor *c) { return (int64_t)get(c, 8); }
+/* Reads a double. */
 static double get_f64(cursor *c) {
     const uint64_t bits = get(c, 8);
     double x;
     memcpy(&x, &bits, sizeof x);
     return x;
 }
+/* Reads a float. */
 static float get_f32(cursor *c) {
     const uint32_t bits = get_u32(c);
     float x;
@@ -53,6 +58,7 @@ static float get_f32(cursor *c) {
     return x;
 }
 
+/* Reads a text with its length and end; "" after a fault. */
 static const char *get_string(cursor *c) {
     const uint32_t n = get_u32(c);
     const uint8_t *p = take(c, (uint64_t)n + 1);
@@ -86,6 +92,7 @@ static void *list(cursor *c, uint32_t n, size_t minimum, size_t bytes) {
     return block;
 }
 
+/* Reads a length and allocates a list; minimum: fewest bytes of an entry in the file. */
 #define LIST(c, where, count, minimum) \
     do { \
         const uint32_t n_ = get_u32(c); \
@@ -95,6 +102,7 @@ static void *list(cursor *c, uint32_t n, size_t minimum, size_t bytes) {
 
 /* ---- values ---- */
 
+/* Reads the quantisation of a value, if it has one. */
 static void parse_quant(cursor *c, cnri_stored_value *v) {
     const uint32_t n = get_u32(c);
     if (n == 0 || c->fault) return;
@@ -117,6 +125,7 @@ static void parse_quant(cursor *c, cnri_stored_value *v) {
     v->type.quant = &v->quant;
 }
 
+/* Reads element type, encoding, flags and shape. */
 static void parse_type(cursor *c, cnri_stored_value *v) {
     cnr_tensor *t = &v->type;
     t->size = sizeof *t;
@@ -140,6 +149,7 @@ static void parse_type(cursor *c, cnri_stored_value *v) {
     if (!c->fault) parse_quant(c, v);
 }
 
+/* Reads offset, length, digest and fingerprint of a weight. */
 static void parse_weight(cursor *c, cnri_stored_value *v) {
     const uint64_t offset = get(c, 8), bytes = get(c, 8);
     v->digest = take(c, 32);
@@ -159,6 +169,7 @@ static void parse_weight(cursor *c, cnri_stored_value *v) {
     v->type.data = (uint8_t *)(uintptr_t)c->s->at + c->s->data_offset + offset;
 }
 
+/* Reads one value. */
 static void parse_value(cursor *c, cnri_stored_value *v) {
     v->name = get_string(c);
     v->kind = get_u8(c);
@@ -176,6 +187,7 @@ static void parse_value(cursor *c, cnri_stored_value *v) {
 
 /* ---- nodes ---- */
 
+/* Reads one attribute. */
 static void parse_attr(cursor *c, cnr_attr *a) {
     a->name = get_string(c);
     a->type = get_u8(c);
@@ -225,6 +237,7 @@ static void parse_node(cursor *c, cnri_stored_node *n, int64_t *known) {
 
 /* ---- directory and header ---- */
 
+/* Reads names and versions of operators or encodings. */
 static void parse_uses(cursor *c, cnri_stored_use **uses, int32_t *n) {
     LIST(c, *uses, *n, 9);
     for (int32_t i = 0; i < *n; i++) {
@@ -233,6 +246,7 @@ static void parse_uses(cursor *c, cnri_stored_use **uses, int32_t *n) {
     }
 }
 
+/* Reads the lists before the values. */
 static void parse_lists(cursor *c) {
     cnri_stored *s = c->s;
     s->name = get_string(c);
@@ -247,6 +261,7 @@ static void parse_lists(cursor *c) {
     }
 }
 
+/* Reads the whole directory. */
 static void parse_directory(cursor *c) {
     cnri_stored *s = c->s;
     parse_lists(c);
@@ -272,6 +287,7 @@ static void parse_directory(cursor *c) {
     if (!c->fault && c->at != c->end) fault(c, "it has bytes to spare");
 }
 
+/* Fills err: the file is damaged. */
 static cnr_status format_error(const cnri_stored *s, cnr_error *err, const char *text) {
     return cnri_fail(err, CNR_E_FORMAT, s->path, "damaged or not a .cnr file: %s", text);
 }

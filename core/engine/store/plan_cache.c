@@ -14,6 +14,7 @@
  * Bytes between blobs and parts must be zeros. */
 #include "store/store.h"
 
+/* A little-endian number of that many bytes. */
 static uint64_t get(const uint8_t *p, int bytes) {
     uint64_t x = 0;
     for (int i = 0; i < bytes; i++) x |= (uint64_t)p[i] << 8 * i;
@@ -22,10 +23,12 @@ static uint64_t get(const uint8_t *p, int bytes) {
 
 /* ---- reading ---- */
 
+/* Fills err: the file is damaged. */
 static cnr_status damaged(cnr_error *err, const char *path, const char *what) {
     return cnri_fail(err, CNR_E_FORMAT, path, "damaged: %s", what);
 }
 
+/* Checks magic, version, digest and lengths of a header. */
 static cnr_status check_header(const uint8_t *h, uint64_t bytes, const char *path, cnr_error *err) {
     uint8_t digest[32];
     if (bytes < CNRI_CACHED_HEADER) return damaged(err, path, "it ends within the header");
@@ -56,6 +59,7 @@ static const char *take_text(const uint8_t **at, const uint8_t *end, uint64_t by
     return (const char *)p;
 }
 
+/* True if all bytes from `from` up to `to` are 0. */
 static bool all_zero(const uint8_t *from, const uint8_t *to) {
     while (from < to && !*from) from++;
     return from >= to;
@@ -84,6 +88,7 @@ static cnr_status read_row(const cnri_cached *c, const uint8_t **at, const uint8
     return CNR_OK;
 }
 
+/* Reads identity, choices and the rows of blobs. */
 static cnr_status read_directory(cnri_cached *c, const char *path, cnr_error *err) {
     const uint8_t *file = c->file.at, *at = file + get(file + 24, 8), *end = file + c->file.bytes;
     const uint64_t n = get(file + 56, 8);

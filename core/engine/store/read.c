@@ -34,6 +34,7 @@ static cnr_status check_needs(const cnri_stored *s, cnr_error *err) {
 
 /* ---- building ---- */
 
+/* Adds a value of the file to a graph; *out: its number there. */
 static cnr_status add_value(cnr_graph *g, const cnri_stored *s, const cnri_stored_value *v,
                             cnr_value *out, cnr_error *err) {
     cnr_tensor type = v->type;
@@ -64,6 +65,7 @@ static cnr_status add_value(cnr_graph *g, const cnri_stored *s, const cnri_store
     return CNR_OK;
 }
 
+/* Makes room for the digests of weights. False: out of memory. */
 static bool make_seals(cnr_graph *g, const cnri_stored *s) {
     g->seals.at = cnri_alloc_zero(((size_t)s->n_values + 1) * sizeof *g->seals.at);
     g->seals.file = cnri_strdup(s->path);
@@ -84,6 +86,7 @@ static void order_inputs(cnr_graph *g, const cnri_stored *s, const cnr_value *at
     }
 }
 
+/* Adds a node of the file; *known: how many values are numbered. */
 static cnr_status add_node(cnr_graph *g, const cnri_stored *s, const cnri_stored_node *n,
                            cnr_value *at, int32_t *known) {
     cnr_value *in = cnri_alloc(((size_t)n->n_in + 1) * sizeof *in);
@@ -97,12 +100,14 @@ static cnr_status add_node(cnr_graph *g, const cnri_stored *s, const cnri_stored
     return status == CNR_E_MEMORY ? status : CNR_OK; /* the graph has listed other failures */
 }
 
+/* Number of values, with outputs of nodes. */
 static int64_t count_values(const cnri_stored *s) {
     int64_t n = s->n_values;
     for (int32_t i = 0; i < s->n_nodes; i++) n += s->nodes[i].n_out;
     return n;
 }
 
+/* Builds a graph from the file's lists. */
 static cnr_status build(cnr_graph *g, const cnri_stored *s, cnr_value *at, cnr_error *err) {
     cnr_status status = CNR_OK;
     int32_t known = s->n_values;
@@ -153,6 +158,7 @@ cnr_status cnri_store_read(const char *path, bool verify, cnr_graph **out, cnr_e
 
 #define DAMAGED "damaged: the data of %d weights does not have the digest that was written with it"
 
+/* True if digest and fingerprint are those of the file. */
 static bool is_right(const cnri_stored_value *v, const cnri_digest *digest,
                      const cnri_digest *print) {
     return memcmp(digest->sum, v->digest, 32) == 0 &&
@@ -185,6 +191,7 @@ static cnr_status check_digests(const cnri_stored *s, int32_t *bad, cnr_error *e
 
 /* ---- filling another graph ---- */
 
+/* Fills one weight of a net from the file. */
 static cnr_status fill_one(cnri_filling *f, const cnri_stored *s, const cnri_stored_value *v) {
     cnr_error err = CNR_ERROR_INIT;
     cnr_tensor type = v->type;
@@ -199,6 +206,7 @@ static cnr_status fill_one(cnri_filling *f, const cnri_stored *s, const cnri_sto
     return cnri_filling_add(f, v->name, status ? NULL : &type, &err);
 }
 
+/* Checks that all encodings of the file are known. */
 static cnr_status check_fill_needs(const cnri_stored *s, cnr_error *err) {
     cnri_stored weights = *s;
     weights.n_ops = 0; /* weights alone need no operators */

@@ -37,6 +37,7 @@ enum {
     "CNR\r\n\x1a\n"
 
 enum { CNRI_STORED_INPUT = 1, CNRI_STORED_WEIGHT = 2, CNRI_STORED_UNFILLED = 3 };
+/* Offset n rounded up to the file's alignment. */
 static inline uint64_t cnri_store_align(uint64_t n) {
     return (n + CNRI_STORE_ALIGN - 1) / CNRI_STORE_ALIGN * CNRI_STORE_ALIGN;
 }
@@ -79,6 +80,7 @@ typedef struct cnri_cached_blob {
     uint8_t print[16], from[16]; /* fingerprints of the blob and of its source */
 } cnri_cached_blob;
 
+/* A stored plan that is open. */
 typedef struct cnri_cached {
     cnri_mapping file;
     const char *identity, *choices; /* in the mapping */
@@ -91,8 +93,10 @@ typedef struct cnri_cached {
 cnr_status cnri_cached_open(const char *path, cnri_cached *out, cnr_error *err);
 /* Does the same for a mapped file. After an error, the caller still owns the mapping. */
 cnr_status cnri_cached_read(const char *path, cnri_mapping file, cnri_cached *out, cnr_error *err);
-bool cnri_cached_begins(const void *head, size_t bytes); /* whether the magic matches */
-const cnri_cached_blob *cnri_cached_part(const cnri_cached *c, const char *name); /* NULL: none */
+/* True if the bytes begin a stored plan. */
+bool cnri_cached_begins(const void *head, size_t bytes);
+/* The part of that name; NULL: none. */
+const cnri_cached_blob *cnri_cached_part(const cnri_cached *c, const char *name);
 /* Returns the number of blobs and parts whose fingerprint does not match, and logs each. */
 int32_t cnri_cached_damaged(const cnri_cached *c, const char *path);
 void cnri_cached_close(cnri_cached *c);

@@ -12,6 +12,7 @@ enum {
     CNR_MEMORY_IMAGE = 1 << 2  /* memory has width and height */
 };
 
+/* A class of a device's memory. */
 typedef struct cnr_memory_class {
     const char *name; /* such as "buffer" or "image2d" */
     uint32_t flags;
@@ -100,6 +101,7 @@ static inline int cnr_cancelled(const cnr_stream *stream) {
 #endif
 }
 
+/* How devices are opened. */
 typedef struct cnr_device_options {
     uint32_t size;
     int32_t threads; /* 0: one thread per available core */

@@ -10,6 +10,7 @@ enum {
     CNR_ENCODING_STORED = 1 << 0 /* only saves space: once decoded, any kernel reads it as dense */
 };
 
+/* A way to store weights. */
 typedef struct cnr_encoding {
     uint32_t size;
     uint32_t version;

@@ -133,6 +133,7 @@ void cnr_close(cnr_runtime *rt);
  * by renaming, since truncation ends the process by SIGBUS. Other files are copied. */
 cnr_status cnr_load(cnr_runtime *rt, const char *path, const cnr_load_options *options,
                     cnr_model **out, cnr_error *err);
+/* Frees the model and closes its sessions; NULL: does nothing. */
 void cnr_release(cnr_model *model);
 
 /* Runs a picture through the net's own preprocessing. *out is output 0 on the host, valid until the
@@ -146,14 +147,17 @@ cnr_status cnr_run_tensors(cnr_model *model, const cnr_tensor *const *inputs, in
 int32_t cnr_topk(const cnr_tensor *scores, int32_t k, cnr_top *out);
 /* Returns the name of class `index`, or NULL. */
 const char *cnr_label(const cnr_model *model, int64_t index);
+/* Text of a status; "unknown status" for other numbers. */
 const char *cnr_status_text(int32_t status);
 
 /* ---- inputs, outputs and layers ---- */
 
 int32_t cnr_input_count(const cnr_model *model);
 int32_t cnr_output_count(const cnr_model *model);
+/* Names of inputs and outputs, valid as long as the model; NULL: there is none. */
 const char *cnr_input_name(const cnr_model *model, int32_t index);
 const char *cnr_output_name(const cnr_model *model, int32_t index);
+/* Types and shapes; open dimensions are negative. NULL: there is none. */
 const cnr_tensor *cnr_input_type(const cnr_model *model, int32_t index);
 const cnr_tensor *cnr_output_type(const cnr_model *model, int32_t index);
 
@@ -174,10 +178,12 @@ cnr_status cnr_layer_at(cnr_model *model, int32_t index, cnr_layer *out, cnr_err
 /* Copies a model with its weights and placements. The runtime owns the copy. */
 cnr_status cnr_copy(const cnr_model *model, cnr_model **out, cnr_error *err);
 int32_t cnr_weight_count(const cnr_model *model);
+/* Name of weight `index`, from 0; NULL: there are no more. */
 const char *cnr_weight_name(const cnr_model *model, int32_t index);
 /* Gives the data of a weight, valid until the weight changes. An encoded weight stays encoded. */
 cnr_status cnr_weight(const cnr_model *model, const char *name, const cnr_tensor **out,
                       cnr_error *err);
+/* Replaces a weight by a copy of `value`, which must have its type and shape. */
 cnr_status cnr_set_weight(cnr_model *model, const char *name, const cnr_tensor *value,
                           cnr_error *err);
 /* Masks a weight: with on = 1 its zeros stay 0 in training; with on = 0 they may change again. */
@@ -190,7 +196,9 @@ cnr_status cnr_mask(cnr_model *model, const char *weight, int32_t on, cnr_error 
  * reduction do: sessions of the plan then accept only that data. */
 cnr_status cnr_plan_for(cnr_model *model, const cnr_tensor *const *shapes, int32_t n_shapes,
                         cnr_plan **out, cnr_error *err);
+/* Gives a plan back to its model; NULL: does nothing. */
 void cnr_plan_release(cnr_plan *plan);
+/* Bytes of a session's intermediate results; 0: plan is NULL. */
 uint64_t cnr_plan_arena_bytes(const cnr_plan *plan);
 /* Bytes of all weights as devices hold them: prepared blobs and plain constants, if all are
  * resident; plan NULL: 0. */
@@ -199,6 +207,7 @@ uint64_t cnr_plan_weight_bytes(const cnr_plan *plan);
 cnr_status cnr_plan_set_weight(cnr_plan *plan, const char *name, const cnr_tensor *value,
                                cnr_error *err);
 
+/* Opens a session. Close *out with cnr_session_close. */
 cnr_status cnr_session_open(cnr_plan *plan, cnr_session **out, cnr_error *err);
 void cnr_session_close(cnr_session *session);
 /* Copies data from the host into input `index`. */
@@ -212,11 +221,14 @@ cnr_status cnr_session_set_input(cnr_session *session, int32_t index, const cnr_
  * bound memory can't move to a fallback device. */
 cnr_status cnr_session_bind_input(cnr_session *session, int32_t index, const cnr_tensor *value,
                                   cnr_error *err);
+/* Like cnr_session_bind_input, for an output: results are written to value->data. */
 cnr_status cnr_session_bind_output(cnr_session *session, int32_t index, const cnr_tensor *value,
                                    cnr_error *err);
 /* start returns when the work is queued, wait when it is done; run does both. */
 cnr_status cnr_session_run(cnr_session *session, cnr_error *err);
+/* Queues a run; CNR_E_STATE: one is under way. */
 cnr_status cnr_session_start(cnr_session *session, cnr_error *err);
+/* Waits for the run that was started. */
 cnr_status cnr_session_wait(cnr_session *session, cnr_error *err);
 /* Gives output `index` on the host, valid until the session runs again or closes. */
 cnr_status cnr_session_output(cnr_session *session, int32_t index, const cnr_tensor **out,
@@ -225,6 +237,7 @@ cnr_status cnr_session_output(cnr_session *session, int32_t index, const cnr_ten
 void cnr_session_cancel(cnr_session *session);
 /* Called after each node with its name and one output on the host, to calibrate and debug. */
 typedef void (*cnr_tap_fn)(void *arg, const char *node, int32_t output, const cnr_tensor *value);
+/* Calls fn for each value that a run computes; fn NULL: no longer. */
 void cnr_session_tap(cnr_session *session, cnr_tap_fn fn, void *arg);
 
 /* Listeners are called on the thread that runs, and must not use the session. */

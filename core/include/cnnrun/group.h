@@ -7,6 +7,7 @@
 
 CNR_BEGIN_C
 
+/* How a process joins its group. */
 typedef struct cnr_group_options {
     uint32_t size;
     /* If *cancel is not 0, the process is asked to end: half a second later, calls that wait for

@@ -8,6 +8,7 @@ CNR_BEGIN_C
 
 struct cnr_graph;
 
+/* What an importer reads. */
 typedef struct cnr_import_args {
     uint32_t size;
     int32_t n_paths;
@@ -20,6 +21,7 @@ typedef struct cnr_import_args {
     const struct cnr_graph *net;
 } cnr_import_args;
 
+/* A reader of models in a foreign format. */
 typedef struct cnr_importer {
     uint32_t size;
     const char *name; /* such as "caffe" */
@@ -41,6 +43,7 @@ typedef struct cnr_importer {
     const char *const *presets;
 } cnr_importer;
 
+/* A writer of models in a foreign format. */
 typedef struct cnr_exporter {
     uint32_t size;
     const char *name;

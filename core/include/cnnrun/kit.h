@@ -20,13 +20,16 @@ CNR_BEGIN_C
 #define CNR_OP_SIZES \
     .size = sizeof(cnr_op), .version = 1, .attr_spec_size = sizeof(cnr_attr_spec), \
     .port_size = sizeof(cnr_port)
+/* Members of a cnr_op for its attribute rows. */
 #define CNR_OP_ATTRS(rows) .n_attrs = CNR_ROWS(rows), .attrs = (rows)
+/* Members of a cnr_op for its tables of inputs and outputs. */
 #define CNR_OP_PORTS(in, out) \
     .n_inputs = CNR_ROWS(in), .inputs = (in), .n_outputs = CNR_ROWS(out), .outputs = (out)
 
 /* Defines the plugin's entry. INIT should end with cnr_add_all. TOUCHES is CNR_TOUCHES_... */
 #define CNR_PLUGIN(NAME, VERSION, SUMMARY, LICENCE, INIT) \
     CNR_PLUGIN_TOUCHES(NAME, VERSION, SUMMARY, LICENCE, INIT, 0)
+/* Like CNR_PLUGIN, with what the plugin touches (CNR_TOUCHES_...) */
 #define CNR_PLUGIN_TOUCHES(NAME, VERSION, SUMMARY, LICENCE, INIT, TOUCHES) \
     CNR_PLUGIN_ENTRY { \
         static const cnr_plugin plugin = {sizeof(cnr_plugin), \
@@ -231,6 +234,7 @@ typedef struct cnr_pieces {
     int64_t n, first, length, pitch;
 } cnr_pieces;
 
+/* The pieces of output 0 that a run for a range has to compute, in elements. */
 static inline cnr_pieces cnr_pieces_of(const cnr_run *run) {
     const cnr_tensor *y = run->outputs[0];
     const int32_t a = run->range_axis;

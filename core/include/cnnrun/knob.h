@@ -8,6 +8,7 @@
 
 CNR_BEGIN_C
 
+/* A clock of a knob. */
 typedef struct cnr_knob_domain {
     uint32_t size;
     int32_t n_steps;  /* 0: any frequency from min to max */
@@ -19,6 +20,7 @@ typedef struct cnr_knob_domain {
     int32_t min_cores, max_cores; /* limits of active cores; max_cores 0: can't be switched */
 } cnr_knob_domain;
 
+/* State of a clock. */
 typedef struct cnr_knob_state {
     uint32_t size;
     int32_t load_percent;   /* -1: unknown */

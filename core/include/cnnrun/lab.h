@@ -33,6 +33,7 @@ typedef struct cnr_candidate {
     /* 1: the time is simulated from figures for another class of operators. */
     int32_t extrapolated;
 } cnr_candidate;
+/* The kernels that could run each node of a net. */
 typedef struct cnr_candidate_list {
     uint32_t size;
     int32_t n;
@@ -64,11 +65,13 @@ typedef struct cnr_metric {
                           cnr_error *err);
     void *arg;
 } cnr_metric;
+/* The value of a metric. */
 typedef struct cnr_metric_value {
     char name[64];
     double value; /* NaN: the metric has no value */
 } cnr_metric_value;
 
+/* How a net is evaluated on labelled pictures. */
 typedef struct cnr_evaluate_options {
     uint32_t size;
     int32_t rows;      /* 1: the result has a row for each picture */
@@ -98,6 +101,7 @@ typedef struct cnr_evaluated {
     int64_t label, answer;
     double share, label_share; /* probabilities (0 to 1) of the answer and of the label */
 } cnr_evaluated;
+/* Result of an evaluation. */
 typedef struct cnr_evaluation {
     uint32_t size;
     /* numbers of pictures: all; correct in the first answer; correct in the first five */
@@ -114,6 +118,7 @@ typedef struct cnr_evaluation {
     cnr_metric_value metrics[CNR_MAX_METRICS];
     int64_t n_metrics;
 } cnr_evaluation;
+/* Runs the net on labelled pictures. Free *out with cnr_evaluation_free. */
 cnr_status cnr_evaluate(cnr_model *model, const cnr_evaluate_options *options,
                         const cnr_observer *observer, cnr_evaluation *out, cnr_error *err);
 void cnr_evaluation_free(cnr_evaluation *evaluation);
@@ -133,6 +138,7 @@ typedef struct cnr_profile_options {
      * trace. */
     const char *trace;
 } cnr_profile_options;
+/* Time of a step. */
 typedef struct cnr_step_timing {
     uint32_t size;
     int32_t step;
@@ -162,6 +168,7 @@ enum {
     CNR_JOULES_BY_TIME = 2, /* energy of the run, divided in proportion to the steps' times */
     CNR_JOULES_REPEATED = 3 /* measured by repeating the layer alone for as long as sensors need */
 };
+/* Time of a net. */
 typedef struct cnr_timing {
     uint32_t size;
     /* extrapolated: 1, the time of a step is extrapolated (see cnr_step_timing). */
@@ -178,6 +185,7 @@ typedef struct cnr_timing {
      * asynchronous. */
     double enqueue_ms;
 } cnr_timing;
+/* Times a net on made-up inputs. Free *out with cnr_timing_free. */
 cnr_status cnr_profile(cnr_model *model, const cnr_profile_options *options,
                        const cnr_observer *observer, cnr_timing *out, cnr_error *err);
 void cnr_timing_free(cnr_timing *timing);
@@ -202,10 +210,12 @@ typedef struct cnr_share_row {
     char name[32];
     double seconds, joules, watts, edp;
 } cnr_share_row;
+/* A node's share on a device. */
 typedef struct cnr_share_part {
     const char *node, *device;
     double share;
 } cnr_share_part;
+/* Result of cnr_share. */
 typedef struct cnr_sharing {
     uint32_t size;
     /* found: 1, the placement came from the folder, and the single devices were not timed. */
@@ -221,6 +231,7 @@ typedef struct cnr_sharing {
     /* The way in which the model runs from now on: the plan, or the single device. */
     cnr_share_row chosen;
 } cnr_sharing;
+/* Times the net on each device and lets a policy place it. Free *out with cnr_sharing_free. */
 cnr_status cnr_share(cnr_model *model, const cnr_share_options *options,
                      const cnr_observer *observer, cnr_sharing *out, cnr_error *err);
 void cnr_sharing_free(cnr_sharing *sharing);
@@ -242,6 +253,7 @@ cnr_status cnr_follow(cnr_model *model, const char *folder, int32_t *follows, cn
  * One thread at a time. Nothing is tried if there is a memory bound. cnr_load_options.adapt starts
  * this when the model loads. on = 0 ends it: the model keeps its last choice. */
 cnr_status cnr_adapt(cnr_model *model, int32_t on, cnr_error *err);
+/* How far the adaptation to the machine is. */
 typedef struct cnr_adapt_report {
     uint32_t size;
     /* settled 1: a choice is made; followed 1: it was made at an earlier start */
@@ -278,6 +290,7 @@ enum {
     CNR_RATE_POLY = 4,      /* rate * (1 - part done) ^ power; power 1 */
     CNR_RATE_MULTISTEP = 5, /* as STEP, but n grows at each of rate_epochs; 1/2 and 3/4 of all */
 };
+/* How a net is trained; cnr_train_options_default fills it. */
 typedef struct cnr_train_options {
     uint32_t size;
     int32_t policy; /* learning rate schedule, CNR_RATE_... */
@@ -335,6 +348,7 @@ enum {
     CNR_EVENT_EPOCH = 1,    /* an epoch has ended; `of` is a cnr_epoch */
     CNR_EVENT_REPLACES = 2, /* before training: `of` is a double, the result of the existing file */
 };
+/* Result of an epoch. */
 typedef struct cnr_epoch {
     uint32_t size;
     int64_t epoch, epochs; /* epoch counts from 1 */
@@ -347,6 +361,7 @@ typedef struct cnr_epoch {
 /* Why training ended early: the observer stopped it; the loss was not finite, or above 100 times
  * its first value. */
 enum { CNR_TRAIN_STOPPED = 1, CNR_TRAIN_DIVERGED = 2 };
+/* Result of a training. */
 typedef struct cnr_train_result {
     uint32_t size;
     int32_t ended; /* reason to end before the last epoch, CNR_TRAIN_...; else 0 */
@@ -382,6 +397,7 @@ typedef struct cnr_gradient_options {
     const char *loss; /* operator; NULL: the net's own, or the first one registered */
     uint64_t seed;    /* seed of dropout */
 } cnr_gradient_options;
+/* Loss and gradients, valid until the next call on the model. */
 typedef struct cnr_gradients {
     uint32_t size;
     int32_t n;
@@ -434,11 +450,13 @@ enum { /* Reason why a layer stays float. */
        CNR_FLOAT_FOR_ACCURACY = 2, /* limit max_drop */
        CNR_FLOAT_FOR_TIME = 3
 };
+/* A layer that could be quantised. */
 typedef struct cnr_quantized_layer {
     const char *name;
     double low, high, decibels; /* range observed at the output; signal-to-noise ratio */
     int32_t quantized, float_for;
 } cnr_quantized_layer;
+/* Result of cnr_quantize. */
 typedef struct cnr_quantizing {
     uint32_t size;
     int32_t n_layers, n_quantized;
@@ -495,6 +513,7 @@ typedef struct cnr_sweep_options {
     const char *program;
     int32_t trust, reserved; /* trust 1: the study may use all files */
 } cnr_sweep_options;
+/* Result of cnr_sweep: number of points, done ones, failed ones and those left. */
 typedef struct cnr_sweep_result {
     uint32_t size;
     int32_t reserved;

@@ -20,6 +20,7 @@ enum {
     CNR_QUANTITY_TEMPERATURE = 3, /* thousandths of a degree Celsius */
 };
 
+/* A sensor of a meter. */
 typedef struct cnr_meter_domain {
     uint32_t size;
     int32_t quantity;     /* unit of readings, CNR_QUANTITY_... */
@@ -34,6 +35,7 @@ typedef struct cnr_meter_domain {
         is_whole_machine; /* 1: the whole machine, which includes all other domains of all meters */
 } cnr_meter_domain;
 
+/* A reading of a sensor, in the unit of its quantity. */
 typedef struct cnr_reading {
     uint32_t size;
     int64_t value;

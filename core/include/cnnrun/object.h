@@ -9,6 +9,7 @@ CNR_BEGIN_EXPORTS
 /* ---- writers: store a series of pictures where a source plugin can write: "out-%04d.png" ---- */
 
 typedef struct cnr_writer cnr_writer; /* one thread at a time */
+/* Opens a file or sequence for writing pictures. Close *out with cnr_writer_close. */
 cnr_status cnr_writer_open(cnr_runtime *rt, const char *spec, cnr_writer **out, cnr_error *err);
 /* Presentation time of a picture that has none. */
 #define CNR_NO_TIME UINT64_MAX
@@ -29,13 +30,15 @@ cnr_status cnr_writer_close(cnr_writer *writer, cnr_error *err);
  * "/dev/video0", a folder, "frames-%04d.png" ---- */
 
 typedef struct cnr_reader cnr_reader; /* one thread at a time */
+/* Opens a source of pictures. Close *out with cnr_reader_close. */
 cnr_status cnr_reader_open(cnr_runtime *rt, const char *spec, cnr_reader **out, cnr_error *err);
 /* Reads the next picture, u8 H W C with C 1 or 3, valid until the next call; NULL after the last
  * one. time_ns: presentation time, or CNR_NO_TIME. name: the file, or a number. Both may be
  * NULL. */
 cnr_status cnr_reader_next(cnr_reader *reader, const cnr_tensor **picture, uint64_t *time_ns,
                            const char **name, cnr_error *err);
-void cnr_reader_close(cnr_reader *reader); /* reader may be NULL */
+/* Closes a reader; NULL: nothing. */
+void cnr_reader_close(cnr_reader *reader);
 
 /* ---- objects: state and methods on tensors, provided by plugins, such as a tracker ---- */
 
@@ -50,7 +53,8 @@ cnr_status cnr_object_make(cnr_runtime *rt, const char *name, const char *const 
 cnr_status cnr_object_call(cnr_instance *object, const char *method,
                            const cnr_tensor *const *inputs, int32_t n_inputs,
                            const cnr_tensor **outputs, int32_t n_outputs, cnr_error *err);
-void cnr_object_free(cnr_instance *object); /* call it before cnr_close */
+/* Frees an object; call it before cnr_close. */
+void cnr_object_free(cnr_instance *object);
 
 CNR_END_EXPORTS
 #endif

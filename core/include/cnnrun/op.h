@@ -13,6 +13,7 @@ struct cnr_run;
 
 /* ---- attributes ---------------------------------------------------------------------------- */
 
+/* Types of attributes, and the member that holds the value. */
 typedef enum cnr_attr_type {
     CNR_ATTR_INT = 1,
     CNR_ATTR_FLOAT,
@@ -104,6 +105,7 @@ typedef struct cnr_subnode {
     const int32_t *outputs; /* node->n_outputs values */
 } cnr_subnode;
 
+/* Several nodes that one kernel computes. */
 typedef struct cnr_subgraph {
     uint32_t size;
     int32_t n_nodes, n_values;
@@ -128,6 +130,7 @@ enum {
     CNR_PORT_STATISTIC = 1 << 4
 };
 
+/* An input or output of an operator. */
 typedef struct cnr_port {
     const char *name; /* such as "x", "weight" or "bias" */
     uint32_t flags;
@@ -188,12 +191,14 @@ enum {
     CNR_INIT_CONST = 3, /* `value` in all elements */
 };
 
+/* How a weight is filled at random: CNR_INIT_..., inputs of each output, constant. */
 typedef struct cnr_init {
     int32_t kind;
     int64_t fan_in;
     double value;
 } cnr_init;
 
+/* Work of a node. */
 typedef struct cnr_cost {
     uint64_t macs;  /* number of multiply-accumulates */
     uint64_t flops; /* number of other arithmetic operations */
@@ -209,6 +214,7 @@ enum {
     CNR_ALIAS_UPDATE = 4
 };
 
+/* An output that may share memory with an input. */
 typedef struct cnr_alias {
     int32_t kind, input, output;
     uint64_t offset; /* in elements */
@@ -221,6 +227,7 @@ typedef struct cnr_linear {
     int32_t weight_port, bias_port, weight_axis;
 } cnr_linear;
 
+/* An axis along which a node can be split. */
 typedef struct cnr_split_axis {
     int32_t axis;      /* axis of output 0 */
     int64_t alignment; /* ranges begin at multiples of this */
@@ -318,23 +325,28 @@ typedef struct cnr_op {
 
 /* ---- reading attributes -------------------------------------------------------------------- */
 
+/* The attribute of that name; NULL: there is none. */
 static inline const cnr_attr *cnr_attr_find(const cnr_node *node, const char *name) {
     for (int32_t i = 0; i < node->n_attrs; i++)
         if (strcmp(node->attrs[i]->name, name) == 0) return node->attrs[i];
     return NULL;
 }
+/* Value of a whole-number or true-or-false attribute; 0: there is none. */
 static inline int64_t cnr_attr_int(const cnr_node *node, const char *name) {
     const cnr_attr *a = cnr_attr_find(node, name);
     return a ? a->i : 0;
 }
+/* Value of a number attribute; 0: there is none. */
 static inline double cnr_attr_float(const cnr_node *node, const char *name) {
     const cnr_attr *a = cnr_attr_find(node, name);
     return a ? a->f : 0;
 }
+/* Value of a text or choice; "": there is none. */
 static inline const char *cnr_attr_string(const cnr_node *node, const char *name) {
     const cnr_attr *a = cnr_attr_find(node, name);
     return a && a->s ? a->s : "";
 }
+/* 1 if a text or choice has that value. */
 static inline int cnr_attr_is(const cnr_node *node, const char *name, const char *value) {
     return strcmp(cnr_attr_string(node, name), value) == 0;
 }
@@ -344,6 +356,7 @@ static inline const int64_t *cnr_attr_ints(const cnr_node *node, const char *nam
     *n = a ? a->n : 0;
     return a ? a->ints : NULL;
 }
+/* A list of numbers; *n: how many. NULL: there is none. */
 static inline const double *cnr_attr_floats(const cnr_node *node, const char *name, int64_t *n) {
     const cnr_attr *a = cnr_attr_find(node, name);
     *n = a ? a->n : 0;

@@ -64,7 +64,9 @@ typedef struct cnr_clock {
     X(GROUP, 14, "group", cnr_group)
 /* clang-format on */
 
+/* Kinds of descriptors that plugins register. */
 typedef enum cnr_kind {
+/* One kind. */
 #define X(NAME, value, text, type) CNR_KIND_##NAME = value,
     CNR_KIND_LIST(X)
 #undef X
@@ -83,6 +85,7 @@ struct cnr_map;    /* a map from names to pointers */
 enum { CNR_OUTPUT_PRIVATE = 1 };
 
 #if defined(__GNUC__)
+/* Lets the compiler check a format (argument f) and its arguments (from a on) */
 #define CNR_PRINTF(f, a) __attribute__((format(printf, f, a)))
 #else
 #define CNR_PRINTF(f, a)

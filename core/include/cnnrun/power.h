@@ -10,6 +10,7 @@ CNR_BEGIN_EXPORTS
  * are 0 or NULL take their defaults. The cnr_..._free function of a result frees the memory that it
  * owns. ---- */
 
+/* How far some work is. */
 typedef struct cnr_progress {
     uint32_t size;
     const char *what;    /* name of the activity: "evaluating" */
@@ -18,6 +19,7 @@ typedef struct cnr_progress {
     double top1, loss;   /* accuracy (0 to 1) and loss so far; NaN: none */
 } cnr_progress;
 
+/* Watches work, and can stop it. */
 typedef struct cnr_observer {
     uint32_t size;
     void *arg;
@@ -34,6 +36,7 @@ typedef struct cnr_observer {
 
 /* ---- meters and knobs: present readings, which are of the whole machine ---- */
 
+/* A domain of a meter or knob, as read now. */
 typedef struct cnr_gauge {
     uint32_t size;
     /* For a meter: 1 energy (uJ), 2 power (uW), 3 temperature (thousandths of a degree C). For a
@@ -51,6 +54,7 @@ typedef struct cnr_gauge {
     int32_t writable, load_percent, cores, max_cores, temperature_mc;
     char why[128];
 } cnr_gauge;
+/* Domains of all meters and knobs. */
 typedef struct cnr_gauge_list {
     uint32_t size;
     int32_t n;
@@ -67,6 +71,7 @@ void cnr_gauges_free(cnr_gauge_list *list);
 /* ---- energy: consumption of meter domains during a region of work. Readings are of the whole
  * machine, so nothing else should run. Unknown values are NaN, never 0. ---- */
 
+/* Energy of a domain. */
 typedef struct cnr_energy_domain {
     uint32_t size;
     int32_t quantity; /* 1: difference of an energy counter; 2: integral of power */
@@ -91,6 +96,7 @@ enum {
     /* a plugin's clock is in force: joules and seconds are of a simulated machine */
     CNR_ENERGY_SIMULATED = 3
 };
+/* Energy of a region. */
 typedef struct cnr_energy {
     uint32_t size;
     /* CNR_ENERGY_..., origin of the sums. Measured and estimated domains are never summed
@@ -111,6 +117,7 @@ typedef struct cnr_energy {
     char missing[80];
 } cnr_energy;
 void cnr_energy_free(cnr_energy *energy);
+/* How energy is measured. */
 typedef struct cnr_energy_options {
     uint32_t size;
     /* 1: do not measure idle power (default: once per runtime, for about a second) */
@@ -123,6 +130,7 @@ typedef struct cnr_energy_options {
 } cnr_energy_options;
 /* A running measurement. Several may be open; any thread may end one. */
 typedef struct cnr_energy_region cnr_energy_region;
+/* Begins to measure. cnr_energy_end ends and frees *out. */
 cnr_status cnr_energy_begin(cnr_runtime *rt, const cnr_energy_options *options,
                             const cnr_observer *observer, cnr_energy_region **out, cnr_error *err);
 /* Returns 1 if the region has lasted at least 20 periods of the slowest sensor; shorter ones are
@@ -136,6 +144,8 @@ cnr_status cnr_energy_end(cnr_energy_region *region, int64_t rounds, cnr_energy 
 /* Repeats `work` until the region is long enough, and measures it. If `work` fails, its status is
  * returned. */
 typedef cnr_status (*cnr_work_fn)(void *arg, cnr_error *err);
+/* Measures the energy of work(arg), repeated until it can be measured. Free *out's members with
+ * cnr_energy_free. */
 cnr_status cnr_energy_of(cnr_runtime *rt, cnr_work_fn work, void *arg,
                          const cnr_energy_options *options, const cnr_observer *observer,
                          cnr_energy *out, cnr_error *err);
@@ -143,6 +153,7 @@ cnr_status cnr_energy_of(cnr_runtime *rt, cnr_work_fn work, void *arg,
 /* ---- frequency policies: a Lua file, evaluated every 0.1 s during other work, on a recording or
  * on a simulated machine. core/docs/governors.md describes its inputs and answers. ---- */
 
+/* How frequencies are governed. */
 typedef struct cnr_govern_options {
     uint32_t size;
     int32_t keep_ticks; /* 1: the result contains all ticks */
@@ -164,11 +175,13 @@ typedef struct cnr_govern_options {
      * elsewhere. */
     int32_t at_once;
 } cnr_govern_options;
+/* State at a tick. */
 typedef struct cnr_tick {
     uint32_t size;
     /* values of the principal knob; temperature in degrees C; NaN: unknown */
     double seconds, hz, load, watts, temperature;
 } cnr_tick;
+/* Result of governing. */
 typedef struct cnr_governed {
     uint32_t size;
     /* off 1: turned off after three faults; advises 1: knobs could not be set, so answers were
@@ -205,8 +218,10 @@ cnr_status cnr_govern(cnr_runtime *rt, const cnr_govern_options *options,
 /* Governs while other work runs in rt. Begin before that work; cnr_govern_end restores all settings
  * and frees it. One at a time. */
 typedef struct cnr_governing cnr_governing;
+/* Governs frequencies of this machine beside other work. cnr_govern_end ends and frees *out. */
 cnr_status cnr_govern_begin(cnr_runtime *rt, const cnr_govern_options *options, cnr_governing **out,
                             cnr_error *err);
+/* Ends it and restores the clocks; out: may be NULL, else free it with cnr_governed_free. */
 cnr_status cnr_govern_end(cnr_governing *governing, cnr_governed *out, cnr_error *err);
 /* Restores the settings that a killed process left; cnr_open does this, too. *brought: number of
  * knobs restored. */

@@ -22,7 +22,8 @@ cnr_status cnr_script_open(cnr_runtime *rt, const char *path, cnr_model *model, 
 cnr_status cnr_script_call(cnr_script *script, const char *text, const cnr_tensor *const *tensors,
                            int32_t n_tensors, const cnr_observer *observer, const char **out,
                            cnr_error *err);
-void cnr_script_close(cnr_script *script); /* call it before cnr_close; script may be NULL */
+/* Closes a script; NULL: nothing. Call it before cnr_close. */
+void cnr_script_close(cnr_script *script);
 /* Kind of an observer's event, like those in lab.h; `of` is the text. */
 enum { CNR_EVENT_SCRIPT = 64 };
 

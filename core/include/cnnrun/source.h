@@ -6,6 +6,7 @@
 
 CNR_BEGIN_C
 
+/* What a source says of its samples. */
 typedef struct cnr_source_info {
     uint32_t size;
     int64_t count;   /* number of samples; -1: a stream of unknown length */

@@ -43,7 +43,9 @@ CNR_BEGIN_C
     X(E_STATE,     -13, "called in the wrong state")
 /* clang-format on */
 
+/* Result of a call: CNR_OK, or a negative number. */
 typedef enum cnr_status {
+/* One status. */
 #define X(name, value, text) CNR_##name = value,
     CNR_STATUS_LIST(X)
 #undef X

@@ -22,6 +22,7 @@ typedef uint32_t cnr_id;
 
 enum {
     CNR_DTYPE_NONE = 0,
+/* One data type. */
 #define X(name, value, bits) CNR_##name = value,
     CNR_DTYPE_LIST(X)
 #undef X
@@ -32,7 +33,9 @@ enum {
 /* A dimension is >= 0 when known. Otherwise it is CNR_DIM_UNKNOWN, or CNR_DIM_SYMBOL(k) for the
  * k-th symbol of the graph ("batch"). Planning binds symbols, so kernels only see values >= 0. */
 #define CNR_DIM_UNKNOWN (-1)
+/* Dimension that stands for open dimension number k of a graph. */
 #define CNR_DIM_SYMBOL(k) (-2 - (int64_t)(k))
+/* Number of the open dimension that such a dimension stands for. */
 #define CNR_SYMBOL_OF_DIM(d) ((int32_t)(-2 - (d)))
 
 /* A piece of a device's memory. `handle` belongs to the device (a host pointer on the CPU, a cl_mem
@@ -100,8 +103,10 @@ static inline int64_t cnr_max_dim(const cnr_tensor *t, int32_t i) {
     return cnr_varies(t, i) ? t->dim_range[2 * i + 1] : t->dim[i];
 }
 
+/* Bits of an element; 0: no such type. */
 static inline unsigned cnr_dtype_bits(int32_t dtype) {
     switch (dtype) {
+/* Bits of one type. */
 #define X(name, value, bits) \
     case value: return bits;
         CNR_DTYPE_LIST(X)
@@ -110,8 +115,10 @@ static inline unsigned cnr_dtype_bits(int32_t dtype) {
     }
 }
 
+/* Name of a type, "f32"; "none": no such type. */
 static inline const char *cnr_dtype_name(int32_t dtype) {
     switch (dtype) {
+/* Name of one type. */
 #define X(name, value, bits) \
     case value: return #name;
         CNR_DTYPE_LIST(X)
@@ -120,7 +127,9 @@ static inline const char *cnr_dtype_name(int32_t dtype) {
     }
 }
 
+/* Type of that name; CNR_DTYPE_NONE: there is none. */
 static inline int32_t cnr_dtype_of(const char *name) {
+/* One type. */
 #define X(n, value, bits) \
     if (strcmp(name, #n) == 0) return value;
     CNR_DTYPE_LIST(X)
@@ -157,10 +166,12 @@ static inline int64_t cnr_span(const cnr_tensor *t, int32_t from, int32_t to) {
     return n;
 }
 
+/* 1 if both have the same rank and dimensions. */
 static inline int cnr_same_shape(const cnr_tensor *a, const cnr_tensor *b) {
     return a->rank == b->rank && memcmp(a->dim, b->dim, (size_t)a->rank * sizeof a->dim[0]) == 0;
 }
 
+/* Half-precision number as a float. */
 static inline float cnr_f16_to_f32(uint16_t h) {
     const uint32_t sign = (uint32_t)(h & 0x8000u) << 16, mant = h & 0x3ffu;
     const uint32_t exp = (h >> 10) & 0x1fu;
@@ -196,6 +207,7 @@ static inline uint16_t cnr_f32_to_f16(float f) {
     return (uint16_t)(sign | (x >> 13));
 }
 
+/* bfloat16 number as a float. */
 static inline float cnr_bf16_to_f32(uint16_t h) {
     const uint32_t bits = (uint32_t)h << 16;
     float f;
@@ -203,6 +215,7 @@ static inline float cnr_bf16_to_f32(uint16_t h) {
     return f;
 }
 
+/* Nearest bfloat16; ties go to even. */
 static inline uint16_t cnr_f32_to_bf16(float f) {
     uint32_t x;
     memcpy(&x, &f, sizeof x);

@@ -9,6 +9,7 @@ CNR_BEGIN_C
 
 #define CNR_MAX_SPATIAL 3
 
+/* A sliding window: sizes of input, output and kernel, stride, dilation and padding by axis. */
 typedef struct cnr_window {
     int32_t spatial; /* number of spatial axes, 1 to 3 */
     int64_t in[CNR_MAX_SPATIAL], out[CNR_MAX_SPATIAL];

@@ -3,6 +3,7 @@
 #include "people/people.h"
 #include "keep/keep.h"
 
+/* Writes the record of measured times to the folder, for this user only. */
 static cnr_status write_record(const char *folder, const cnri_tuning *t, cnr_error *err) {
     char *path = cnri_path_join(folder, CNRI_TUNING_FILE);
     cnri_text text = {0};

@@ -8,6 +8,7 @@ typedef struct buffer {
     bool failed;
 } buffer;
 
+/* Appends bytes; sets b->failed when out of memory. */
 static void put(buffer *b, const void *data, size_t bytes) {
     if (b->failed || bytes == 0) return;
     if (b->capacity - b->n < bytes) {
@@ -25,6 +26,7 @@ static void put(buffer *b, const void *data, size_t bytes) {
     b->n += bytes;
 }
 
+/* Appends a little-endian number of that many bytes. */
 static void put_number(buffer *b, uint64_t x, size_t bytes) {
     uint8_t le[8];
     for (size_t i = 0; i < bytes; i++) le[i] = (uint8_t)(x >> 8 * i);
@@ -35,16 +37,19 @@ static void put_u32(buffer *b, uint32_t x) { put_number(b, x, 4); }
 static void put_i32(buffer *b, int32_t x) { put_number(b, (uint32_t)x, 4); }
 static void put_u64(buffer *b, uint64_t x) { put_number(b, x, 8); }
 static void put_i64(buffer *b, int64_t x) { put_number(b, (uint64_t)x, 8); }
+/* Appends a double. */
 static void put_f64(buffer *b, double x) {
     uint64_t bits;
     memcpy(&bits, &x, sizeof bits);
     put_u64(b, bits);
 }
+/* Appends a float. */
 static void put_f32(buffer *b, float x) {
     uint32_t bits;
     memcpy(&bits, &x, sizeof bits);
     put_u32(b, bits);
 }
+/* Appends a text: length, bytes, a NUL; NULL counts as "". */
 static void put_string(buffer *b, const char *text) {
     const size_t n = text ? strlen(text) : 0;
     if (n > UINT32_MAX) b->failed = true;
@@ -70,12 +75,14 @@ static bool is_constant(const cnri_value *v) {
     return v->producer < 0 && !v->is_input && v->uses > 0 && !cnri_is_type_unknown(v->type);
 }
 
+/* Index of the operator in the file's list. */
 static int32_t op_index(const writing *w, const cnr_op *op) {
     int32_t i = 0;
     while (i < w->n_ops && w->ops[i] != op) i++;
     return i;
 }
 
+/* Index of the encoding in the file's list. */
 static int32_t encoding_index(const writing *w, cnr_id id) {
     int32_t i = 0;
     while (i < w->n_encodings && w->encodings[i] != id) i++;
@@ -127,6 +134,7 @@ static cnr_status digest(writing *w, cnr_error *err) {
     return CNR_OK;
 }
 
+/* Appends a tensor's type: dtype, encoding, shape and quantisation. */
 static void put_type(writing *w, const cnr_tensor *t) {
     buffer *b = &w->directory;
     put_u8(b, (uint8_t)t->dtype);
@@ -165,6 +173,7 @@ static void put_value(writing *w, const cnri_value *v) {
     w->data_bytes = cnri_store_align(w->data_bytes + v->type->bytes);
 }
 
+/* Appends an attribute: name, type, value. */
 static void put_attr(buffer *b, const cnr_attr *a) {
     put_string(b, a->name);
     put_u8(b, (uint8_t)a->type);
@@ -214,6 +223,7 @@ static void put_meta(writing *w) {
     }
 }
 
+/* Builds the directory: operators, encodings, metadata, values and nodes. */
 static void put_directory(writing *w) {
     const cnr_graph *g = w->g;
     buffer *b = &w->directory;
@@ -248,6 +258,7 @@ static void put_directory(writing *w) {
     }
 }
 
+/* Builds the header: offsets, lengths and the digest of the directory. */
 static void make_header(const writing *w, buffer *header) {
     const uint64_t prints = CNRI_STORE_HEADER + w->directory.n;
     const uint64_t data = cnri_store_align(prints + w->fingerprints.n);
@@ -268,11 +279,13 @@ static void make_header(const writing *w, buffer *header) {
     put(header, digest, sizeof digest);
 }
 
+/* Writes zeros up to the next alignment behind `bytes` bytes. */
 static cnr_status pad(cnri_writer *out, uint64_t bytes, cnr_error *err) {
     static const uint8_t zeros[CNRI_STORE_ALIGN];
     return cnri_write(out, zeros, cnri_store_align(bytes) - bytes, err);
 }
 
+/* Writes header, directory, fingerprints and all weights. */
 static cnr_status write_all(const writing *w, const buffer *header, cnri_writer *out,
                             cnr_error *err) {
     cnr_status status = cnri_write(out, header->at, header->n, err);

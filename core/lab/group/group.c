@@ -11,6 +11,8 @@ const cnr_group *cnri_group_descriptor(void) { return joined.group; }
 int32_t cnri_group_rank(void) { return joined.rank; }
 int32_t cnri_group_ranks(void) { return joined.ranks; }
 
+/* The group by which this process was launched with others; *rank and *ranks say where. NULL: it
+ * is alone. */
 static const cnr_group *group_launched(int32_t *rank, int32_t *ranks) {
     const cnr_group *g;
     for (int32_t i = 0; (g = cnri_descriptor_at(CNR_KIND_GROUP, i)) != NULL; i++)
@@ -26,6 +28,7 @@ int32_t cnri_group_launched(int32_t *rank) {
     return ranks;
 }
 
+/* Finds a group by name; "none": *out is NULL; NULL: the one that launched this process. */
 static cnr_status find(const char *name, const cnr_group **out, cnr_error *err) {
     int32_t rank, ranks;
     *out = NULL;
@@ -48,6 +51,7 @@ cnr_status cnri_group_open(const char *name, const volatile int32_t *cancel, cnr
     return status;
 }
 
+/* Replaces n numbers by their sums over all ranks. */
 static cnr_status sum(void *data, int64_t n, int32_t dtype, cnr_error *err) {
     const cnr_group *g = joined.group;
     if (joined.ranks == 1) return CNR_OK;

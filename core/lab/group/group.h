@@ -13,17 +13,22 @@ cnr_status cnri_group_open(const char *name, const volatile int32_t *cancel, cnr
 /* The number of processes that the launcher started, before anything is opened, and this one's
  * rank; 1: no launcher started it. */
 int32_t cnri_group_launched(int32_t *rank);
-const cnr_group *cnri_group_descriptor(void); /* NULL: no group is open */
+/* The open group's descriptor; NULL: no group is open. */
+const cnr_group *cnri_group_descriptor(void);
+/* Number of this process in the group, from 0; 0: it is alone. */
 int32_t cnri_group_rank(void);
+/* Number of processes in the group; 1: it is alone. */
 int32_t cnri_group_ranks(void);
 
 /* Sums `data` over all ranks, in place; returns when the sum is complete. */
 cnr_status cnri_group_sum(double *data, int64_t n, cnr_error *err);
+/* Replaces n floats by their sums over all ranks; every rank must call it. */
 cnr_status cnri_group_sum_floats(float *data, int64_t n, cnr_error *err);
 /* *any: true if `here` is true on some rank. */
 cnr_status cnri_group_any(bool here, bool *any, cnr_error *err);
 /* Copies the bytes of rank 0 to all ranks. */
 cnr_status cnri_group_broadcast(void *data, uint64_t bytes, cnr_error *err);
+/* Waits until all ranks have called it. */
 cnr_status cnri_group_barrier(cnr_error *err);
 /* This rank's part of n things, [*begin, *end); parts differ by at most one. */
 void cnri_group_part(int64_t n, int64_t *begin, int64_t *end);

@@ -4,6 +4,7 @@
 
 /* ---- checking ---- */
 
+/* Fills err with what is wrong in a policy's answer for a node. */
 static cnr_status wrong(const cnri_planner *p, int32_t node, cnr_error *err, const char *format,
                         const char *what) {
     char text[256];
@@ -19,6 +20,7 @@ static int32_t axis_of(uint32_t axes, int32_t wanted) {
     return wanted < 32 && axes >> wanted & 1 ? wanted : -1;
 }
 
+/* Checks the shares of a split: none negative, sum 1. */
 static cnr_status check_split(const cnri_planner *p, int32_t node, cnri_policy_answer *a,
                               cnr_error *err) {
     double sum = 0;
@@ -32,6 +34,7 @@ static cnr_status check_split(const cnri_planner *p, int32_t node, cnri_policy_a
     return a->axis >= 0 ? CNR_OK : wrong(p, node, err, "%s", "it can't be split so");
 }
 
+/* Checks a policy's answer for a node: a row of that node, or known devices with shares. */
 static cnr_status check(const cnri_planner *p, int32_t node, cnri_policy_answer *a,
                         cnr_error *err) {
     const cnri_table *t = p->plan->table;
@@ -80,6 +83,7 @@ static cnr_status cover(cnri_planner *p, int32_t node, int32_t n_chain, cnr_erro
     return status;
 }
 
+/* Turns a policy's answer for a node into its placement and wanted kernel. */
 static cnr_status follow(cnri_planner *p, int32_t node, const cnri_policy_answer *a,
                          cnr_error *err) {
     cnr_plan *plan = p->plan;
@@ -108,6 +112,7 @@ static void bring_along(cnri_planner *p, const cnri_policy_answer *answers) {
     }
 }
 
+/* Checks all answers of a policy and follows them. */
 static cnr_status take(cnri_planner *p, cnri_policy_answer *answers, cnr_error *err) {
     const int32_t n = p->graph->nodes.n;
     cnr_status status = CNR_OK;

@@ -8,6 +8,7 @@
 #define GUESS_NS_A_BYTE 0.1
 #define GUESS_NS_A_BYTE_AWAY 0.4
 
+/* Adds a node to the table that policies see. */
 static cnr_status add_node(cnri_planner *p, cnri_table *t, int32_t node, cnr_error *err) {
     const cnri_node *n = p->graph->nodes.at[node];
     cnri_table_node *to = cnri_push(&t->nodes);
@@ -50,6 +51,7 @@ static bool is_wanted(const cnri_planner *p, int32_t device) {
     return false;
 }
 
+/* Adds a device, with measured power and frequency, to the table that policies see. */
 static cnr_status add_device(cnri_planner *p, cnri_table *t, int32_t device, cnr_error *err) {
     const cnr_device *d = p->plan->devices[device];
     const cnri_tuning *record = p->options->deterministic ? NULL : p->options->tuning;
@@ -69,6 +71,7 @@ static cnr_status add_device(cnri_planner *p, cnri_table *t, int32_t device, cnr
     return status;
 }
 
+/* Finds the cost of transfers between two devices: recorded, or guessed. */
 static cnr_status find_link(cnri_planner *p, int32_t from, int32_t to, cnri_table_link *link,
                             cnr_error *err) {
     const cnri_tuning *record = p->options->deterministic ? NULL : p->options->tuning;
@@ -89,12 +92,14 @@ static cnr_status find_link(cnri_planner *p, int32_t from, int32_t to, cnri_tabl
     return CNR_OK;
 }
 
+/* Adds the transfers from one device to another to the table. */
 static cnr_status add_link(cnri_planner *p, cnri_table *t, int32_t from, int32_t to,
                            cnr_error *err) {
     cnri_table_link *link = cnri_push(&t->links);
     return link ? find_link(p, from, to, link, err) : cnri_no_memory(err);
 }
 
+/* True if the plan has costs of transfers between the two devices already. */
 static bool has_link(const cnr_plan *plan, int32_t from, int32_t to) {
     for (int32_t i = 0; i < plan->links.n; i++)
         if (plan->links.at[i].from == from && plan->links.at[i].to == to) return true;
@@ -131,12 +136,15 @@ cnr_status cnri_table_add_devices_links(cnri_planner *p, cnri_table *t, cnr_erro
 
 /* ---- between two rows ---- */
 
+/* Costs of transfers in the table; NULL: none. */
 static const cnri_table_link *link_of(const cnri_table *t, int32_t from, int32_t to) {
     for (int32_t i = 0; i < t->links.n; i++)
         if (t->links.at[i].from == from && t->links.at[i].to == to) return &t->links.at[i];
     return NULL;
 }
 
+/* Estimated ns from an output of candidate a to an input of candidate b: conversions and the
+ * transfer. */
 static double moving(const cnri_table *t, const cnri_candidate *a, int32_t out,
                      const cnri_candidate *b, int32_t in, double bytes) {
     const int32_t from[] = {cnri_layout(a, CNRI_OUT_BLOCK)[out],

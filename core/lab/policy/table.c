@@ -10,6 +10,7 @@ typedef struct offers_seen {
     int32_t *first;         /* by value: its first layout; -1: none */
 } offers_seen;
 
+/* A table that is being filled. */
 typedef struct tabling {
     cnri_planner *p;
     cnri_table *t;
@@ -20,6 +21,7 @@ typedef struct tabling {
 
 /* ---- what could be offered to a node ---- */
 
+/* Notes a layout in which a value may be available. False: out of memory. */
 static bool add_offer(offers_seen *s, cnr_value v, cnri_offer o) {
     for (int32_t i = s->first[v]; i >= 0; i = s->next.at[i]) {
         const cnri_offer *was = &s->at.at[i];
@@ -35,6 +37,7 @@ static bool add_offer(offers_seen *s, cnr_value v, cnri_offer o) {
     return true;
 }
 
+/* True if that layout was noted for the value. */
 static bool could_be(const offers_seen *s, cnr_value v, const cnri_offer *o) {
     for (int32_t i = s->first[v]; i >= 0; i = s->next.at[i])
         if (memcmp(&s->at.at[i], o, sizeof *o) == 0) return true;
@@ -53,6 +56,7 @@ static void set_offers(tabling *g, const cnri_chain *chain, const cnri_offer *o)
 
 /* ---- what a row says ---- */
 
+/* A copy of the text that the table keeps; NULL: out of memory. */
 static const char *keep_text(cnri_table *t, const char *text) {
     for (int32_t i = t->kept->texts.n - 1; i >= 0; i--)
         if (t->kept->texts.at[i] && strcmp(t->kept->texts.at[i], text) == 0)
@@ -61,6 +65,7 @@ static const char *keep_text(cnri_table *t, const char *text) {
     return slot ? *slot = cnri_strdup(text) : NULL;
 }
 
+/* Appends a layout as text: "c8 image", "plain". */
 static void add_layout(cnri_text *out, const cnr_device *d, int32_t block, int32_t memory_class) {
     if (block > 1) cnri_text_add(out, "c%d", (int)block);
     if (memory_class > 0)
@@ -91,6 +96,7 @@ static const char *layout_text(tabling *g, const cnri_candidate *c, const cnr_va
     return kept;
 }
 
+/* Encoding of a candidate's weight: its name, "decoded", or "". */
 static const char *encodings_text(const cnri_view *v, const cnri_candidate *c) {
     for (int32_t i = 0; i < v->n_in; i++)
         if (v->node.inputs[i] && v->node.inputs[i]->encoding)
@@ -98,13 +104,15 @@ static const char *encodings_text(const cnri_view *v, const cnri_candidate *c) {
     return "";
 }
 
+/* Estimated ns of a row that was not timed. */
 static double guess_ns(const cnri_planner *p, const cnr_node *node, const cnr_device *d,
                        const cnri_table_row *row) {
     if (!row->score && cnri_only_shares(p, node)) return GUESS_NS_A_VIEW;
     return cnri_guess_ns(d, row->score, row->bytes, row->flops);
 }
 
-/* Keeps a copy of the planner's candidate: its layouts, then its values. */
+/* Keeps a copy of the planner's candidate, with its layouts and the values that it reads and
+ * writes; false: no memory. */
 static bool keep_candidate(cnri_table *t, const cnri_candidate *c, const cnri_view *v) {
     const size_t n = (size_t)(c->n_in + c->n_out);
     int32_t **list = cnri_push(&t->kept->lists);
@@ -119,6 +127,7 @@ static bool keep_candidate(cnri_table *t, const cnri_candidate *c, const cnri_vi
     return true;
 }
 
+/* True if two candidates differ in nothing that a policy could choose. */
 static bool same_candidate(const cnri_candidate *a, const cnri_candidate *b) {
     return a->kernel == b->kernel && a->device == b->device && a->n_chain == b->n_chain &&
            a->dense == b->dense && a->way >> 2 == b->way >> 2 && a->n_in == b->n_in &&
@@ -126,6 +135,7 @@ static bool same_candidate(const cnri_candidate *a, const cnri_candidate *b) {
            memcmp(a->layout, b->layout, 2 * (size_t)(a->n_in + a->n_out) * sizeof *a->layout) == 0;
 }
 
+/* Adds a candidate as a row of the table, once. */
 static cnr_status add_row(tabling *g, const cnri_chain *chain, const cnri_candidate *c,
                           cnr_error *err) {
     cnri_table *t = g->t;
@@ -167,11 +177,13 @@ static cnr_status add_row(tabling *g, const cnri_chain *chain, const cnri_candid
 
 /* ---- all rows of a node ---- */
 
+/* True for all kernels that a policy may choose. */
 static bool wants_all(const cnri_kernel_query *q, const cnr_kernel *k) {
     return (!cnri_kernel_only_forced(k) && cnri_kernel_storage_allowed(q, k)) ||
            (q->forced_name && strcmp(q->forced_name, k->name) == 0);
 }
 
+/* Adds the rows of a node under the layout o of its inputs (NULL: plain) */
 static cnr_status rows_under(tabling *g, cnri_chain *chain, const cnri_kernel_query *q,
                              const char *key, const cnri_offer *o, cnr_error *err) {
     static const cnri_rule all = {.name = "all", .wants = wants_all};
@@ -186,6 +198,7 @@ static cnr_status rows_under(tabling *g, cnri_chain *chain, const cnri_kernel_qu
     return status;
 }
 
+/* Adds the rows of a node on one device, for each layout of its inputs. */
 static cnr_status rows_on(tabling *g, cnri_chain *chain, cnri_kernel_query *q, cnr_error *err) {
     char key[CNRI_TUNING_KEY];
     cnr_status status = cnri_tuning_begin(g->p, chain, q, key, err);
@@ -217,6 +230,7 @@ static void scale_guesses(cnri_table *t, int32_t first) {
             t->rows.at[i].cost.ns = t->rows.at[i].guess * factor;
 }
 
+/* Adds the rows of a node on all devices. */
 static cnr_status rows_of(tabling *g, int32_t node, cnr_error *err) {
     cnri_planner *p = g->p;
     cnri_pick *pick = &p->picks[node];
@@ -262,6 +276,7 @@ static void find_busy(cnri_table *t) {
     }
 }
 
+/* Fills the table: devices, nodes, rows, transfers. */
 static cnr_status fill(tabling *g, cnr_error *err) {
     const cnri_planner *p = g->p;
     cnri_table *t = g->t;

@@ -2,12 +2,14 @@
 #include "profile/profile.h"
 #include <math.h>
 
+/* Times of a step, and when its current run began (ns) */
 typedef struct timer {
     cnri_step_time time;
     uint64_t begun;
     char counters[256]; /* of the last run */
 } timer;
 
+/* Times of a plan's runs and steps. */
 struct cnri_profile {
     const cnr_plan *plan;
     timer run;
@@ -57,6 +59,7 @@ void cnri_profile_put(cnri_profile *p, int32_t step, const cnri_step_time *time)
 
 /* ---- rows ---- */
 
+/* Bytes of a tensor as stored; 0: NULL. */
 static double stored(const cnr_tensor *t) {
     return !t ? 0 : (double)(t->encoding ? t->bytes : cnr_dense_bytes(t));
 }

@@ -12,6 +12,7 @@
  * true, &id, &err); cnr_session_run(session, &err);   as often as wanted cnri_profile_row(p,
  * step, &row); cnr_session_unlisten(session, id); cnri_profile_free(p); */
 typedef struct cnri_profile cnri_profile;
+/* Number of runs, and their nanoseconds: in all, and of the shortest. */
 typedef struct cnri_step_time {
     uint64_t runs, total_ns, least_ns;
 } cnri_step_time;
@@ -21,6 +22,7 @@ cnri_profile *cnri_profile_new(const cnr_plan *plan);
 void cnri_profile_free(cnri_profile *p);
 /* Discards the measured times, for example after warming up. */
 void cnri_profile_reset(cnri_profile *p);
+/* Event function of a session: takes times into the profile. */
 void cnri_profile_hear(void *profile, const cnri_event *event);
 /* The times of step `step`, or of whole runs for -1. */
 cnri_step_time cnri_profile_of(const cnri_profile *p, int32_t step);

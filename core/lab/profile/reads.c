@@ -9,17 +9,20 @@ typedef struct use {
     bool read;
     double bytes;
 } use;
+/* List of reads and writes of a step. */
 typedef struct uses {
     use *at;
     int32_t n, capacity;
 } uses;
 
+/* Adds one read or write of `bytes` bytes of home `of`. False: out of memory. */
 static bool add(uses *list, int32_t of, bool read, double bytes) {
     use *to = cnri_push(list);
     if (to) *to = (use){of, read, bytes};
     return to != NULL;
 }
 
+/* The home whose memory this one shares in the end. */
 static int32_t root_of(const cnr_plan *plan, int32_t home) {
     while (plan->homes.at[home].alias_of >= 0) home = plan->homes.at[home].alias_of;
     return home;
@@ -58,6 +61,7 @@ static bool uses_of(const cnr_plan *plan, int32_t step, uses *list) {
     return good;
 }
 
+/* True if the list holds a use of home `of`. */
 static bool used_by(const uses *list, int32_t of) {
     for (int32_t i = 0; i < list->n; i++)
         if (list->at[i].of == of) return true;

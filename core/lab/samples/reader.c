@@ -1,6 +1,7 @@
 /* Reads the pictures of a source one after another, for applications. */
 #include "samples/samples.h"
 
+/* An open source that an application reads one sample at a time. */
 struct cnr_reader {
     cnri_samples samples;
     cnr_sample now; /* the last sample read; valid until the next read */

@@ -28,6 +28,7 @@ cnr_status cnri_samples_vary(cnri_samples *s, int64_t index, uint64_t seed, int6
                              cnr_sample *out, cnr_error *err);
 /* Whether some source plugin writes pictures to a path of this name. */
 bool cnri_picture_writable(const char *path);
+/* Writes a picture (u8, height x width x channels) in the format of the path's ending. */
 cnr_status cnri_picture_write(const char *path, const cnr_tensor *picture, cnr_error *err);
 
 #endif

@@ -74,10 +74,12 @@ static void move(const cnr_tensor *from, uint8_t *to, const double *a) {
 
 /* ---- colours: brightness, contrast (from the mean), saturation (from grey) ---- */
 
+/* Brightness of a pixel of n channels, 0 to 255. */
 static double grey_of(const uint8_t *p, int64_t n) {
     return n == 1 ? p[0] : 0.299 * p[0] + 0.587 * p[1] + 0.114 * p[2];
 }
 
+/* Varies brightness, contrast and saturation of a picture by the drawn numbers. */
 static void tint(cnr_tensor *t, const cnri_augment *o, const double *drawn) {
     const int64_t pixels = t->dim[0] * t->dim[1], n = t->dim[2];
     const double bright = 1 + within(drawn[BRIGHT], o->colour);

@@ -2,6 +2,7 @@
 #include "samples/samples.h"
 #include <sys/stat.h>
 
+/* One word of an augmentation: its name, where its value goes and which values are allowed. */
 typedef struct word {
     const char *text; /* its name, '=' and its argument, as help shows it */
     size_t at;        /* offset of the member in cnri_augment */
@@ -9,6 +10,7 @@ typedef struct word {
     double default_value, min, max;
 } word;
 
+/* A row of the table of words; `field` is the member of cnri_augment. */
 #define WORD(text, field, default_value, min, max) \
     { text, offsetof(cnri_augment, field), default_value, min, max }
 static const word words[] = {WORD("shift=PIXELS", shift, -1, 0, 4096),
@@ -19,6 +21,7 @@ static const word words[] = {WORD("shift=PIXELS", shift, -1, 0, 4096),
 
 static size_t name_length(const char *text) { return strcspn(text, "="); }
 
+/* The row with that name, of which text may carry "=VALUE" behind; NULL: there is none. */
 static const word *find(const char *text) {
     const size_t n = name_length(text);
     for (size_t i = 0; i < CNRI_COUNT(words); i++)
@@ -44,6 +47,7 @@ size_t cnri_augment_cut(const char *spec) {
     }
 }
 
+/* Reads one word as "flip" or "crop=4" into its field. */
 static cnr_status read_word(const char *spec, const char *text, cnri_augment *out, cnr_error *err) {
     const word *w = find(text);
     const size_t n = name_length(text);

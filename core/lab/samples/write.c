@@ -33,6 +33,7 @@ cnr_status cnri_picture_write(const char *path, const cnr_tensor *picture, cnr_e
 
 /* ---- sequences ---- */
 
+/* A sequence of pictures that is being written, as a video. */
 struct cnr_writer {
     const cnr_source *source;
     void *state;

@@ -39,12 +39,14 @@ typedef struct finder {
     int32_t n_chained;
 } finder;
 
+/* Compares the addresses of two nodes. */
 static int by_address(const void *a, const void *b) {
     const uintptr_t x = (uintptr_t) * (const cnr_node *const *)a;
     const uintptr_t y = (uintptr_t) * (const cnr_node *const *)b;
     return (x > y) - (x < y);
 }
 
+/* Builds the lists by which steps of a node are found. False: out of memory. */
 static bool finder_make(finder *f, const cnr_plan *plan) {
     const int32_t nodes = plan->graph->nodes.n, steps = plan->steps.n;
     size_t chained = 1;
@@ -125,6 +127,7 @@ static void print_untried(const cnr_plan *plan, cnri_text *out) {
     }
 }
 
+/* Prints one node of a plan as a line or as JSON. */
 static void print_node(const cnr_plan *plan, const finder *f, int32_t node, const print_row *row,
                        bool json, cnri_text *out) {
     const cnri_node *n = plan->graph->nodes.at[node];
@@ -162,6 +165,7 @@ static void print_node(const cnr_plan *plan, const finder *f, int32_t node, cons
     cnri_text_add(out, "}\n");
 }
 
+/* Prints a transfer between devices as a line or as JSON. */
 static void print_transfer(const cnri_transfer_row *row, bool json, cnri_text *out) {
     if (!json) {
         cnri_text_say(out, "  %-20s %-12s -> %-12s %12llu bytes %10.3f ms (%s)\n", row->value,

@@ -46,6 +46,7 @@ static void time_text(double ns, char *text, size_t capacity) {
     snprintf(text, capacity, "%.3g %s", ns, units[unit]);
 }
 
+/* Prints one candidate as a line of the table. */
 static void print_row(const cnri_table *t, int32_t row, cnri_text *out) {
     const cnri_table_row *r = &t->rows.at[row];
     char took[24], joules[24] = "-", layouts[96];
@@ -62,6 +63,7 @@ static void print_row(const cnri_table *t, int32_t row, cnri_text *out) {
     cnri_text_add(out, "\n");
 }
 
+/* Prints a node and all its candidates. */
 static void print_node(const cnri_table *t, int32_t node, cnri_text *out) {
     const cnri_table_node *n = &t->nodes.at[node];
     cnri_text_say(out, "%s (%s)", n->name, n->op);
@@ -72,12 +74,14 @@ static void print_node(const cnri_table *t, int32_t node, cnri_text *out) {
     for (int32_t i = n->first; i < n->first + n->n_rows; i++) print_row(t, i, out);
 }
 
+/* Appends ,"KEY":NUMBER. */
 static void add_number(cnri_text *out, const char *key, double value) {
     char number[64];
     cnri_print_double(number, sizeof number, value);
     cnri_text_add(out, ",\"%s\":%s", key, number);
 }
 
+/* Appends ,"KEY":"TEXT", escaped. */
 static void add_word(cnri_text *out, const char *key, const char *value) {
     cnri_text_add(out, ",\"%s\":", key);
     cnri_text_json(out, value);

@@ -36,6 +36,7 @@ cnr_status cnri_plan_for_inspection(const cnr_model *m, const cnr_tensor *const 
                                     bool table, cnr_plan **out, cnr_error *err);
 
 /* ---- dot.c: the graph in the DOT language of Graphviz ---- */
+/* Appends the graph in Graphviz's DOT language. */
 void cnri_graph_dot(const cnr_graph *g, cnri_text *out);
 
 /* ---- attributes.c: rows of operator schemas, for help ---- */

@@ -2,10 +2,12 @@
  * the nodes of its own gradient. */
 #include "train/train.h"
 
+/* One part of the gradient of a value. */
 typedef struct share {
     cnr_value value, gradient;
 } share;
 
+/* A net through which gradients are derived backwards. */
 typedef struct walk {
     cnr_graph *g;
     const cnr_op *sum;
@@ -100,6 +102,7 @@ void cnri_metrics_close(cnri_metrics *m) {
 
 /* ---- which values matter ---- */
 
+/* True for floating-point types. */
 static bool is_real(const cnr_tensor *t) {
     return t->dtype == CNR_f32 || t->dtype == CNR_f64 || t->dtype == CNR_f16 ||
            t->dtype == CNR_bf16;
@@ -118,6 +121,7 @@ bool cnri_train_fed_as(const cnr_graph *g, cnr_value value, uint32_t flag) {
     return false;
 }
 
+/* Marks the values that weights to train flow into. */
 static void mark_needed(walk *w) {
     for (int32_t i = 0; i < w->n_values; i++) {
         const cnri_value *v = &w->g->values.at[i];
@@ -137,6 +141,7 @@ static void mark_needed(walk *w) {
 
 /* ---- gradients of values ---- */
 
+/* Adds a part to the gradient of a value. */
 static cnr_status give(walk *w, cnr_value value, cnr_value gradient, cnr_error *err) {
     share *s = cnri_push(&w->shares);
     if (!s) return cnri_out_of_memory(err, w->g->name);
@@ -171,11 +176,13 @@ static cnr_status gather(walk *w, cnr_value value, cnr_value *out, cnr_error *er
 
 /* ---- one node ---- */
 
+/* Lists that an operator's gradient hook gets. */
 typedef struct hook_lists {
     cnr_value *in, *out, *grad_out, *grad_in;
     int32_t *want;
 } hook_lists;
 
+/* Takes n elements from a block of memory and moves *at behind them. */
 static void *carve(char **at, size_t n, size_t bytes) {
     void *list = *at;
     *at += n * bytes;
@@ -196,6 +203,7 @@ static void *make_lists(const cnri_node *node, hook_lists *l) {
     return block;
 }
 
+/* Fills the lists of a node; *flows: a gradient flows through it to something needed. */
 static cnr_status fill_lists(walk *w, const cnri_node *node, hook_lists *l, bool *flows,
                              cnr_error *err) {
     *flows = false;
@@ -216,6 +224,7 @@ static cnr_status fill_lists(walk *w, const cnri_node *node, hook_lists *l, bool
     return CNR_OK;
 }
 
+/* Adds the nodes that compute the gradients of one node's inputs. */
 static cnr_status backward_node(walk *w, const cnri_node *node, cnr_error *err) {
     const cnr_op *op = node->view.desc;
     hook_lists l;
@@ -251,6 +260,7 @@ cnr_value cnri_train_input(cnr_graph *g, const char *name, const cnr_tensor *typ
     return cnri_graph_input(g, unique, type);
 }
 
+/* Adds the input for the labels, one whole number a picture. */
 static cnr_value add_labels(cnr_graph *g, int64_t batch) {
     const cnr_tensor type = {.size = sizeof type, .dtype = CNR_i32, .rank = 1, .dim = {batch}};
     return cnri_train_input(g, "labels", &type);
@@ -282,6 +292,7 @@ cnr_status cnri_train_digest(const cnr_graph *g, int32_t nodes, int32_t values, 
     return failed ? cnri_out_of_memory(err, g->name) : CNR_OK;
 }
 
+/* Adds the nodes of the caller's own loss. */
 static cnr_status build_own_loss(cnr_graph *g, const cnri_own_loss *own, const cnri_loss_inputs *in,
                                  cnri_backward *b, cnr_error *err) {
     const int32_t nodes = g->nodes.n, values = g->values.n;
@@ -328,6 +339,7 @@ static cnr_status add_loss(cnr_graph *g, const cnr_op *loss, const cnri_own_loss
     return g->problems.n > 0 || g->out_of_memory ? cnri_graph_status(g, false, err) : CNR_OK;
 }
 
+/* Starts with the gradient 1 of the loss, which must be one number. */
 static cnr_status seed(walk *w, const cnri_backward *b, cnr_error *err) {
     float one = 1;
     double one64 = 1;
@@ -339,6 +351,7 @@ static cnr_status seed(walk *w, const cnri_backward *b, cnr_error *err) {
     return v < 0 ? cnri_graph_status(w->g, false, err) : give(w, b->loss, v, err);
 }
 
+/* Lists the weights that got a gradient. */
 static cnr_status collect(walk *w, cnri_backward *b, cnr_error *err) {
     for (cnr_value v = 0; v < w->n_values; v++) {
         const cnri_value *value = &w->g->values.at[v];

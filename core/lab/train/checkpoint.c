@@ -18,6 +18,7 @@ typedef struct stream {
     cnr_error *err;
 } stream;
 
+/* Writes data to the checkpoint, or reads it from there; s->status is the first error. */
 static void pass(stream *s, void *data, uint64_t bytes) {
     if (s->status) return;
     if (s->to) {
@@ -31,6 +32,7 @@ static void pass(stream *s, void *data, uint64_t bytes) {
     }
 }
 
+/* Writes or reads the rows of the curves. */
 static void pass_rows(stream *s, cnri_train_rows *rows) {
     int64_t n = rows->n;
     pass(s, &n, sizeof n);
@@ -41,6 +43,7 @@ static void pass_rows(stream *s, cnri_train_rows *rows) {
     }
 }
 
+/* Writes or reads all weights, the best ones and the optimiser's memories. */
 static void pass_weights(stream *s, cnri_trainer *t) {
     for (int32_t i = 0; i < t->weights.n; i++) {
         cnri_trained *w = &t->weights.at[i];
@@ -53,10 +56,12 @@ static void pass_weights(stream *s, cnri_trainer *t) {
 
 /* ---- the key ---- */
 
+/* Adds a text with its end to a digest. */
 static void add_text(cnri_sha256 *sum, const char *text) {
     cnri_sha256_add(sum, text ? text : "", text ? strlen(text) + 1 : 1);
 }
 
+/* Adds all options that change the course of a training to a digest. */
 static void add_options(cnri_sha256 *sum, const cnri_train_options *o, int64_t batch) {
     const double numbers[] = {o->rate,  o->momentum, o->nesterov, o->decay, o->beta1,
                               o->beta2, o->epsilon,  o->gamma,    o->power, o->validation};
@@ -110,6 +115,7 @@ void cnri_checkpoint_key(const cnri_trainer *t, const cnri_samples *samples, uin
 
 /* ---- writing ---- */
 
+/* Brings weights and memories from the device to the host. */
 static cnr_status fetch(cnri_trainer *t, cnr_error *err) {
     cnr_status status = cnri_trainer_fetch(t, err);
     for (int32_t i = 0; i < t->weights.n && !status; i++)
@@ -143,6 +149,7 @@ cnr_status cnri_checkpoint_save(cnri_trainer *t, const char *path, uint8_t key[3
 
 /* ---- reading ---- */
 
+/* Brings weights and memories back to the device. */
 static cnr_status give_back(cnri_trainer *t, cnr_error *err) {
     cnr_status status = CNR_OK;
     for (int32_t i = 0; i < t->weights.n && !status; i++) {
@@ -156,6 +163,7 @@ static cnr_status give_back(cnri_trainer *t, cnr_error *err) {
     return status;
 }
 
+/* True if the checkpoint has its mark and its digest is right. */
 static bool is_whole(const char *data, size_t n) {
     uint8_t digest[32];
     if (n < sizeof mark + 64 || memcmp(data, mark, sizeof mark) != 0) return false;
@@ -163,6 +171,7 @@ static bool is_whole(const char *data, size_t n) {
     return memcmp(digest, data + n - 32, 32) == 0;
 }
 
+/* Reads a checkpoint if it is whole and its key is this training's. */
 static cnr_status read_whole(cnri_trainer *t, const char *path, const uint8_t key[32],
                              cnri_train_state *state, cnri_train_rows *rows, cnr_error *err) {
     char *data;

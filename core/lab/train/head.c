@@ -3,6 +3,7 @@
 #include "train/train.h"
 #include <math.h>
 
+/* Flags of input k of an operator; 0: there is no such input. */
 static uint32_t port_flags(const cnr_op *op, int32_t k) {
     if (k >= op->n_inputs) return 0;
     const char *row = (const char *)op->inputs + (size_t)k * op->port_size;
@@ -48,12 +49,14 @@ static void fill(float *data, const cnr_tensor *type, uint64_t seed) {
 }
 
 enum { MAX_PARTS = 16 };
+/* The weights and attributes of a last layer that get a new size. */
 typedef struct parts {
     cnri_resizing list[MAX_PARTS];
     cnr_tensor types[MAX_PARTS];
     int32_t n;
 } parts;
 
+/* Adds a weight with rows for the new number of classes, filled at random. */
 static cnr_status add_weight(parts *p, const cnr_graph *g, cnr_value v, int64_t classes,
                              uint64_t seed, cnr_error *err) {
     cnr_tensor *type = &p->types[p->n];
@@ -68,6 +71,7 @@ static cnr_status add_weight(parts *p, const cnr_graph *g, cnr_value v, int64_t 
     return CNR_OK;
 }
 
+/* Gives the last layer a new number of classes. */
 static cnr_status resize(cnr_graph *g, const cnri_node *head, int64_t from, int64_t classes,
                          uint64_t seed, cnr_error *err) {
     parts p = {.n = 0};

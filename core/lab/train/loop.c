@@ -7,6 +7,7 @@ typedef struct random_state {
     uint64_t s[4];
 } random_state;
 
+/* Starts the random numbers from a seed. */
 static void random_begin(random_state *r, uint64_t seed) {
     for (int i = 0; i < 4; i++) {
         uint64_t z = (seed += UINT64_C(0x9e3779b97f4a7c15));
@@ -18,6 +19,7 @@ static void random_begin(random_state *r, uint64_t seed) {
 
 static uint64_t rotated(uint64_t x, int by) { return x << by | x >> (64 - by); }
 
+/* Next 64 random bits (xoshiro256**) */
 static uint64_t random_next(random_state *r) {
     uint64_t *s = r->s;
     const uint64_t result = rotated(s[1] * 5, 7) * 9, t = s[1] << 17;
@@ -30,6 +32,7 @@ static uint64_t random_next(random_state *r) {
     return result;
 }
 
+/* Shuffles a list of indices. */
 static void shuffle(int64_t *order, int64_t n, random_state *r) {
     for (int64_t i = n - 1; i > 0; i--) {
         const int64_t k = (int64_t)(random_next(r) % (uint64_t)(i + 1)), kept = order[i];
@@ -40,6 +43,8 @@ static void shuffle(int64_t *order, int64_t n, random_state *r) {
 
 /* How a sample is put into a row of the batch: varied for the epoch, or unchanged. */
 enum { AS_IT_IS = -1 };
+/* Reads a sample, varied unless epoch is AS_IT_IS, and preprocesses it into row `row` of the
+ * batch. */
 static cnr_status read_sample(cnri_trainer *t, cnri_samples *samples, int64_t index, int64_t epoch,
                               int64_t row, cnr_error *err) {
     cnr_sample sample;
@@ -59,6 +64,7 @@ static cnr_status read_sample(cnri_trainer *t, cnri_samples *samples, int64_t in
     return status;
 }
 
+/* A training that is under way. */
 typedef struct loop {
     cnri_trainer *t;
     cnri_samples *samples;
@@ -76,6 +82,7 @@ typedef struct loop {
     uint64_t begun, saved; /* ns: when training began, and when the last checkpoint was saved */
 } loop;
 
+/* Tells the observer how far it is; false: it wants to stop. */
 static bool tell(loop *l) {
     const int64_t done = l->p.epoch * l->p.steps + l->p.step;
     const double part = (double)done / (double)(l->p.epochs * l->p.steps);
@@ -94,6 +101,7 @@ static bool diverged(loop *l, double loss) {
     return l->p.diverged;
 }
 
+/* True if the caller's cancel flag is set. */
 static bool is_cancelled(const cnri_trainer *t) {
     const volatile int32_t *flag = t->options.cancel;
     return flag && __atomic_load_n(flag, __ATOMIC_RELAXED) != 0;
@@ -120,6 +128,7 @@ static cnr_status sum_up(loop *l, double *loss, int64_t *correct, cnr_error *err
     return status;
 }
 
+/* Reads one batch and takes one step; *correct: pictures that were classified correctly. */
 static cnr_status train_step(loop *l, double *loss, int64_t *correct, cnr_error *err) {
     const int64_t batch = l->t->batch;
     for (int64_t i = 0; i < l->t->options.batch; i++) {
@@ -134,12 +143,14 @@ static cnr_status train_step(loop *l, double *loss, int64_t *correct, cnr_error 
 
 /* ---- checkpoints ---- */
 
+/* Computes loss and accuracy of the epoch so far. */
 static void take_means(loop *l) {
     if (l->p.step == 0) return;
     l->p.loss = l->state.loss / (double)l->p.step;
     l->p.accuracy = (double)l->state.correct / (double)(l->p.step * l->t->batch);
 }
 
+/* Writes a checkpoint, if the options name one. */
 static cnr_status save(loop *l, cnr_error *err) {
     const char *path = l->t->options.checkpoint;
     cnri_train_state *s = &l->state;
@@ -158,6 +169,7 @@ static cnr_status save(loop *l, cnr_error *err) {
     return cnri_checkpoint_save(l->t, path, l->key, s, &l->rows, err);
 }
 
+/* Writes a checkpoint if the last is old enough, or the training was stopped. */
 static cnr_status save_when_due(loop *l, cnr_error *err) {
     const double pause = l->t->options.checkpoint_seconds;
     const double gone = (double)(cnri_real_ns() - l->saved) * 1e-9;
@@ -198,6 +210,7 @@ static cnr_status should_stop(loop *l, bool here, cnr_error *err) {
     return cnri_group_any(here, &l->p.stopped, err);
 }
 
+/* Trains one epoch, from the step where a checkpoint left off. */
 static cnr_status train_epoch(loop *l, cnr_error *err) {
     shuffle(l->order + l->held, l->p.trained, &l->random);
     while (l->p.step < l->p.steps) {
@@ -217,6 +230,7 @@ static cnr_status train_epoch(loop *l, cnr_error *err) {
     return CNR_OK;
 }
 
+/* Fills err: stopped before any epoch was judged; kept: the checkpoint, or NULL. */
 static cnr_status too_early(const cnri_trainer *t, const char *kept, cnr_error *err) {
     return cnri_fail(err, CNR_E_CANCELLED, t->net->name, "stopped before an epoch was judged: %s%s",
                      kept ? "what was done is in the checkpoint " : "nothing is kept",
@@ -255,6 +269,7 @@ static cnr_status judge_part(judging *j, int64_t first, int64_t end, cnr_error *
     return CNR_OK;
 }
 
+/* Allocates what metrics need to see of all judged pictures. */
 static cnr_status keep_scores(judging *j, int64_t count, cnr_error *err) {
     const cnri_metrics *m = j->t->options.metrics;
     bool overflow = false;
@@ -277,6 +292,7 @@ static cnr_status gather(judging *j, int64_t count, cnr_error *err) {
     return status ? status : cnri_group_sum_floats(j->scores, count * j->t->classes, err);
 }
 
+/* Computes the metrics of an epoch, and which number decides which epoch is best. */
 static cnr_status measure(judging *j, int64_t count, cnri_judged *out, cnr_error *err) {
     const cnri_metrics *m = j->t->options.metrics;
     int32_t at = -1;
@@ -324,13 +340,15 @@ static cnr_status verdict(const loop *l, cnr_error *err) {
                      (long long)l->t->step);
 }
 
-/* Without a validation part, keeps the last epoch. */
+/* The status after a validation that failed: as `excuse` gives it for one process; of several, only
+ * a stop is excused. */
 static cnr_status excuse_judging(loop *l, cnr_status status) {
     if (cnri_group_ranks() == 1) return excuse(l, status);
     l->p.stopped = status == CNR_E_CANCELLED; /* true on all ranks */
     return l->p.stopped ? CNR_OK : status;
 }
 
+/* Judges an epoch on the held-back samples, and keeps its weights if it is the best. */
 static cnr_status judge_epoch(loop *l, cnr_error *err) {
     cnri_judged now = {.share = -1};
     cnr_status status = cnri_train_share_statistics(l->t, err);
@@ -371,6 +389,7 @@ static cnr_status end_epoch(loop *l, cnr_error *err) {
     return save(l, err);
 }
 
+/* Trains and judges all epochs until the last, or until it is stopped. */
 static cnr_status all_epochs(loop *l, cnr_error *err) {
     while (l->p.epoch < l->p.epochs) {
         cnr_status status = train_epoch(l, err);

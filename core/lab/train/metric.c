@@ -2,6 +2,7 @@
 #include "train/train.h"
 #include <math.h>
 
+/* Index of the metric of that name; -1: none. */
 static int32_t find(const cnri_metrics *m, const char *name) {
     for (int32_t i = 0; i < m->n; i++)
         if (strcmp(m->at[i]->name, name) == 0) return i;
@@ -30,6 +31,7 @@ cnr_status cnri_metrics_add(cnri_metrics *m, const cnr_metric *metric, cnr_error
     return CNR_OK;
 }
 
+/* Opens the files of metrics in a list with commas. */
 static cnr_status open_files(const char *names, cnri_metrics *out, cnr_error *err) {
     char name[1024];
     if (names && !*names) return cnri_fail(err, CNR_E_ARG, "metric", "the list is empty");

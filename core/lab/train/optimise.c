@@ -4,6 +4,7 @@
 
 /* ---- nodes as training has them ---- */
 
+/* Turns a node into its form for training, by its operator's hook; *added: how many nodes more. */
 static cnr_status train_node(cnr_graph *g, int32_t index, const cnr_training *training,
                              int32_t *added, cnr_error *err) {
     const cnri_node *node = g->nodes.at[index];
@@ -68,6 +69,7 @@ cnr_status cnri_train_mode(cnr_graph *g, cnr_value step, uint64_t seed, int64_t 
 
 /* ---- the optimiser ---- */
 
+/* Lists the operators that are optimisers, with commas between. */
 static const char *known_optimizers(cnri_text *known) {
     for (int32_t i = 0; i < cnri_descriptor_count(CNR_KIND_OPERATOR); i++) {
         const cnr_op *op = cnri_descriptor_at(CNR_KIND_OPERATOR, i);
@@ -91,6 +93,7 @@ cnr_status cnri_train_optimizer(const char *name, const cnr_op **out, cnr_error 
     return CNR_E_NOT_FOUND;
 }
 
+/* An operator's attribute row of that name; NULL: none. */
 static const cnr_attr_spec *attr_row(const cnr_op *op, const char *name) {
     for (int32_t i = 0; i < op->n_attrs; i++) {
         const char *row = (const char *)op->attrs + (size_t)i * op->attr_spec_size;
@@ -101,6 +104,7 @@ static const cnr_attr_spec *attr_row(const cnr_op *op, const char *name) {
 }
 
 enum { MAX_SETTINGS = 6 };
+/* Attributes of an optimiser's node. */
 typedef struct settings {
     cnr_attr at[MAX_SETTINGS];
     const cnr_attr *list[MAX_SETTINGS];
@@ -168,6 +172,7 @@ cnr_status cnri_train_memory(cnri_trainer *t, cnr_graph *g, const cnri_gradient 
     return CNR_OK;
 }
 
+/* Multiplies a gradient by the mask that keeps zeros at zero. */
 static cnr_status masked(cnr_graph *g, cnr_value weight, float *mask, cnr_value *gradient,
                          cnr_error *err) {
     const cnr_op *product = cnri_train_op_with(CNR_OP_MULTIPLIES);
@@ -193,6 +198,7 @@ static cnr_status hook_all(cnri_trainer *t, cnr_graph *g, cnri_backward *b, cnr_
     return status;
 }
 
+/* Adds the optimiser's node for one weight. */
 static cnr_status update(cnri_trainer *t, cnr_graph *g, const cnri_gradient *at, cnr_value rate,
                          cnr_value step, cnr_error *err) {
     const cnr_op *op = t->optimizer;
@@ -217,6 +223,7 @@ static cnr_status update(cnri_trainer *t, cnr_graph *g, const cnri_gradient *at,
                                                    : CNR_OK;
 }
 
+/* Makes a gradient an output of the net. */
 static cnr_status give_out(cnri_trainer *t, cnr_graph *g, const cnri_gradient *at, cnr_error *err) {
     int32_t *slot = cnri_push(&t->gradients);
     if (!slot) return cnri_out_of_memory(err, g->name);
@@ -225,6 +232,7 @@ static cnr_status give_out(cnri_trainer *t, cnr_graph *g, const cnri_gradient *a
     return status ? cnri_graph_status(g, false, err) : CNR_OK;
 }
 
+/* Lets the caller's own optimiser add the nodes for all weights. */
 static cnr_status update_by_own(cnri_trainer *t, cnr_graph *g, const cnri_backward *b,
                                 cnr_value rate, cnr_value step, cnr_error *err) {
     const cnri_own_optimizer *own = &t->options.own_optimizer;

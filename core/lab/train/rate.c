@@ -38,6 +38,7 @@ static double passed(const char *list, double epoch) {
     return n;
 }
 
+/* How many times the rate has fallen by then. */
 static double falls(const cnri_train_options *o, double epoch, double part) {
     double every = (double)o->epochs / 3;
     bool wrong = false;

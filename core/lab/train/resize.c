@@ -1,6 +1,7 @@
 /* Graphs whose weights take other sizes: channels that go take what reads them along. */
 #include "train/train.h"
 
+/* Replaces a weight by one of another shape. */
 static cnr_status resize_weight(cnr_graph *g, const char *name, const cnr_tensor *data,
                                 cnr_error *err) {
     const cnr_value v = cnri_graph_find(g, name);

@@ -13,12 +13,14 @@ typedef struct ready {
     int32_t producer, index; /* index: in cnri_backward.weights */
 } ready;
 
+/* Compares the producers of two gradients, then their order. */
 static int by_producer(const void *a, const void *b) {
     const ready *x = a, *y = b;
     return x->producer != y->producer ? (x->producer > y->producer) - (x->producer < y->producer)
                                       : (x->index > y->index) - (x->index < y->index);
 }
 
+/* Number of elements of a gradient. */
 static int64_t elements(const cnr_graph *g, const cnri_backward *b, const ready *r) {
     return cnr_count(cnri_graph_type(g, b->weights.at[r->index].gradient));
 }
@@ -65,6 +67,7 @@ static cnr_status begin(const cnri_trainer *t, cnr_graph *g, const cnri_backward
     return status;
 }
 
+/* Sums a group of gradients over all ranks with one message. */
 static cnr_status share_bucket(const cnri_trainer *t, cnr_graph *g, cnri_backward *b,
                                const ready *bucket, int32_t n) {
     cnr_value sum = -1;

@@ -5,6 +5,7 @@
 
 /* ---- a step ---- */
 
+/* Learning rate of the current step. */
 static double rate_now(const cnri_trainer *t) {
     const cnri_train_options *o = &t->options;
     if (o->schedule) return o->schedule(o->schedule_arg, t->step, t->steps);
@@ -17,6 +18,7 @@ static cnr_status renew(cnr_plan *plan, const cnri_trained *w, cnr_error *err) {
     return v < 0 ? CNR_OK : cnri_residency_renew(plan, v, err);
 }
 
+/* Sets an input of a session to data of the input's own type. */
 static cnr_status set_input(cnr_session *s, const cnr_plan *plan, int32_t index, void *data,
                             cnr_error *err) {
     cnr_tensor t = *cnri_graph_type(plan->graph, cnri_graph_input_at(plan->graph, index));
@@ -36,6 +38,7 @@ static int64_t count_correct(const cnri_trainer *t, const cnr_tensor *scores, in
     return correct;
 }
 
+/* Fails if a label is missing or not below the number of classes. */
 static cnr_status check_labels(const cnri_trainer *t, int64_t n, cnr_error *err) {
     for (int64_t i = 0; i < n; i++)
         if (t->labels[i] == -1)

@@ -15,10 +15,12 @@
 #include "samples/samples.h"
 
 /* ---- backward.c: a bound graph becomes one that computes loss and gradients ---- */
+/* A weight and the value of its gradient. */
 typedef struct cnri_gradient {
     cnr_value weight, gradient;
     int32_t index; /* index for the caller's use */
 } cnri_gradient;
+/* A net with nodes that compute the gradients of its weights. */
 typedef struct cnri_backward {
     cnr_value labels, loss, scores; /* scores: the value that the loss reads */
     /* Digest of the nodes of the caller's own loss; zeros: the loss is an operator. */
@@ -35,6 +37,7 @@ typedef struct cnri_loss_inputs {
     cnr_value labels; /* i32 [batch] */
     int64_t batch, classes;
 } cnri_loss_inputs;
+/* A loss that the caller or a script builds from operators. */
 typedef struct cnri_own_loss {
     cnr_status (*build)(void *arg, cnr_graph *g, const cnri_loss_inputs *in, cnr_value *loss,
                         cnr_error *err); /* NULL: the loss is an operator */
@@ -45,6 +48,7 @@ typedef struct cnri_own_loss {
 /* An optimiser of the caller's own: `build` adds nodes that compute new weights from the
  * gradients in b and store them, and the optimiser's memory (cnri_train_memory), in place. */
 struct cnri_trainer;
+/* An optimiser that the caller or a script builds from operators. */
 typedef struct cnri_own_optimizer {
     /* NULL: the optimiser is an operator. */
     cnr_status (*build)(void *arg, struct cnri_trainer *t, cnr_graph *g, const cnri_backward *b,
@@ -68,13 +72,16 @@ typedef struct cnri_train_files {
     cnr_status (*open_metrics)(const char *name, cnri_metrics *to, void **file, cnr_error *err);
     void (*close_metrics)(void *file);
 } cnri_train_files;
+/* Registers who opens losses, optimisers and metrics from files. */
 void cnri_train_files_register(const cnri_train_files *files);
 /* Opens a loss or optimiser through the registered functions. `build` stays NULL if there is no
  * such file, or if nothing is registered. Close it in either case. */
 cnr_status cnri_loss_file_open(const char *name, cnri_own_loss *out, cnr_error *err);
 void cnri_loss_file_close(cnri_own_loss *loss);
+/* Opens an optimiser from a file. *out stays empty if the name is an operator's. */
 cnr_status cnri_optimizer_file_open(const char *name, cnri_own_optimizer *out, cnr_error *err);
 void cnri_optimizer_file_close(cnri_own_optimizer *optimizer);
+/* Opens the metrics of a file and adds them to `to`. */
 cnr_status cnri_metric_file_open(const char *name, cnri_metrics *to, cnr_error *err);
 /* Opens the caller's metrics and those of `files`, separated by commas. Fails as cnri_metrics_add
  * does. Close it in any case. */
@@ -127,6 +134,7 @@ typedef enum cnri_rate_policy { /* as CNR_RATE_... in lab.h */
 typedef cnr_status (*cnri_train_hook)(void *arg, cnr_graph *g, cnr_value weight,
                                       cnr_value *gradient, cnr_error *err);
 
+/* How a net is trained. */
 typedef struct cnri_train_options {
     const char
         *loss; /* operator or file; NULL: the net's metadata "loss", else the first loss operator */
@@ -203,6 +211,7 @@ typedef struct cnri_trained { /* a weight, or a statistic that is measured */
     bool prepared; /* a kernel keeps a blob of it, which is prepared again in each step */
 } cnri_trained;
 
+/* A net that is being trained, its plans and sessions. */
 typedef struct cnri_trainer {
     cnr_graph *net; /* as loaded; gets the best weights at the end */
     cnri_train_options options;
@@ -257,7 +266,9 @@ cnr_status cnri_trainer_open_judge(cnr_runtime *rt, cnr_graph *net,
                                    cnr_error *err);
 void cnri_trainer_free(cnri_trainer *t);
 /* ---- rate.c: checks the rate's options; the learning rate at step `step` of `steps` ---- */
+/* Checks the options of the learning rate. */
 cnr_status cnri_rate_check(const cnri_train_options *o, cnr_error *err);
+/* Learning rate of step `step` of `steps`, by o->policy. */
 double cnri_rate_at(const cnri_train_options *o, int64_t step, int64_t steps);
 
 /* ---- step.c ---- */
@@ -278,12 +289,14 @@ cnr_status cnri_trainer_fetch(cnri_trainer *t, cnr_error *err);
 /* cnri_trainer_keep stores the weights as the best so far; cnri_trainer_finish restores these
  * and puts them into the net. */
 cnr_status cnri_trainer_keep(cnri_trainer *t, cnr_error *err);
+/* Gives the net the best weights. */
 cnr_status cnri_trainer_finish(cnri_trainer *t, cnr_error *err);
 
 /* ---- optimise.c ---- */
 /* Replaces nodes by their training form. `step`: value of g with the number of the step. */
 cnr_status cnri_train_mode(cnr_graph *g, cnr_value step, uint64_t seed, int64_t first,
                            cnr_error *err);
+/* Finds an optimiser operator; name NULL: the first there is. */
 cnr_status cnri_train_optimizer(const char *name, const cnr_op **out, cnr_error *err);
 /* Adds nodes behind the gradients: hook, masks, optimiser. Without an optimiser the gradients
  * become outputs. */
@@ -312,6 +325,7 @@ typedef struct cnri_train_row {
     double metrics[CNR_MAX_METRICS];
 } cnri_train_row;
 typedef CNRI_VEC(cnri_train_row) cnri_train_rows;
+/* How far a training is. */
 typedef struct cnri_train_progress {
     int64_t epoch, epochs, step, steps; /* steps of this epoch */
     double loss, accuracy;              /* of this epoch's training samples so far */
@@ -353,6 +367,7 @@ cnr_status cnri_train_score(cnr_runtime *rt, cnr_graph *net, const cnri_train_op
                             cnr_error *err);
 
 /* ---- checkpoint.c: the state of a loop between two steps, in a file ---- */
+/* The state of a training loop between two steps, as a checkpoint keeps it. */
 typedef struct cnri_train_state {
     int64_t epoch, step, taken;  /* epoch, step: as in cnri_train_progress; taken: steps in all */
     int64_t best_epoch, correct; /* correct, loss: sums of this epoch */
@@ -361,6 +376,7 @@ typedef struct cnri_train_state {
 } cnri_train_state;
 /* Digest of all that the trained net depends on; call it before the first step. */
 void cnri_checkpoint_key(const cnri_trainer *t, const cnri_samples *samples, uint8_t key[32]);
+/* Writes state, weights and curves to a checkpoint with its key. */
 cnr_status cnri_checkpoint_save(cnri_trainer *t, const char *path, uint8_t key[32],
                                 cnri_train_state *state, cnri_train_rows *rows, cnr_error *err);
 /* Loads the state; nothing changes if there is no such file. Rank 0 reads it for all ranks. */
@@ -377,6 +393,7 @@ typedef struct cnri_resizing {
     const char *attribute;  /* of the node; NULL: it is a weight */
     int64_t value;
 } cnri_resizing;
+/* Gives weights and attributes new sizes and infers all shapes again. */
 cnr_status cnri_graph_resize(cnr_graph *g, const cnri_resizing *list, int32_t n, cnr_error *err);
 /* A copy with such changes. */
 cnr_status cnri_model_resized(const cnr_model *m, const cnri_resizing *list, int32_t n,

@@ -11,11 +11,13 @@ bool cnri_train_is_weight(const cnr_graph *g, cnr_value v) {
            cnri_train_fed_as(g, v, CNR_PORT_PARAMETER);
 }
 
+/* True if the zeros of a weight are to stay. */
 static bool is_masked(const cnri_train_options *o, const char *weight) {
     return (o->keep_zeros && cnri_matches_pattern(o->keep_zeros, weight)) ||
            CNRI_INDEX_OF(o->masked, o->n_masked, weight) >= 0;
 }
 
+/* Makes the mask of a weight's zeros. False: out of memory. */
 static bool mask_zeros(cnri_trained *w) {
     w->mask = cnri_alloc((size_t)w->n * sizeof *w->mask + 1);
     for (int64_t i = 0; w->mask && i < w->n; i++) w->mask[i] = w->data[i] != 0;
@@ -53,6 +55,7 @@ static cnr_status check_freeze(const cnri_trainer *t, cnr_error *err) {
     return CNR_OK;
 }
 
+/* Lists the weights to train; *frozen: how many are left out. */
 static cnr_status add_weights(cnri_trainer *t, int32_t *frozen, cnr_error *err) {
     for (cnr_value v = 0; v < t->net->values.n; v++) {
         if (!cnri_train_is_weight(t->net, v)) continue;
@@ -82,6 +85,7 @@ static cnr_status add_weights(cnri_trainer *t, int32_t *frozen, cnr_error *err) 
     return CNR_OK;
 }
 
+/* True if a value depends on no input; depth: how many nodes back it looks. */
 static bool is_constant(const cnr_graph *g, cnr_value v, int depth) {
     if (v < 0) return true;
     const cnri_value *value = &g->values.at[v];
@@ -107,6 +111,7 @@ cnr_status cnri_train_fold(cnr_graph *net, cnr_error *err) {
     return cnri_graph_rewrite(net, NULL, NULL, 0, err);
 }
 
+/* Collects the weights to train, after constants were folded into them. */
 static cnr_status collect_weights(cnri_trainer *t, cnr_error *err) {
     int32_t frozen = 0;
     cnr_status status = cnri_graph_verify_weights(t->net, NULL, false, 0, err);
@@ -171,6 +176,7 @@ static cnr_status open_session(cnri_trainer *t, cnr_runtime *rt, cnr_graph *g, c
     return status;
 }
 
+/* Number of the net's input with that value; -1: none. */
 static int32_t input_index(const cnr_graph *g, cnr_value value) {
     for (int32_t i = 0; i < g->inputs.n; i++)
         if (g->inputs.at[i] == value) return i;
@@ -206,6 +212,7 @@ static cnr_status build(cnri_trainer *t, cnr_graph *g, const cnr_op *loss, cnr_e
     return status;
 }
 
+/* Builds loss, gradients and optimiser, and opens the session that trains. */
 static cnr_status open_training(cnri_trainer *t, cnr_error *err) {
     const char *name = t->options.loss ? t->options.loss : cnri_graph_meta(t->net, "loss");
     const cnr_op *loss = NULL;
@@ -237,6 +244,7 @@ static cnr_status open_training(cnri_trainer *t, cnr_error *err) {
     return status;
 }
 
+/* Closes what open_training opened. */
 static void close_training(cnri_trainer *t) {
     if (t->session) cnr_session_close(t->session);
     if (t->plan) cnr_plan_release(t->plan);
@@ -246,6 +254,7 @@ static void close_training(cnri_trainer *t) {
     t->model = NULL;
 }
 
+/* Opens the session that judges. */
 static cnr_status open_judge(cnri_trainer *t, cnr_error *err) {
     cnr_graph *g = NULL;
     const cnr_status status = copy_net(t, true, &g, err);
@@ -264,6 +273,7 @@ static cnr_status open_judge(cnri_trainer *t, cnr_error *err) {
                      "can't be trained because its output is no f32 scores of classes");
 }
 
+/* Finds the type of the input for one batch. */
 static cnr_status open_inputs(cnri_trainer *t, cnr_error *err) {
     const cnri_value *input = &t->net->values.at[t->net->inputs.at[0]];
     cnr_status status = cnri_preprocess_read(t->net, input->name, &t->preprocess, err);
@@ -295,6 +305,7 @@ static cnr_status open_inputs(cnri_trainer *t, cnr_error *err) {
     return CNR_OK;
 }
 
+/* Checks the options. */
 static cnr_status check(const cnri_trainer *t, cnr_error *err) {
     const cnri_train_options *o = &t->options;
     if (o->batch < 1 || o->batch > 1 << 20)
@@ -348,8 +359,10 @@ static cnr_status take_part(cnri_trainer *t, bool shared, cnr_error *err) {
     return CNR_OK;
 }
 
+/* What a trainer is opened for: training, judging, or gradients alone. */
 typedef enum purpose { TO_TRAIN, TO_JUDGE, TO_DERIVE } purpose;
 
+/* Opens a trainer for that purpose. */
 static cnr_status open_with(cnr_runtime *rt, cnr_graph *net, const cnri_train_options *options,
                             purpose purpose, cnri_trainer **out, cnr_error *err) {
     const bool training = purpose != TO_JUDGE;

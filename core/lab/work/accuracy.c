@@ -85,6 +85,7 @@ double cnri_points_lost(const cnri_verdicts *before, const cnri_verdicts *after)
 
 /* ---- a budget: as few layers as possible stay float ---- */
 
+/* A search for the fewest layers that must stay in floats. */
 typedef struct search {
     cnri_calibration *c;
     const cnri_verdicts *before;
@@ -93,6 +94,7 @@ typedef struct search {
     double lost; /* points lost with the last choice */
 } search;
 
+/* Quantises with the n noisiest of `all` layers in floats, and sets s->lost. */
 static cnr_status try_floats(search *s, int32_t n, int32_t all, cnr_error *err) {
     cnri_answers answers = {0};
     cnri_verdicts after = {0};

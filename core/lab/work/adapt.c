@@ -52,6 +52,7 @@ static cnr_status start_ways(cnri_adapt *a, const char *name, cnr_error *err) {
     return cnri_adapt_add_way(a, name) ? CNR_OK : cnri_out_of_memory(err, "adapt");
 }
 
+/* Opens the runtime's meters; a->sampler is NULL if there are none. */
 static cnr_status open_meters(cnri_adapt *a, cnr_error *err) {
     cnr_status status = cnri_energy_sampler(a->model->rt, &a->sampler, err);
     if (!status && cnri_sampler_count(a->sampler) == 0) a->sampler = NULL;
@@ -151,6 +152,7 @@ static cnr_status begin(cnri_adapt *a, cnr_error *err) {
     return status ? status : start_ways(a, a->kept.way, err);
 }
 
+/* True if inputs have the types that were learned for. */
 static bool same_types(const cnri_adapt *a, const cnr_tensor *types) {
     if (!a->types) return false;
     for (int32_t i = 0; i < a->n_inputs; i++)
@@ -236,6 +238,7 @@ static way *winner(cnri_adapt *a, const way *usual) {
     return best;
 }
 
+/* Copies a vector of texts. */
 static cnr_status copy_words(const void *from_list, void *to_list, cnr_error *err) {
     const CNRI_VEC(char *) *from = from_list;
     CNRI_VEC(char *) *to = to_list;
@@ -294,6 +297,7 @@ static cnr_status settle(cnri_adapt *a, cnr_error *err) {
 
 /* ---- phases ---- */
 
+/* Adds a way to those that race. */
 static cnr_status add_racer(cnri_adapt *a, int32_t index, cnr_error *err) {
     int32_t *slot = cnri_push(&a->racing);
     if (!slot) return cnri_out_of_memory(err, "adapt");
@@ -383,6 +387,7 @@ static cnr_status next_device(cnri_adapt *a, cnr_error *err) {
     return CNR_OK;
 }
 
+/* Goes on to trying divisions among devices. */
 static cnr_status begin_devices(cnri_adapt *a, cnr_error *err) {
     way *fastest;
     cnr_status status = cnri_adapt_best_kernels(a, &fastest, err);
@@ -405,12 +410,14 @@ static cnr_status next_kernels(cnri_adapt *a, cnr_error *err) {
     return status || w ? status : begin_devices(a, err);
 }
 
+/* Ends the current round of runs of a way. */
 static cnr_status end_round(cnri_adapt *a, way *w, cnr_error *err) {
     const cnr_status status = cnri_adapt_take_round(a, w, err);
     cnri_adapt_close_way(w);
     return status ? status : next_kernels(a, err);
 }
 
+/* Ends the runs of the default way and goes on to kernels. */
 static cnr_status end_default(cnri_adapt *a, cnr_error *err) {
     const way *w = a->ways.at[0];
     a->limit_ns = a->rules.stop * cnri_adapt_median(w->runs.ns.at, w->runs.ns.n);
@@ -567,6 +574,7 @@ static cnr_status go_on(cnri_adapt *a, cnr_error *err) {
     return status;
 }
 
+/* Runs the model: learning, or settled. */
 static cnr_status run(cnri_adapt *a, const cnr_tensor *const *inputs, cnr_error *err) {
     cnr_status status = go_on(a, err);
     a->report.trying = NULL;
@@ -602,6 +610,7 @@ static cnr_status run_tensors(cnr_model *m, const cnr_tensor *const *inputs, int
 
 /* ---- hooks of the model, and the public functions ---- */
 
+/* Saves what was learned and frees all. */
 static void free_state(void *state) {
     cnri_adapt *a = state;
     if (a->phase == CNRI_ADAPT_SETTLED && a->kept.way[0] && !a->relearns)

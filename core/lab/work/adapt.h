@@ -134,6 +134,7 @@ typedef struct cnri_adapt {
 /* ---- adapt_way.c ---- */
 /* Adds an empty way; NULL: out of memory. */
 cnri_adapt_way *cnri_adapt_add_way(cnri_adapt *a, const char *name);
+/* Closes and frees all ways. */
 void cnri_adapt_free_ways(cnri_adapt *a);
 /* Closes session, profile and plan; measurements stay. */
 void cnri_adapt_close_way(cnri_adapt_way *w);
@@ -154,12 +155,15 @@ cnr_status cnri_adapt_run_way(cnri_adapt *a, cnri_adapt_way *w, const cnr_tensor
                               cnr_error *err);
 /* Copies the inputs and outputs of the run that a->answered made. */
 cnr_status cnri_adapt_keep_answers(cnri_adapt *a, const cnr_tensor *const *inputs, cnr_error *err);
+/* Drops the answers with which ways are compared. */
 void cnri_adapt_drop_answers(cnri_adapt *a);
+/* Median of n numbers; NAN: n is 0. */
 double cnri_adapt_median(const double *values, int32_t n);
 
 /* ---- adapt_nodes.c ---- */
 /* Collects the nodes of the default plan, their times and the kernels to try. */
 cnr_status cnri_adapt_find_nodes(cnri_adapt *a, cnr_error *err);
+/* Frees the list of nodes. */
 void cnri_adapt_free_nodes(cnri_adapt *a);
 /* Adds the next round of kernels; *out NULL: there is none. */
 cnr_status cnri_adapt_next_round(cnri_adapt *a, cnri_adapt_way **out, cnr_error *err);
@@ -182,20 +186,25 @@ void cnri_adapt_rules_of(cnri_adapt *a);
 cnr_status cnri_adapt_find_path(cnri_adapt *a, cnr_error *err);
 /* Reads the stored decision. *stale: the file is damaged or belongs to another environment. */
 cnr_status cnri_adapt_load(cnri_adapt *a, bool *found, bool *stale, cnr_error *err);
+/* Saves what was learned to the cache folder, if there is one. */
 cnr_status cnri_adapt_save(const cnri_adapt *a, cnr_error *err);
 /* Replaces the file a->path. */
 cnr_status cnri_adapt_write(const cnri_adapt *a, const cnri_text *text, cnr_error *err);
-/* Parses two numbers with a space between them. */
+/* Parses two numbers with a space between them. False: it failed. */
 bool cnri_adapt_take_two(const char *text, double *first, double *second);
+/* Appends the line "KEY FIRST SECOND". */
 void cnri_adapt_add_numbers(cnri_text *out, const char *key, double first, double second);
 /* Frees and clears a decision. */
 void cnri_adapt_forget(cnri_adapt_kept *k);
 
 /* ---- adapt_records.c: measurements before the decision, stored for the next process ---- */
+/* Frees the measured runs. */
 void cnri_adapt_free_runs(cnri_adapt_runs *r);
+/* Frees the records of an earlier process. */
 void cnri_adapt_free_records(cnri_adapt *a);
 /* Copy step times from a profile before it is closed, and back into a profile of the same plan. */
 void cnri_adapt_note_steps(cnri_adapt_way *w);
+/* Gives the way's profile the step times of its record. */
 void cnri_adapt_put_steps(cnri_adapt_way *w);
 /* Takes over the stored measurements of the way; false: there are none. */
 bool cnri_adapt_take_record(cnri_adapt *a, cnri_adapt_way *w);

@@ -41,7 +41,7 @@ static void take_numbers(cnri_adapt *a, const cnri_policy *policy) {
     }
 }
 
-/* Numbers of the net's own policy override those of the installed policy. */
+/* Sets a->rules. Numbers of the net's own policy override those of the installed policy. */
 void cnri_adapt_rules_of(cnri_adapt *a) {
     cnri_policy *best = NULL;
     for (size_t i = 0; i < CNRI_COUNT(rules); i++)
@@ -70,6 +70,7 @@ static void add_files(const cnri_adapt *a, const char *pattern, cnri_text *out) 
     cnri_free(full);
 }
 
+/* Appends what the power supply and governors say, as part of the environment. */
 static void add_power(const cnri_adapt *a, cnri_text *out) {
     cnr_gauge_list list = {.size = sizeof list};
     add_files(a, "class/power_supply/*/online", out);
@@ -85,6 +86,7 @@ static void add_power(const cnri_adapt *a, cnri_text *out) {
 
 /* ---- file name and environment ---- */
 
+/* Digest of a text, 32 hex digits. */
 static void print_digest(const char *text, size_t n, char hex[33]) {
     uint8_t digest[32];
     cnri_sha256_of(text, n, digest);
@@ -228,6 +230,7 @@ void cnri_adapt_add_numbers(cnri_text *out, const char *key, double first, doubl
     cnri_text_add(out, "%s %s %s\n", key, both[0], both[1]);
 }
 
+/* Prints what was learned, as the file has it. */
 static void print(const cnri_adapt *a, cnri_text *out) {
     const cnri_adapt_kept *k = &a->kept;
     char number[40];

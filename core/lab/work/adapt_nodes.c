@@ -67,6 +67,7 @@ static void sum_steps(const cnri_adapt *a, const way *w, double *ns) {
 
 /* ---- the default plan ---- */
 
+/* Lists the nodes of the default plan. */
 static cnr_status add_nodes(cnri_adapt *a, cnr_error *err) {
     const cnr_plan *plan = a->ways.at[0]->plan;
     for (int32_t i = 0; i < plan->steps.n; i++) {
@@ -90,6 +91,7 @@ static cnr_status add_nodes(cnri_adapt *a, cnr_error *err) {
     return CNR_OK;
 }
 
+/* True if the kernel is the default or among the choices. */
 static bool is_known(const node *n, const char *kernel) {
     for (int32_t i = 0; i < n->choices.n; i++)
         if (strcmp(n->choices.at[i].kernel, kernel) == 0) return true;
@@ -210,6 +212,7 @@ static const char *kernel_in(const way *w, const char *name) {
     return NULL;
 }
 
+/* Notes a kernel's time on a node, if it is shorter than before. */
 static void set_time(node *n, const char *kernel, double ns) {
     for (int32_t i = 0; i < n->choices.n; i++) {
         cnri_adapt_choice *c = &n->choices.at[i];

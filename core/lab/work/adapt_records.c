@@ -49,6 +49,7 @@ void cnri_adapt_put_steps(cnri_adapt_way *w) {
         cnri_profile_put(w->profile, i - 1, &w->runs.steps.at[i]);
 }
 
+/* Index of a way. */
 static int32_t index_of(const cnri_adapt *a, const cnri_adapt_way *w) {
     int32_t i = 0;
     while (i < a->ways.n && a->ways.at[i] != w) i++;
@@ -91,6 +92,7 @@ static bool push_two(const char *text, void *first_list, void *second_list) {
     return true;
 }
 
+/* Reads the times of a step from a line. False: malformed. */
 static bool push_step(cnri_adapt_runs *r, const char *text) {
     uint64_t runs, total, least;
     if (sscanf(text, "%" SCNu64 " %" SCNu64 " %" SCNu64, &runs, &total, &least) != 3) return false;
@@ -99,6 +101,7 @@ static bool push_step(cnri_adapt_runs *r, const char *text) {
     return to != NULL;
 }
 
+/* Reads the state of a way from a line. False: malformed. */
 static bool take_state(cnri_adapt_runs *r, const char *text) {
     int rehearsed, judged, stopped, failed, step;
     if (sscanf(text, "%d %d %d %d %d", &rehearsed, &judged, &stopped, &failed, &step) != 5)
@@ -111,6 +114,7 @@ static bool take_state(cnri_adapt_runs *r, const char *text) {
     return step >= 0;
 }
 
+/* Reads the first line of a record. False: malformed. */
 static bool begin_record(cnri_adapt *a, const char *text) {
     int index, at = 0;
     if (sscanf(text, "%d %n", &index, &at) != 1 || !at) return false;
@@ -120,6 +124,7 @@ static bool begin_record(cnri_adapt *a, const char *text) {
     return snprintf(r->name, sizeof r->name, "%s", text + at) > 0;
 }
 
+/* Reads one line of the records. False: malformed. */
 static bool take_line(cnri_adapt *a, const char *line) {
     cnri_adapt_runs *r = a->records.n ? &a->records.at[a->records.n - 1].runs : NULL;
     const char *rest;
@@ -132,7 +137,8 @@ static bool take_line(cnri_adapt *a, const char *line) {
     return false;
 }
 
-/* Reads a line before the records. Records with EDP are refused if there is no meter now. */
+/* Reads a line before the records. Records with EDP are refused if there is no meter now. False: it
+ * failed. */
 static bool take_head(cnri_adapt *a, const char *line, bool *same) {
     const char *rest;
     int64_t *to[] = {&a->report.runs, &a->report.trials, &a->report.stopped};
@@ -182,6 +188,7 @@ cnr_status cnri_adapt_load_records(cnri_adapt *a, bool *found, cnr_error *err) {
 
 /* ---- writing ---- */
 
+/* Appends the record of a way. */
 static void add_runs(int32_t index, const cnri_adapt_way *w, cnri_text *out) {
     const cnri_adapt_runs *r = &w->runs;
     cnri_text_add(out, "record %d %s\nstate %d %d %d %d %d\n", (int)index, w->name, r->rehearsed,

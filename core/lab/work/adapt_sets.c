@@ -9,6 +9,7 @@ typedef cnri_adapt_way way;
 
 /* ---- which devices ---- */
 
+/* Adds a device that may be used too. */
 static cnr_status add_device(cnri_adapt *a, const char *name, cnr_error *err) {
     char **slot = cnri_push(&a->others);
     if (!slot || !(*slot = cnri_strdup(name))) return cnri_out_of_memory(err, "adapt");
@@ -27,7 +28,8 @@ static const char *only_device(const cnr_plan *plan) {
     return name;
 }
 
-/* A device that is not listed is tried only if its score is at least half of the best one's. */
+/* Lists the devices to try in a->others. A device that is not listed is tried only if its score is
+ * at least half of the best one's. */
 cnr_status cnri_adapt_find_devices(cnri_adapt *a, cnr_error *err) {
     const cnr_plan *plan = a->ways.at[0]->plan;
     cnri_devices *all = &a->model->rt->devices;
@@ -71,12 +73,14 @@ static void fill_up(cnr_timing *t) {
     }
 }
 
+/* Sum of the steps' milliseconds. */
 static double sum_ms(const cnr_timing *t) {
     double ms = 0;
     for (int32_t i = 0; i < t->n_steps; i++) ms += t->steps[i].ms;
     return ms;
 }
 
+/* Copies the times of a way's steps from its profile. */
 static cnr_status take_steps(const way *w, cnr_timing *t, cnr_error *err) {
     t->steps = cnri_alloc_zero(((size_t)w->plan->steps.n + 1) * sizeof *t->steps);
     if (!t->steps) return cnri_out_of_memory(err, "adapt");
@@ -335,6 +339,7 @@ static cnr_status ask_policy(cnri_adapt *a, const cnri_place_job *j, const char 
     return status;
 }
 
+/* Frees what was measured for a placement. */
 static void free_job(cnri_place_job *j) {
     cnr_timing_free(&j->divided);
     for (int32_t d = 0; d < CNRI_PLACE_DEVICES; d++) {

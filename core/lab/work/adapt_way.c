@@ -30,6 +30,7 @@ void cnri_adapt_close_way(way *w) {
     w->heard = 0;
 }
 
+/* Closes and frees one way. */
 static void free_way(way *w) {
     cnri_adapt_close_way(w);
     for (int32_t i = 0; i < w->kernels.n; i++) cnri_free(w->kernels.at[i]);
@@ -114,6 +115,7 @@ static cnr_status plan_trial(cnri_adapt *a, const way *w, cnr_plan **out, cnr_er
 
 static bool is_default(const cnri_adapt *a, const way *w) { return w == a->ways.at[0]; }
 
+/* Makes the plan of a way. */
 static cnr_status plan_way(cnri_adapt *a, way *w, cnr_error *err) {
     if (w->plan) return CNR_OK;
     CNR_TRY(is_default(a, w) ? cnr_plan_for(a->model, a->list, a->n_inputs, &w->plan, err)
@@ -122,6 +124,7 @@ static cnr_status plan_way(cnri_adapt *a, way *w, cnr_error *err) {
     return w->profile ? CNR_OK : cnri_out_of_memory(err, "adapt");
 }
 
+/* Opens the session of a way, with all weights prepared. */
 static cnr_status open_way(cnri_adapt *a, way *w, cnr_error *err) {
     cnr_status status = plan_way(a, w, err);
     if (!status) status = cnri_residency_warm(w->plan, err);
@@ -195,6 +198,7 @@ static cnr_status run_limited(cnri_adapt *a, way *w, bool cold, cnr_error *err) 
     return status;
 }
 
+/* Sets the inputs of a way's session. */
 static cnr_status put_inputs(const cnri_adapt *a, way *w, const cnr_tensor *const *inputs,
                              cnr_error *err) {
     cnr_status status = CNR_OK;
@@ -266,6 +270,7 @@ cnr_status cnri_adapt_run_way(cnri_adapt *a, way *w, const cnr_tensor *const *in
 
 /* ---- rehearsal: warms a way and compares its outputs before the application gets them ---- */
 
+/* Frees n tensors with their data. */
 static void free_tensors(cnr_tensor *at, int32_t n) {
     for (int32_t i = 0; at && i < n; i++) cnri_free(at[i].data);
     cnri_free(at);
@@ -278,6 +283,7 @@ void cnri_adapt_drop_answers(cnri_adapt *a) {
     a->judges = false;
 }
 
+/* Copies a tensor with its data. False: out of memory. */
 static bool copy_tensor(const cnr_tensor *from, cnr_tensor *to) {
     const uint64_t bytes = cnr_dense_bytes(from);
     void *data = cnri_alloc((size_t)bytes + 1);
@@ -306,6 +312,7 @@ cnr_status cnri_adapt_keep_answers(cnri_adapt *a, const cnr_tensor *const *input
     return status;
 }
 
+/* Compares a way's outputs with those of the default way. */
 static cnr_status compare_answers(const cnri_adapt *a, const way *w, bool *alike, cnr_error *err) {
     cnr_status status = CNR_OK;
     *alike = true;
@@ -325,6 +332,7 @@ static void judge_rehearsal(const cnri_adapt *a, way *w, double ns) {
     w->runs.judged = slow && !races && strcmp(a->report.by, "time") == 0;
 }
 
+/* Runs a way on the kept inputs and compares; a way that differs is dropped. */
 static cnr_status rehearse(cnri_adapt *a, way *w, cnr_error *err) {
     const cnr_tensor **list = cnri_alloc(((size_t)a->n_inputs + 1) * sizeof *list);
     bool alike = true;
@@ -355,6 +363,7 @@ bool cnri_adapt_is_tried(const cnri_adapt *a, const way *w) {
     return w->keeps_times ? r->rehearsed : (double)r->ns.n >= a->rules.repeats;
 }
 
+/* Opens a way and runs it until its first times can be used. */
 static cnr_status open_and_rehearse(cnri_adapt *a, way *w, cnr_error *err) {
     const bool opens = !w->session;
     CNR_TRY(opens ? open_way(a, w, err) : CNR_OK);

@@ -5,11 +5,13 @@
 #include "work/calibrate.h"
 #include <math.h>
 
+/* What round_output needs: how values are quantised, and the operator that rounds. */
 typedef struct wrapping {
     const cnri_answers *answers;
     const cnr_op *rounds;
 } wrapping;
 
+/* Adds a node that rounds a value as quantising would, before node `before`. */
 static cnr_status add_rounding(cnr_graph *g, const cnr_op *op, int32_t before, cnr_value v,
                                const cnr_attr *const *attrs, int32_t n, cnr_error *err) {
     cnr_value rounded;
@@ -21,6 +23,7 @@ static cnr_status add_rounding(cnr_graph *g, const cnr_op *op, int32_t before, c
                   : CNR_OK;
 }
 
+/* Rounds the output of a layer to its quantised steps. */
 static cnr_status round_output(const wrapping *w, cnr_graph *g, const cnri_quantised_value *as,
                                cnr_error *err) {
     const cnr_attr scale = {.name = "step", .type = CNR_ATTR_FLOAT, .set = 1, .f = as->scale},
@@ -56,6 +59,7 @@ static cnr_status wrap(void *arg, cnr_graph *g, cnr_error *err) {
     return status;
 }
 
+/* Passes the progress of training on to the observer. */
 static bool tell(void *arg, const cnri_train_progress *p) {
     const cnr_progress now = {.size = sizeof now,
                               .what = "training for 8 bits",

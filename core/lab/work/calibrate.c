@@ -25,12 +25,14 @@ cnr_status cnri_calibration_model(const cnri_calibration *c, const cnr_graph *g,
 
 /* ---- running over pictures ---- */
 
+/* Argument of a session's tap functions. */
 typedef struct tapped {
     cnri_calibration *c;
     const cnr_graph *g;
     cnri_answers *answers;
 } tapped;
 
+/* Runs one picture with a tap function that sees all values. */
 static cnr_status run_one(cnri_runner *r, cnr_tap_fn tap, void *arg, const cnri_calibration *c,
                           const cnr_tensor *picture, cnr_error *err) {
     cnr_status status = cnri_runner_shape(r, 1, picture, err);
@@ -50,6 +52,7 @@ cnr_value cnri_tapped_value(const cnr_graph *g, const char *node, int32_t output
     return -1;
 }
 
+/* Widens a range to all finite numbers of a tensor. */
 static void widen(cnri_range *r, const cnr_tensor *t) {
     const float *v = t->data;
     const int64_t n = t->dtype == CNR_f32 ? cnr_count(t) : 0;
@@ -61,12 +64,14 @@ static void widen(cnri_range *r, const cnr_tensor *t) {
     }
 }
 
+/* Tap: widens the range of a value. */
 static void tap_range(void *arg, const char *node, int32_t output, const cnr_tensor *value) {
     const tapped *t = arg;
     const cnr_value v = cnri_tapped_value(t->g, node, output);
     if (v >= 0) widen(&t->c->all[v], value);
 }
 
+/* Tap: counts the numbers of a value in its histogram. */
 static void tap_count(void *arg, const char *node, int32_t output, const cnr_tensor *value) {
     const tapped *t = arg;
     const cnr_value v = cnri_tapped_value(t->g, node, output);
@@ -148,7 +153,7 @@ cnr_status cnri_calibration_watch(cnri_calibration *c, int64_t pictures, cnr_tap
 
 /* ---- asking ---- */
 
-/* Inserts an answer, in the order of the nodes that compute the values. */
+/* Inserts an answer, in the order of the nodes that compute the values. False: it failed. */
 static bool insert(const cnri_calibration *c, cnri_answers *answers, const cnri_answer *a) {
     const cnri_value *values = c->net->values.at;
     if (!cnri_push(answers)) return false;
@@ -194,6 +199,7 @@ void cnri_answers_free(cnri_answers *answers) {
     *answers = (cnri_answers){0};
 }
 
+/* True if the value is among the answers. */
 static bool is_answered(const cnri_answers *answers, cnr_value real) {
     for (int32_t i = 0; i < answers->n; i++)
         if (answers->at[i].as.real == real) return true;
@@ -220,6 +226,7 @@ cnr_status cnri_answers_add_watched(const cnri_calibration *c, const cnr_graph *
 
 /* ---- comparing ---- */
 
+/* Tap: keeps the values that are compared later. */
 static void tap_keep(void *arg, const char *node, int32_t output, const cnr_tensor *value) {
     const tapped *t = arg;
     const cnr_value v = cnri_tapped_value(t->g, node, output);
@@ -244,11 +251,13 @@ void cnri_add_noise(cnri_answer *a, double real, double got) {
     a->noise += isfinite(off) ? off * off : INFINITY;
 }
 
+/* True if an 8-bit number is the lowest or highest of its type. */
 static bool is_saturated(int32_t dtype, int32_t q) {
     const int32_t low = dtype == CNR_i8 ? INT8_MIN : 0;
     return q == low || q == low + UINT8_MAX;
 }
 
+/* Adds one quantised value to the noise of its answer. */
 static void compare_one(cnri_answer *a, const cnr_tensor *value) {
     const bool whole = cnri_is_quantised(a);
     if (a->n != cnr_count(value)) return;
@@ -269,6 +278,7 @@ static void compare_one(cnri_answer *a, const cnr_tensor *value) {
     }
 }
 
+/* Tap: compares quantised values with those kept. */
 static void tap_compare(void *arg, const char *node, int32_t output, const cnr_tensor *value) {
     const tapped *t = arg;
     const cnr_value v = cnri_tapped_value(t->g, node, output);

@@ -16,6 +16,7 @@ typedef struct cnri_answer {
     double *off; /* by channel: sum of the errors, and their number; NULL: not wanted */
     int64_t channels;
 } cnri_answer;
+/* The values of a net that are compared. */
 typedef struct cnri_answers {
     cnri_answer *at;
     int32_t n, capacity;
@@ -30,12 +31,14 @@ typedef enum cnri_method {
     CNRI_METHOD_KL,
     CNRI_METHODS
 } cnri_method;
+/* How often numbers fall into each part of a range. */
 typedef struct cnri_histogram {
     double *bin; /* counts over the full range; NULL: nothing was counted */
     double n;
 } cnri_histogram;
 /* Finds a method by its name; NULL: minmax. */
 cnr_status cnri_range_method(const char *name, cnri_method *out, cnr_error *err);
+/* Name of a method of choosing ranges, "mse". */
 const char *cnri_range_method_name(cnri_method method);
 /* Counts the numbers of a tensor. `all`: the full range over all its tensors. */
 void cnri_histogram_add(cnri_histogram *h, const cnri_range *all, const cnr_tensor *t);
@@ -74,6 +77,7 @@ enum { CNRI_HELD_BACK = 4 };
 static inline bool cnri_judges(const cnri_calibration *c, int64_t picture) {
     return !c->holds_back || picture % CNRI_HELD_BACK == CNRI_HELD_BACK - 1;
 }
+/* True if a picture is used to calibrate. */
 static inline bool cnri_calibrates(const cnri_calibration *c, int64_t picture) {
     return !c->holds_back || !cnri_judges(c, picture);
 }
@@ -97,7 +101,8 @@ cnr_status cnri_compare(cnri_calibration *c, const cnr_graph *quantized, cnri_an
 /* Adds the noise of one element. If only the quantised net's number is NaN, the noise becomes
  * infinite. */
 void cnri_add_noise(cnri_answer *a, double real, double got);
-double cnri_decibels(const cnri_answer *a); /* infinite without noise */
+/* Signal over noise in decibels; infinite without noise. */
+double cnri_decibels(const cnri_answer *a);
 static inline bool cnri_is_quantised(const cnri_answer *a) { return a->as.scale > 0; }
 void cnri_answers_free(cnri_answers *answers);
 /* Runs the net on the first pictures and calls `tap` for its input (node NULL) and its values. */
@@ -110,6 +115,7 @@ cnr_status cnri_calibration_model(const cnri_calibration *c, const cnr_graph *g,
                                   cnr_model **out, cnr_error *err);
 
 /* ---- sensitivity.c: how much noise each layer makes when it is quantised alone ---- */
+/* How much noise each layer makes when it is quantised alone. */
 typedef struct cnri_sensitivity {
     cnri_calibration *c;
     const bool *watched;
@@ -133,6 +139,7 @@ void cnri_sensitivity_free(cnri_sensitivity *s);
 bool *cnri_values_behind(const cnr_graph *net, const cnri_answers *answers);
 
 /* ---- faster.c: layers that are faster in floats ---- */
+/* Measured time of a layer, in floats and quantised. */
 typedef struct cnri_layer_ns {
     /* Float, quantised: ns of the layer and of the steps behind it up to the next layer; 0: not
      * timed. */
@@ -179,6 +186,7 @@ cnr_status cnri_train_for_bytes(const cnri_calibration *c, const cnri_quantise_o
                                 double trained[2], cnr_error *err);
 
 /* ---- accuracy.c: answers on calibration pictures, those held back if any are ---- */
+/* The net's answer for one picture. */
 typedef struct cnri_verdict {
     int64_t class, label; /* -1: the answer is no class; -1: there is no label */
     float *shares;        /* by class, summing to 1; NULL: not kept */

@@ -2,11 +2,12 @@
 #include "work/work.h"
 #include <stdlib.h>
 
+/* Compares two texts, for qsort. */
 static int by_text(const void *a, const void *b) {
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-/* Finds the place of each name in sorted order. */
+/* Finds the place of each name in sorted order. False: it failed. */
 static bool map_names(char **names, int64_t n, int64_t *map) {
     char **sorted = cnri_alloc((size_t)n * sizeof *sorted);
     if (!sorted) return false;

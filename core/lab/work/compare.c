@@ -16,6 +16,7 @@ enum { MAX_TENSORS = 64, MAX_DEPTH = 4 };
 
 typedef CNRI_VEC(char *) names;
 
+/* A comparison of models with given outputs. */
 typedef struct job {
     cnr_runtime *rt;
     const cnri_compare_options *o;
@@ -28,11 +29,13 @@ typedef struct job {
 
 /* ---- files ---- */
 
+/* True if there is a folder, or with `folder` false a file, of that path. */
 static bool exists(const char *path, bool folder) {
     struct stat s;
     return stat(path, &s) == 0 && (S_ISDIR(s.st_mode) != 0) == folder;
 }
 
+/* Compares two names, for qsort. */
 static int by_name(const void *a, const void *b) {
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
@@ -65,6 +68,7 @@ static char *find_stem(const char *folder, const names *in, const char *stem) {
     return NULL;
 }
 
+/* True if the text begins with `with`. */
 static bool starts_with(const char *text, const char *with) {
     return strncmp(text, with, strlen(with)) == 0;
 }
@@ -131,6 +135,7 @@ static void rename_bf16(cnr_tensor *t, int32_t wanted) {
     if (t->dtype == CNR_u16 && wanted == CNR_bf16) t->dtype = wanted;
 }
 
+/* Notes a difference. */
 static cnr_status differ(job *j, const cnri_difference *d) {
     cnri_difference *slot = cnri_push(&j->differences);
     if (!slot) return cnri_fail(&j->err, CNR_E_MEMORY, d->output, "out of memory");
@@ -138,6 +143,7 @@ static cnr_status differ(job *j, const cnri_difference *d) {
     return CNR_OK;
 }
 
+/* Compares one output with the given one. */
 static cnr_status compare(job *j, const char *name, const cnr_tensor *got,
                           const cnr_tensor *given) {
     cnri_difference d = {.output = name, .got = *got, .want = *given, .worst = -1};
@@ -184,6 +190,7 @@ static cnr_status run_case(job *j, cnr_model *model, const cnr_tensor *const *gi
     return status;
 }
 
+/* Runs one set of inputs and compares all outputs. */
 static cnr_status run_set(job *j, cnr_model *model, const char *folder) {
     cnr_graph *in_graphs[MAX_TENSORS], *out_graphs[MAX_TENSORS];
     const cnr_tensor *in[MAX_TENSORS], *want[MAX_TENSORS];
@@ -201,6 +208,7 @@ static cnr_status run_set(job *j, cnr_model *model, const char *folder) {
     return status;
 }
 
+/* Runs all sets of a folder: test_data_set_0, _1 ... */
 static cnr_status run_folder(job *j, cnr_model *model, const char *folder) {
     cnr_status status = CNR_OK;
     for (int32_t i = 0; !status && !j->differences.n; i++) {
@@ -246,6 +254,7 @@ static cnr_status run_ramp(job *j, cnr_model *model, const char *expected) {
 
 /* ---- one case, and all ---- */
 
+/* What became of a case: right, wrong, or skipped because it is unsupported. */
 static cnri_outcome outcome_of(const job *j, cnr_status status) {
     if (!status) return j->differences.n ? CNRI_CASE_WRONG : CNRI_CASE_RIGHT;
     /* an importer lists several layers, some of which are only unsupported */
@@ -253,6 +262,7 @@ static cnri_outcome outcome_of(const job *j, cnr_status status) {
                                                                                : CNRI_CASE_WRONG;
 }
 
+/* Path without its folders. */
 static const char *base_name(const char *path) {
     const char *slash = strrchr(path, '/');
     return slash ? slash + 1 : path;
@@ -291,6 +301,7 @@ static char *expected_of(const char *path) {
     return found;
 }
 
+/* Number of cases so far. */
 static int32_t cases(const job *j) {
     return j->out->n[CNRI_CASE_RIGHT] + j->out->n[CNRI_CASE_WRONG] + j->out->n[CNRI_CASE_SKIPPED];
 }

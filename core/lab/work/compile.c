@@ -8,6 +8,7 @@
 
 enum { MAX_POLICY_BYTES = 1 << 20, COMPILING_MS = 600000 };
 
+/* A model that is being compiled. */
 typedef struct job {
     cnr_model *model; /* of the net as it will be read back */
     cnr_plan *plan;
@@ -20,6 +21,7 @@ typedef struct job {
 
 /* ---- what the net brings along ---- */
 
+/* Writes a placement into the net's metadata. */
 static void bring_placement(cnr_graph *g, const cnri_placement *p) {
     cnri_text key = {0}, text = {0};
     cnri_text_add(&key, CNRI_PLACE_PREFIX "%s", p->node);
@@ -35,6 +37,7 @@ static void bring_placement(cnr_graph *g, const cnri_placement *p) {
     cnri_text_free(&text);
 }
 
+/* Writes a list of texts into the metadata, one a line. */
 static void bring_list(cnr_graph *g, const char *key, const char *const *words) {
     cnri_text text = {0};
     for (int32_t i = 0; words && words[i]; i++)
@@ -44,6 +47,7 @@ static void bring_list(cnr_graph *g, const char *key, const char *const *words) 
     cnri_text_free(&text);
 }
 
+/* Writes a number into the metadata, unless it is 0. */
 static void bring_number(cnr_graph *g, const char *key, uint64_t number) {
     char text[32];
     snprintf(text, sizeof text, "%llu", (unsigned long long)number);
@@ -63,6 +67,7 @@ static void bring(cnr_graph *g, const cnri_plan_options *o) {
     for (int32_t i = 0; i < o->n_placements; i++) bring_placement(g, &o->placements[i]);
 }
 
+/* Writes a policy's script and name into the metadata. */
 static cnr_status bring_policy(cnr_graph *g, const char *path, cnr_error *err) {
     const char *slash = strrchr(path, '/');
     char *text = NULL;
@@ -85,6 +90,7 @@ static cnr_status default_fallback(const cnr_model *m, cnri_plan_options *o, con
     return CNR_OK;
 }
 
+/* Writes the plan options into the metadata. */
 static cnr_status bring_options(cnr_model *m, const char *policy, cnr_error *err) {
     cnri_plan_options o = m->plan_options;
     const char *fallback[2] = {NULL, NULL};
@@ -110,6 +116,7 @@ static cnr_status read_back(const cnr_graph *g, const char *path, cnr_graph **ou
     return status;
 }
 
+/* Opens the net as it will be read back from the file. */
 static cnr_status open_model(job *j, const cnr_model *from, const char *path, cnr_error *err) {
     const cnr_load_options options = {.size = sizeof options, .cache = from->cache};
     cnr_graph *g = NULL;
@@ -123,12 +130,14 @@ static cnr_status open_model(job *j, const cnr_model *from, const char *path, cn
 
 /* ---- the plan ---- */
 
+/* The request for the plan that is compiled. */
 static cnri_plan_request request_of(const job *j) {
     return (cnri_plan_request){j->model,    &j->model->plan_options,
                                &j->set,     j->shapes.list,
                                j->shapes.n, true};
 }
 
+/* Makes the plan for `batch` pictures and checks all weights. */
 static cnr_status make_plan(job *j, int64_t batch, cnr_error *err) {
     cnr_model *m = j->model;
     cnr_status status = cnri_input_shapes(m, batch, &j->shapes, err);
@@ -144,6 +153,7 @@ static cnr_status make_plan(job *j, int64_t batch, cnr_error *err) {
     return status ? status : cnri_residency_warm(j->plan, err);
 }
 
+/* Sets an input to made-up numbers. */
 static cnr_status put_input(cnr_session *s, int32_t index, cnr_tensor t, cnr_error *err) {
     t.bytes = cnr_dense_bytes(&t);
     t.data = t.bytes < SIZE_MAX ? cnri_alloc((size_t)t.bytes + 1) : NULL;
@@ -177,6 +187,7 @@ static char *keep_in(cnri_devices *devices, char *folder) {
     return before;
 }
 
+/* Takes the programs that plugins compiled meanwhile. */
 static cnr_status take_programs(job *j, cnri_compiled *out, cnr_error *err) {
     cnri_cache_files files = {0};
     cnr_status status =
@@ -200,6 +211,7 @@ static cnr_status take_programs(job *j, cnri_compiled *out, cnr_error *err) {
     return status;
 }
 
+/* Removes the folder of compiled programs. */
 static void remove_folder(const char *folder) {
     cnri_cache_files files = {0};
     cnri_cache_list(folder, &files);
@@ -210,6 +222,7 @@ static void remove_folder(const char *folder) {
 
 /* ---- all of it ---- */
 
+/* Writes model, plan and programs to one file. */
 static cnr_status write_file(job *j, const char *path, cnri_compiled *out, cnr_error *err) {
     const cnri_plan_request r = request_of(j);
     const char *name;
@@ -235,6 +248,7 @@ static cnr_status write_file(job *j, const char *path, cnri_compiled *out, cnr_e
     return status;
 }
 
+/* Frees all. */
 static void close_job(job *j) {
     for (int32_t i = 0; i < j->parts.n; i++) {
         if (i > 0) cnri_free((void *)j->parts.at[i].data); /* the first is the model's mapping */

@@ -3,6 +3,7 @@
 #include <fnmatch.h>
 #include <math.h>
 
+/* Options and result of an encoding. */
 typedef struct job {
     const cnri_encode_options *o;
     cnri_encoded *out;
@@ -20,6 +21,7 @@ static bool is_read(const cnr_op *op, int32_t port, const char *encoding) {
     return false;
 }
 
+/* True if an input of the operator is learned. */
 static bool is_learned(const cnr_op *op, int32_t port) {
     if (port >= op->n_inputs) return false;
     const size_t at = (size_t)port * op->port_size;
@@ -52,6 +54,7 @@ static bool can_encode(const job *c, const cnr_graph *g, cnr_value value) {
     return used;
 }
 
+/* Gives a weight its encoded data, which it then owns. */
 static void take_data(cnri_value *v, const cnr_encoding *encoding, void *data, uint64_t bytes) {
     if (!v->borrowed) cnri_free(v->type->data);
     v->borrowed = false;
@@ -61,6 +64,7 @@ static void take_data(cnri_value *v, const cnr_encoding *encoding, void *data, u
     v->type->encoding = cnri_intern(encoding->name);
 }
 
+/* Name of the first layer that reads a value; "": none. */
 static const char *layer_of(const cnr_graph *g, cnr_value value) {
     for (int32_t i = 0; i < g->nodes.n; i++)
         for (int32_t p = 0; p < g->nodes.at[i]->view.n_inputs; p++)
@@ -156,6 +160,7 @@ void cnri_encoded_free(cnri_encoded *e) {
 
 /* ---- in other formats ---- */
 
+/* The exporter that writes files of such a name best; NULL: none. */
 static const cnr_exporter *exporter_for(const char *path) {
     const cnr_exporter *best = NULL;
     int32_t score = 0;
@@ -170,6 +175,7 @@ static const cnr_exporter *exporter_for(const char *path) {
     return best;
 }
 
+/* Says that no exporter writes such a file, and lists all. */
 static cnr_status no_exporter(const char *path, cnr_error *err) {
     cnri_text all = {0};
     for (int32_t i = 0; i < cnri_descriptor_count(CNR_KIND_EXPORTER); i++)

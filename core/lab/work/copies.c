@@ -14,6 +14,7 @@ typedef struct side {
 
 static bool in_host(const side *s) { return (s->device->memory[0].flags & CNR_MEMORY_HOST) != 0; }
 
+/* Allocates memory on a device and opens a stream there. */
 static cnr_status begin(side *s, const cnr_device *device, uint64_t bytes, cnr_error *err) {
     *s = (side){.device = device,
                 .mem = {.bytes = bytes},
@@ -28,6 +29,7 @@ static cnr_status begin(side *s, const cnr_device *device, uint64_t bytes, cnr_e
     return status;
 }
 
+/* Closes the stream and frees the memory. */
 static void end(side *s) {
     if (s->opened) s->device->cls->stream_close(&s->stream);
     if (s->mem.handle) s->device->cls->free(s->device, &s->mem);

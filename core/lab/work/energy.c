@@ -4,6 +4,7 @@
 #include <math.h>
 #include <pthread.h>
 
+/* A region whose energy is measured. */
 struct cnr_energy_region {
     cnri_sampler *sampler;
     cnri_reading_point begin;
@@ -54,7 +55,9 @@ cnr_status cnr_energy_begin(cnr_runtime *rt, const cnr_energy_options *options,
     return status;
 }
 
-/* Under a plugin's clock no thread reads the meters, so they are read here, between rounds. */
+/* Returns 1 if the region has lasted at least 20 periods of the slowest sensor; shorter ones are
+ * inaccurate. Under a plugin's clock no thread reads the meters, so they are read here, between
+ * rounds. */
 int32_t cnr_energy_long_enough(cnr_energy_region *r) {
     if (!r) return 0;
     if (!cnri_clock_is_real()) cnri_sampler_read(r->sampler, false);
@@ -100,6 +103,7 @@ static bool feeds(const cnr_energy_domain *d, const char *device) {
            (n == 0 || (n == strcspn(device, ":") && strncmp(d->feeds, device, n) == 0));
 }
 
+/* True if a meter feeds that device. */
 static bool is_fed(const cnr_energy *e, const char *device) {
     for (int32_t i = 0; i < e->n; i++)
         if (feeds(&e->at[i], device)) return true;

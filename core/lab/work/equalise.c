@@ -7,11 +7,13 @@
 enum { PICTURES = 16 };
 static const char prefix[] = "channels.";
 
+/* The largest number of each channel of each value. */
 typedef struct channels {
     cnri_calibration *c;
     float **largest; /* by value of the net, then channel; NULL: not seen */
 } channels;
 
+/* Tap: finds the largest numbers of a value's channels. */
 static void tap_largest(void *arg, const char *node, int32_t output, const cnr_tensor *value) {
     const channels *all = arg;
     const cnr_value v = cnri_tapped_value(all->c->net, node, output);
@@ -31,6 +33,7 @@ static void tap_largest(void *arg, const char *node, int32_t output, const cnr_t
     }
 }
 
+/* Writes the largest numbers of a value's channels into the metadata, for the rewrite. */
 static cnr_status tell(cnr_graph *net, cnr_value v, const float *largest) {
     cnri_text text = {0};
     char number[64];

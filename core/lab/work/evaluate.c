@@ -6,6 +6,7 @@
 
 enum { TOP = 5, MAX_LABELS = 1024 }; /* MAX_LABELS: most labels of a confusion matrix */
 
+/* An evaluation that is under way. */
 typedef struct job {
     cnr_evaluate_options o;
     const cnr_observer *observer;
@@ -25,6 +26,7 @@ typedef struct job {
     bool repeats; /* the same pictures again, which nothing is kept of */
 } job;
 
+/* Label of a class of the net; -1: it has none. */
 static int64_t label_of(const job *j, int64_t class) {
     if (j->o.labels) return class < j->o.n_labels ? j->o.labels[class] : -1;
     return class - j->o.offset;
@@ -52,6 +54,7 @@ static cnr_evaluated shares_of(const job *j, const cnr_tensor *sample, int64_t l
                            .label_share = meant / all};
 }
 
+/* Fails if a label is none of the net's classes. */
 static cnr_status check(const job *j, const cnr_tensor *sample, int64_t label, cnr_error *err) {
     const int64_t classes = cnr_count(sample), class = label + j->o.offset;
     if (j->o.labels && j->o.n_labels < classes)
@@ -90,6 +93,7 @@ static cnr_status keep_scores(job *j, const cnr_tensor *sample, int64_t label, c
     return CNR_OK;
 }
 
+/* Counts one picture of the batch as right or wrong. */
 static cnr_status count(job *j, const cnr_tensor *whole, int64_t slot, cnr_error *err) {
     cnr_evaluation *e = j->out;
     cnr_tensor sample;
@@ -118,6 +122,7 @@ static cnr_status count(job *j, const cnr_tensor *whole, int64_t slot, cnr_error
     return CNR_OK;
 }
 
+/* Runs the pictures collected and counts them. */
 static cnr_status run_batch(job *j, cnr_error *err) {
     const cnr_tensor *out;
     cnr_status status = j->filled ? cnri_runner_run(&j->runner, NULL, err) : CNR_OK;
@@ -127,6 +132,7 @@ static cnr_status run_batch(job *j, cnr_error *err) {
     return status;
 }
 
+/* Adds a picture to the batch, which is run when full. */
 static cnr_status add_sample(job *j, const cnr_sample *sample, int64_t index, int64_t left,
                              cnr_error *err) {
     cnr_status status = CNR_OK;
@@ -158,6 +164,7 @@ void cnri_wilson_interval(double part, int64_t n, double out[2]) {
     out[1] = isnan(part) || part < 1 ? middle + half : 1;
 }
 
+/* Computes shares and mean loss. */
 static void sum_up(job *j) {
     cnr_evaluation *e = j->out;
     const double n = e->n ? (double)e->n : 1;
@@ -234,6 +241,7 @@ static cnr_status sum_rows(cnr_evaluated *rows, int64_t n, cnr_error *err) {
     return status;
 }
 
+/* Sums the confusion matrix over all ranks. */
 static cnr_status sum_confusion(cnr_evaluation *e, cnr_error *err) {
     const int64_t n = e->labels * e->labels;
     double *all = cnri_alloc((size_t)n * sizeof *all);
@@ -285,6 +293,7 @@ static cnr_status gather_scores(job *j, cnr_error *err) {
     return status;
 }
 
+/* Computes the metrics of all pictures. */
 static cnr_status measure(job *j, cnr_error *err) {
     double values[CNR_MAX_METRICS] = {NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN};
     if (j->metrics.n == 0) return CNR_OK;

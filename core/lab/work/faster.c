@@ -16,10 +16,12 @@ typedef struct contender { /* one of the two nets */
     int32_t heard, n_steps;
     uint64_t run_begun, step_begun;
     double run[ROUNDS];
-    double *ns; /* [step][round] */
+    /* Nanoseconds of each step in each round: [step][round]. */
+    double *ns;
     int32_t round;
 } contender;
 
+/* Takes the times of a contender's run and steps. */
 static void hear(void *arg, const cnri_event *e) {
     contender *n = arg;
     if (e->kind == CNRI_EVENT_RUN_BEGIN) n->run_begun = e->now_ns;
@@ -31,6 +33,7 @@ static void hear(void *arg, const cnri_event *e) {
             (double)(e->took_ns ? e->took_ns : e->now_ns - n->step_begun);
 }
 
+/* Opens a contender with a picture as input. */
 static cnr_status enter(contender *n, const cnri_calibration *c, const cnr_graph *net,
                         const cnr_tensor *picture, cnr_error *err) {
     cnr_status status = cnri_calibration_model(c, net, true, &n->model, err);
@@ -44,6 +47,7 @@ static cnr_status enter(contender *n, const cnri_calibration *c, const cnr_graph
     return cnri_session_listen(n->runner.session, hear, n, true, &n->heard, err);
 }
 
+/* Closes a contender. */
 static void leave(contender *n) {
     cnri_runner_close(&n->runner);
     cnr_release(n->model);
@@ -58,6 +62,7 @@ static double ratio_of(const contender both[2]) {
     return cnri_median(ratio, ROUNDS);
 }
 
+/* Runs both contenders in turn for all rounds. */
 static cnr_status race(const cnri_calibration *c, contender both[2], cnr_error *err) {
     cnr_status status = CNR_OK;
     for (int32_t round = -1; round < ROUNDS && !status; round++)
@@ -83,10 +88,12 @@ typedef struct layers {
     double per_element; /* ns of converting one element */
 } layers;
 
+/* Node that computes a layer's output. */
 static int32_t node_of(const layers *l, int32_t layer) {
     return l->c->net->values.at[l->answers->at[l->answer[layer]].as.real].producer;
 }
 
+/* Name of a layer's node in either net. */
 static const char *name_of(const layers *l, int32_t layer, bool quantised) {
     if (!quantised) return l->c->net->nodes.at[node_of(l, layer)]->name;
     const cnr_value v = l->answers->at[l->answer[layer]].as.stored;
@@ -110,6 +117,7 @@ static int32_t *owners(const layers *l, const cnr_graph *g, bool quantised) {
     return owner;
 }
 
+/* Node that a step belongs to; of a copy, the producer of its value. */
 static int32_t node_of_step(const cnr_plan *plan, const cnri_step *s) {
     if (s->node >= 0) return s->node;
     return plan->graph->values.at[plan->homes.at[s->from].value].producer;
@@ -137,6 +145,7 @@ static bool share_out(layers *l, const contender *net, bool quantised, double *c
 
 /* ---- the cut: layers on the float side reach the sink at their float time, and so on ---- */
 
+/* A flow network whose smallest cut divides layers into float and quantised ones. */
 typedef struct cut {
     int32_t n; /* nodes: 0: float, 1: quantised, then the layers */
     double *capacity;
@@ -160,6 +169,7 @@ static bool reach(cut *c) {
     return c->from[1] != NOBODY;
 }
 
+/* Sends all flow through that fits. */
 static void saturate(cut *c) {
     while (reach(c)) {
         double least = INFINITY;
@@ -180,6 +190,7 @@ static void join(cut *c, const layers *l, int32_t a, int32_t b, const cnr_tensor
     *between(c, b == NOBODY ? 0 : b + 2, a == NOBODY ? 0 : a + 2) += ns;
 }
 
+/* Sets capacities: each layer's time either way, and conversions between. */
 static void fill(cut *c, const layers *l, const cnr_graph *g, const int32_t *owner) {
     for (int32_t k = 0; k < l->n; k++) {
         *between(c, 0, k + 2) += l->ns[k * 2 + 1];
@@ -262,6 +273,7 @@ static cnr_status try_choice(cnri_calibration *c, const bool *wanted, const cnr_
     return status;
 }
 
+/* Chooses the layers that are faster quantised, by measuring several times. */
 static cnr_status choose(cnri_calibration *c, const cnr_tensor *picture, bool *wanted, bool *next,
                          cnri_layer_ns *report, cnr_error *err) {
     const size_t n = (size_t)c->net->nodes.n;

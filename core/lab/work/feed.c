@@ -13,6 +13,7 @@
 
 enum { STAGES = 3, MAX_ROOM = 8 };
 
+/* Pictures between two stages. */
 typedef struct queue {
     cnri_fed *at[MAX_ROOM];
     int32_t n, capacity;
@@ -34,6 +35,7 @@ typedef struct stage_net {
     bool running; /* a run uses the session, without holding the lock */
 } stage_net;
 
+/* A source that is read, prepared and run by one thread each. */
 struct cnri_feed {
     cnri_samples samples;
     pthread_mutex_t lock; /* for all queues */
@@ -58,6 +60,7 @@ void cnri_fed_free(cnri_fed *f) {
 
 /* ---- queues ---- */
 
+/* Ends a queue with an error or none. */
 static void end(cnri_feed *feed, queue *q, const cnr_error *why) {
     pthread_mutex_lock(&feed->lock);
     q->ended = true;
@@ -109,6 +112,7 @@ static cnri_fed *pop(cnri_feed *feed, queue *q, uint64_t until_ns, bool *ended) 
 
 /* ---- stages ---- */
 
+/* Thread: reads all samples. */
 static void *read_all(void *arg) {
     cnri_feed *feed = arg;
     cnr_error why = CNR_ERROR_INIT;
@@ -132,6 +136,7 @@ static void *read_all(void *arg) {
     return NULL;
 }
 
+/* True if a picture has the size that the feed is attached for. */
 static bool accepts_picture(const stage_net *n, const cnr_tensor *picture) {
     return n->dim[0] && memcmp(n->dim, picture->dim, sizeof n->dim) == 0;
 }
@@ -154,6 +159,7 @@ static void prepare(stage_net *n, cnri_fed *f) {
     pthread_mutex_unlock(&n->lock);
 }
 
+/* Copies the outputs of a run. */
 static cnr_status copy_outputs(const stage_net *n, cnri_fed *f) {
     const int32_t count = cnr_output_count(n->model);
     f->outputs = cnri_alloc_zero((size_t)count * sizeof *f->outputs + 1);
@@ -172,6 +178,7 @@ static cnr_status copy_outputs(const stage_net *n, cnri_fed *f) {
     return CNR_OK;
 }
 
+/* Runs the net on a picture that was prepared for it. */
 static void run(stage_net *n, cnri_fed *f) {
     pthread_mutex_lock(&n->lock);
     n->running = f->input.data && f->turn == n->turn;
@@ -189,6 +196,7 @@ static void run(stage_net *n, cnri_fed *f) {
     pthread_mutex_unlock(&n->lock);
 }
 
+/* Thread: preprocesses pictures. */
 static void *prepare_all(void *arg) {
     cnri_feed *feed = arg;
     cnri_fed *f;
@@ -201,6 +209,7 @@ static void *prepare_all(void *arg) {
     return NULL;
 }
 
+/* Thread: runs the net. */
 static void *run_all(void *arg) {
     cnri_feed *feed = arg;
     cnri_fed *f;
@@ -217,6 +226,7 @@ static void *run_all(void *arg) {
 
 /* ---- from outside ---- */
 
+/* Stops all threads and waits for them. */
 static void stop(cnri_feed *feed) {
     pthread_mutex_lock(&feed->lock);
     feed->stopping = true;
@@ -227,6 +237,7 @@ static void stop(cnri_feed *feed) {
     feed->started = 0;
 }
 
+/* Closes the session and plan of a stage. */
 static void unset(stage_net *n) {
     if (n->session) cnr_session_close(n->session);
     if (n->plan) cnr_plan_release(n->plan);
@@ -263,6 +274,7 @@ void cnri_feed_close(cnri_feed *feed) {
     cnri_free(feed);
 }
 
+/* Prepares locks and conditions. */
 static void set_up(cnri_feed *feed) {
     pthread_condattr_t monotonic;
     pthread_mutex_init(&feed->lock, NULL);

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+/* Energy that is followed while it is used. */
 typedef struct follow {
     const cnri_follow_options *o;
     const cnr_observer *observer;
@@ -29,6 +30,7 @@ static void add_name(cnri_text *line, const char *name, const char *unit) {
     cnri_text_add(line, "_%s%s", unit, quoted ? "\"" : "");
 }
 
+/* Appends a comma and the number, rounded; nothing but the comma for NaN. */
 static void add_number(cnri_text *line, double value) {
     char text[40] = "";
     /* rounded to a millionth, finer than any sensor */
@@ -36,6 +38,7 @@ static void add_number(cnri_text *line, double value) {
     cnri_text_add(line, ",%s", text);
 }
 
+/* Writes a line of the table and frees it. */
 static cnr_status write_line(follow *f, cnri_text *line, cnr_error *err) {
     cnri_text_add(line, "\n");
     cnr_status status = line->failed ? cnri_out_of_memory(err, "energy")
@@ -44,6 +47,7 @@ static cnr_status write_line(follow *f, cnri_text *line, cnr_error *err) {
     return status;
 }
 
+/* Writes the names of the columns. */
 static cnr_status write_names(follow *f, cnr_error *err) {
     cnri_text line = {0};
     cnri_text_add(&line, "time_s");
@@ -53,6 +57,7 @@ static cnr_status write_names(follow *f, cnr_error *err) {
     return write_line(f, &line, err);
 }
 
+/* Writes one row: seconds, then watts and joules of each domain. */
 static cnr_status write_row(follow *f, double seconds, cnr_error *err) {
     cnri_text line = {0};
     char text[40];
@@ -66,6 +71,7 @@ static cnr_status write_row(follow *f, double seconds, cnr_error *err) {
 
 /* ---- the counter: a file that is replaced as a whole, so that nobody reads half of one ---- */
 
+/* Writes the counter file, which other programs read. */
 static cnr_status write_counter(const follow *f, uint64_t now, bool running, cnr_error *err) {
     cnri_text text = {0};
     cnri_writer w;
@@ -129,6 +135,7 @@ static cnr_status step(follow *f, bool all, cnr_error *err) {
     return status;
 }
 
+/* Takes a row at each tick until the time is over or it is stopped. */
 static cnr_status steps(follow *f, cnr_error *err) {
     const uint64_t tick = (uint64_t)CNRI_SAMPLE_MS * 1000000u, begin = f->begin.now_ns;
     const uint64_t maximum = f->o->seconds > 0 ? (uint64_t)(f->o->seconds * 1e9) : UINT64_MAX;
@@ -144,6 +151,7 @@ static cnr_status steps(follow *f, cnr_error *err) {
     return status == CNR_E_CANCELLED ? CNR_OK : status;
 }
 
+/* Allocates the lists and opens the table. */
 static cnr_status prepare(follow *f, cnr_error *err) {
     const size_t n = (size_t)f->n + 1;
     f->watts = cnri_alloc(n * sizeof *f->watts);
@@ -160,6 +168,7 @@ static cnr_status prepare(follow *f, cnr_error *err) {
     return status ? status : write_names(f, err);
 }
 
+/* Ends counter and table, and fills the sums. */
 static cnr_status finish(follow *f, cnr_status status, cnr_energy *out, cnr_error *err) {
     if (!status && f->o->counter) status = write_counter(f, f->last.now_ns, false, err);
     if (f->logging && !status) status = cnri_write_commit(&f->csv, err);

@@ -10,6 +10,7 @@ static void put(char *to, size_t capacity, const char *from) {
     to[n] = 0;
 }
 
+/* Fills a gauge from domain i of a meter, with a reading. */
 static void add_meter(const cnri_meter_set *m, int32_t i, cnr_gauge *out) {
     const cnr_meter_domain *d = &m->domains[i];
     cnr_error why = CNR_ERROR_INIT;
@@ -30,6 +31,7 @@ static void add_meter(const cnri_meter_set *m, int32_t i, cnr_gauge *out) {
     if (out->status) put(out->why, sizeof out->why, why.text);
 }
 
+/* Fills a gauge from domain i of a knob, with its state. */
 static void add_knob(const cnri_knob_set *k, int32_t i, cnr_gauge *out) {
     const cnr_knob_domain *d = &k->domains[i];
     cnr_error why = CNR_ERROR_INIT;
@@ -53,6 +55,7 @@ static void add_knob(const cnri_knob_set *k, int32_t i, cnr_gauge *out) {
     if (status) put(out->why, sizeof out->why, why.text);
 }
 
+/* Lists all domains of meters, then of knobs. */
 static cnr_status list(const cnri_gauges *g, cnr_gauge_list *out, cnr_error *err) {
     int32_t n = 0, at = 0;
     for (int32_t i = 0; i < g->meters.n; i++) n += g->meters.at[i].n;

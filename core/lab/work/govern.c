@@ -33,11 +33,13 @@ struct cnr_governing {
 
 /* ---- what it may learn from ---- */
 
+/* True for a name that ends in .csv. */
 static bool is_trace(const char *name) {
     const size_t n = strlen(name);
     return n > 4 && strcmp(name + n - 4, ".csv") == 0;
 }
 
+/* Compares two names, for qsort. */
 static int by_name(const void *a, const void *b) {
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
@@ -58,6 +60,7 @@ static cnr_status find_traces(cnr_governing *g, cnr_error *err) {
     return status;
 }
 
+/* Lists the recordings that the policy learns from. */
 static cnr_status name_traces(cnr_governing *g, const char *const *list, cnr_error *err) {
     if (!list) return find_traces(g, err);
     for (; *list; list++) {
@@ -68,6 +71,7 @@ static cnr_status name_traces(cnr_governing *g, const char *const *list, cnr_err
     return CNR_OK;
 }
 
+/* Reads the recordings and opens the policy. */
 static cnr_status open_policy(cnr_governing *g, cnr_error *err) {
     cnr_status status = name_traces(g, g->options.traces, err);
     for (int32_t i = 0; i < g->n_traces && !status; i++)
@@ -112,6 +116,7 @@ static cnr_status check_scene(const char *spec, const char *full, cnr_error *err
                      n ? "; did you mean " : "", n, n ? name : "");
 }
 
+/* Reads a scene by name or file. */
 static cnr_status read_scene(const char *spec, cnri_board **out, cnr_error *err) {
     char *full = scene_spec(spec);
     cnr_status status = full ? check_scene(spec, full, err)
@@ -121,6 +126,7 @@ static cnr_status read_scene(const char *spec, cnri_board **out, cnr_error *err)
     return status;
 }
 
+/* Opens a scene, simulated in virtual time. */
 static cnr_status open_play(cnr_governing *g, cnr_error *err) {
     cnri_board *board = NULL, *scene = NULL;
     cnr_status status =
@@ -134,6 +140,7 @@ static cnr_status open_play(cnr_governing *g, cnr_error *err) {
     return status;
 }
 
+/* Opens a recording to replay. */
 static cnr_status open_replay(cnr_governing *g, cnr_error *err) {
     cnr_status status = cnri_trace_read(g->options.replay, &g->replayed, err);
     if (!status) status = cnri_replay_open(&g->replayed, &g->replay, err);
@@ -142,6 +149,7 @@ static cnr_status open_replay(cnr_governing *g, cnr_error *err) {
     return status;
 }
 
+/* Opens this machine's meters and knobs. */
 static cnr_status open_live(cnr_governing *g, cnr_error *err) {
     const cnr_gauge_options options = {.size = sizeof options,
                                        .root = g->rt->sysfs_root,
@@ -163,6 +171,7 @@ static cnr_status leave(void *arg, const cnri_seen *seen, cnri_wish *wishes, dou
     return CNR_OK;
 }
 
+/* Opens everything that the options name. */
 static cnr_status open_all(cnr_runtime *rt, const cnr_govern_options *options, cnr_governing **out,
                            cnr_error *err) {
     cnr_governing *g = cnri_alloc_zero(sizeof *g);
@@ -184,6 +193,7 @@ static cnr_status open_all(cnr_runtime *rt, const cnr_govern_options *options, c
     return g->options.board || g->options.scene ? open_play(g, err) : open_live(g, err);
 }
 
+/* Closes everything; clocks get their old frequencies back. */
 static cnr_status close_all(cnr_governing *g, cnr_error *err) {
     const cnr_status status = cnri_live_close(g->live, err);
     if (g->policy.close) g->policy.close(g->policy.arg);
@@ -202,6 +212,7 @@ static cnr_status close_all(cnr_governing *g, cnr_error *err) {
 
 /* ---- ticks ---- */
 
+/* True if the times are those of a simulated machine. */
 static bool is_simulated(const cnr_governing *g) {
     return g->scene.machine || !cnri_clock_is_real() ||
            (g->replays && g->replayed.note && strstr(g->replayed.note, "simulated"));
@@ -230,6 +241,7 @@ static void begin_record(cnr_governing *g, const cnri_seen *seen) {
     cnri_free(own);
 }
 
+/* Keeps a tick in the result and in the recording. */
 static void keep_tick(void *arg, const cnri_governor *governor) {
     cnr_governing *g = arg;
     const cnri_seen *s = &governor->seen;
@@ -252,6 +264,7 @@ static void keep_tick(void *arg, const cnri_governor *governor) {
                     .temperature = s->temperature};
 }
 
+/* Writes the recording. */
 static cnr_status save(cnr_governing *g, cnr_error *err) {
     cnri_writer w;
     if (!g->options.record) return CNR_OK;
@@ -304,6 +317,7 @@ static void name_knobs(const cnri_seen *seen, cnr_governed *out) {
                                   seen->knobs[i].name);
 }
 
+/* Fills the result from what was counted. */
 static void fill_result(cnr_governing *g, cnr_governed *out) {
     const cnri_governor_stats *s = &g->governor.stats;
     const cnri_seen *seen = &g->governor.seen;
@@ -342,6 +356,7 @@ static void fill_result(cnr_governing *g, cnr_governed *out) {
     out->simulated = is_simulated(g);
 }
 
+/* Fills the result, writes the recording and closes all. */
 static cnr_status finish(cnr_governing *g, cnr_status status, cnr_governed *out, cnr_error *err) {
     if (!status && out) {
         cnr_governed got = {.size = sizeof got};
@@ -360,6 +375,7 @@ static cnr_status finish(cnr_governing *g, cnr_status status, cnr_governed *out,
 
 /* ---- played, replayed, live ---- */
 
+/* Lets time pass: in the scene, the recording, or in real. */
 static cnr_status pass(cnr_governing *g, double seconds, cnr_error *err) {
     if (g->scene.machine) return cnri_scene_pass(&g->scene, seconds, err);
     if (g->replays) cnri_replay_pass(&g->replay, seconds);
@@ -367,6 +383,7 @@ static cnr_status pass(cnr_governing *g, double seconds, cnr_error *err) {
     return CNR_OK;
 }
 
+/* True if the recording or the wanted time is over. */
 static bool is_over(const cnr_governing *g, double maximum) {
     const cnri_governor *p = &g->governor;
     if (g->replays && g->replay.over) return true;
@@ -400,6 +417,7 @@ cnr_status cnr_govern(cnr_runtime *rt, const cnr_govern_options *options,
 
 /* ---- beside what runs ---- */
 
+/* Starts the thread that ticks. */
 static cnr_status start(cnr_governing *g, cnr_error *err) {
     return cnri_pacer_start(&g->governor, keep_tick, g, &g->pacer, err);
 }
@@ -418,6 +436,7 @@ static void begin_ticks(cnr_governing *g) {
                  g->governor.seen.device);
 }
 
+/* Tells the governor that a run begins or ends on a device. */
 static void tell_pass(void *arg, bool begins, const char *device) {
     cnr_governing *g = arg;
     cnri_live_run(g->live, begins, cnri_now_ns(), device);

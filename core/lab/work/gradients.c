@@ -3,6 +3,7 @@
 #include "train/train.h"
 #include "work/work.h"
 
+/* A trainer that only derives gradients. */
 typedef struct learner {
     cnri_trainer *t;
     cnr_gradient_options o;
@@ -15,6 +16,7 @@ typedef struct learner {
 
 /* ---- with the model ---- */
 
+/* Frees a learner. */
 static void close_learner(void *state) {
     learner *l = state;
     cnri_trainer_free(l->t);
@@ -24,20 +26,24 @@ static void close_learner(void *state) {
     cnri_free(l);
 }
 
+/* Gives the learner a weight's new value. */
 static cnr_status follow(void *state, const char *weight, const cnr_tensor *value, cnr_error *err) {
     return cnri_trainer_set(((learner *)state)->t, weight, value->data, err);
 }
 
+/* True for two equal texts, or NULL twice. */
 static bool same_text(const char *a, const char *b) {
     return a == b || (a && b && strcmp(a, b) == 0);
 }
 
+/* True if the learner was made for these options. */
 static bool can_reuse(const learner *l, const cnr_gradient_options *o, const cnri_own_loss *own,
                       int64_t batch) {
     return l && l->batch == batch && l->o.seed == o->seed && same_text(l->loss, o->loss) &&
            l->own.id == own->id;
 }
 
+/* Opens the trainer of a learner. */
 static cnr_status open_trainer(cnr_model *m, learner *l, cnr_error *err) {
     const cnri_train_options how = {.loss = l->loss,
                                     .own_loss = l->own,
@@ -60,6 +66,7 @@ static cnr_status open_trainer(cnr_model *m, learner *l, cnr_error *err) {
     return CNR_OK;
 }
 
+/* Makes a learner for the model. */
 static cnr_status open_learner(cnr_model *m, const cnr_gradient_options *o,
                                const cnri_own_loss *own, int64_t batch, cnr_error *err) {
     cnri_model_drop_gradients(m);
@@ -78,6 +85,7 @@ static cnr_status open_learner(cnr_model *m, const cnr_gradient_options *o,
 
 /* ---- a batch ---- */
 
+/* Checks the input's type and the number of labels. */
 static cnr_status check(const cnr_model *m, const cnr_tensor *input, int64_t n_labels,
                         cnr_error *err) {
     const cnr_tensor *want = cnr_input_type(m, 0);
@@ -117,6 +125,7 @@ static cnr_status take_statistics(cnr_model *m, const cnri_trainer *t, cnr_error
     return status;
 }
 
+/* Fills the result from the session's outputs. */
 static cnr_status give(const learner *l, double loss, cnr_gradients *out, cnr_error *err) {
     const cnri_trainer *t = l->t;
     cnr_status status = cnr_session_output(t->session, 1, &out->scores, err);
@@ -129,6 +138,7 @@ static cnr_status give(const learner *l, double loss, cnr_gradients *out, cnr_er
     return status;
 }
 
+/* Derives gradients, with the last learner if it fits. */
 static cnr_status derive(cnr_model *m, const cnr_gradient_options *o, const cnri_own_loss *own,
                          const cnr_tensor *input, const int32_t *labels, cnr_gradients *got,
                          cnr_error *err) {

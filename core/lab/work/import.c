@@ -5,6 +5,7 @@
 
 /* ---- which importer ---- */
 
+/* Fills err with `what`, and lists the importers. */
 static cnr_status none_fits(const char *where, const char *what, cnr_error *err) {
     cnri_text known = {0};
     for (int32_t i = 0; i < cnri_descriptor_count(CNR_KIND_IMPORTER); i++) {
@@ -18,6 +19,7 @@ static cnr_status none_fits(const char *where, const char *what, cnr_error *err)
     return status;
 }
 
+/* Finds an importer by name, or with NULL by the file. */
 static cnr_status find(const char *name, const char *path, const cnr_importer **out,
                        cnr_error *err) {
     cnri_head head;
@@ -43,6 +45,7 @@ static cnr_status is_picture(const char *path, bool *is, cnr_error *err) {
     return cnri_fail(err, why.code, why.where, "%s", why.text);
 }
 
+/* True if an input of the net has a mean. */
 static bool has_mean(const cnr_graph *g) {
     for (int32_t i = 0; i < g->inputs.n; i++) {
         char key[300];
@@ -52,6 +55,7 @@ static bool has_mean(const cnr_graph *g) {
     return false;
 }
 
+/* Fills err: the mean is neither a picture nor in this importer's format. */
 static cnr_status no_mean(const char *path, cnr_error *err) {
     return cnri_fail(err, CNR_E_UNSUPPORTED, path,
                      "neither a picture nor a mean image of this importer");
@@ -78,6 +82,7 @@ static cnr_status run_importer(const cnri_import_options *o, const cnr_importer 
     return status ? status : cnri_weights_fill(*graph, o->weights, NULL, err);
 }
 
+/* Imports a net, with `mean` telling the importer of the mean image. */
 static cnr_status import_with(const cnri_import_options *o, const cnr_importer *importer, bool mean,
                               cnr_graph **graph, cnr_error *err) {
     char *setting = mean ? cnri_format("mean_file=%s", o->mean) : NULL;

@@ -26,6 +26,7 @@ cnr_status cnri_encode_model(cnr_model *m, const char *encoding, const char *lay
 
 /* ---- quantising ---- */
 
+/* Frees the warnings of a result. */
 static void free_warnings(cnr_quantizing *q) {
     for (int32_t i = 0; i < q->n_warnings; i++) cnri_free(q->warnings[i]);
     cnri_free(q->warnings);
@@ -33,6 +34,7 @@ static void free_warnings(cnr_quantizing *q) {
     q->n_warnings = 0;
 }
 
+/* Copies the rows of layers to the result. */
 static cnr_status take_layers(const cnri_quantising *q, cnr_quantizing *out, cnr_error *err) {
     out->layers = cnri_alloc_zero(((size_t)q->n_layers + 1) * sizeof *out->layers);
     out->layer_ms = cnri_alloc_zero(((size_t)q->n_layers * 2 + 1) * sizeof *out->layer_ms);
@@ -49,6 +51,7 @@ static cnr_status take_layers(const cnri_quantising *q, cnr_quantizing *out, cnr
     return cnri_out_of_memory(err, "quantize");
 }
 
+/* Copies the warnings of a net to the result. */
 static cnr_status take_warnings(const cnr_graph *g, cnr_quantizing *out, cnr_error *err) {
     out->warnings = cnri_alloc_zero(((size_t)g->warnings.n + 1) * sizeof *out->warnings);
     for (int32_t i = 0; out->warnings && i < g->warnings.n; i++) {
@@ -59,6 +62,7 @@ static cnr_status take_warnings(const cnr_graph *g, cnr_quantizing *out, cnr_err
                                                              : cnri_out_of_memory(err, "quantize");
 }
 
+/* Makes a model of the quantised net, and fills the result. */
 static cnr_status take(const cnr_model *m, const cnri_quantising *q, cnr_model **net,
                        cnr_quantizing *out, cnr_error *err) {
     cnr_graph *graph;

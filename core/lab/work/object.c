@@ -4,12 +4,14 @@
 
 enum { MAX_OPTIONS = 64, MAX_RESULTS = 8 };
 
+/* An object of a plugin, and its last results. */
 struct cnr_instance {
     const cnr_object *about;
     void *state;
     cnr_tensor results[MAX_RESULTS];
 };
 
+/* Frees the last results. */
 static void forget_results(cnr_instance *o) {
     for (int32_t i = 0; i < MAX_RESULTS; i++) {
         cnri_free(o->results[i].data);
@@ -19,6 +21,7 @@ static void forget_results(cnr_instance *o) {
 
 /* ---- making ---- */
 
+/* Options of an object, read from text. */
 typedef struct options {
     cnr_attr attrs[MAX_OPTIONS];
     const cnr_attr *list[MAX_OPTIONS];
@@ -26,6 +29,7 @@ typedef struct options {
     CNRI_VEC(void *) blocks; /* memory of names and lists */
 } options;
 
+/* Keeps a block to be freed with the options; NULL: out of memory. */
 static void *keep(options *o, void *block) {
     void **slot = block ? cnri_push(&o->blocks) : NULL;
     if (slot) *slot = block;
@@ -43,6 +47,7 @@ static bool read_numbers(const char *text, double *out, int64_t *n) {
     return false;
 }
 
+/* Reads a value as true, false, numbers or text. */
 static cnr_status read_value(options *o, const char *text, cnr_attr *a, cnr_error *err) {
     double *numbers = keep(o, cnri_alloc((strlen(text) + 1) * sizeof *numbers));
     int64_t n;
@@ -63,6 +68,7 @@ static cnr_status read_value(options *o, const char *text, cnr_attr *a, cnr_erro
     return CNR_OK;
 }
 
+/* Reads options of the form name=value. */
 static cnr_status read_options(const char *const *words, options *o, cnr_error *err) {
     for (; words && *words; words++) {
         const char *value = strchr(*words, '=');
@@ -128,6 +134,7 @@ static int32_t find_method(const cnr_object *about, const char *name, int32_t *r
     return -1;
 }
 
+/* Checks that all inputs of a call have data. */
 static cnr_status check_inputs(const cnr_tensor *const *in, int32_t n, cnr_error *err) {
     for (int32_t i = 0; i < n; i++) {
         const cnr_status status = in[i] ? cnri_tensor_check(in[i], "input", err)

@@ -36,6 +36,7 @@ static cnr_status find_devices(job *j, cnr_error *err) {
 
 /* ---- measuring ---- */
 
+/* Fills a row from a timing: seconds, joules, watts, joules times seconds. */
 static void take(cnri_place_row *row, const char *name, const cnr_timing *t) {
     const bool known = t->energy && t->energy->source;
     snprintf(row->name, sizeof row->name, "%s", name);
@@ -45,6 +46,7 @@ static void take(cnri_place_row *row, const char *name, const cnr_timing *t) {
     row->edp = known ? row->joules * row->seconds : NAN;
 }
 
+/* Times the model. */
 static cnr_status measure(job *j, cnr_model *model, bool steps, cnr_timing *out, cnr_error *err) {
     const cnr_profile_options p = {.size = sizeof p,
                                    .runs = j->o->runs,
@@ -64,6 +66,7 @@ static cnr_status plan_of(job *j, cnr_plan **out, cnr_error *err) {
     return status;
 }
 
+/* Times the model on one device alone. */
 static cnr_status measure_alone(job *j, int32_t device, cnr_error *err) {
     cnri_plan_options options = j->original_options;
     options.device = j->names[device];
@@ -82,6 +85,7 @@ static cnr_status measure_alone(job *j, int32_t device, cnr_error *err) {
 /* Placements that divide the layers that every device can compute parts of. Each second device
  * gets twice the share, so that fixed costs can be told from costs of the share. */
 typedef CNRI_VEC(cnri_placement) wishes;
+/* Wishes that nodes be divided in the way that is measured. */
 static cnr_status wish_parts(job *j, const cnri_table *t, cnri_part parts[2][MAX_DEVICES],
                              wishes *out, cnr_error *err) {
     for (int32_t i = 0; i < t->nodes.n; i++) {
@@ -177,6 +181,7 @@ static cnr_status read_plan(job *j, const cnr_candidate_list *list, cnr_error *e
     return CNR_OK;
 }
 
+/* Predicts time and joules of the current plan. */
 static cnr_status predict(job *j, cnr_error *err) {
     cnr_plan *plan = NULL;
     cnr_status status = plan_of(j, &plan, err);
@@ -185,6 +190,7 @@ static cnr_status predict(job *j, cnr_error *err) {
     return status;
 }
 
+/* Lets the policy place the net, with what was measured. */
 static cnr_status ask_policy(job *j, const char *policy, cnr_error *err) {
     cnri_plan_options options = j->original_options;
     cnr_candidate_list list = {.size = sizeof list};
@@ -318,6 +324,7 @@ static cnr_status take_over(job *j, cnr_error *err) {
     return status ? status : cnri_placing_keep(j->out, j->model, j->o->folder, err);
 }
 
+/* Measures alone and divided, asks the policy, and measures its plan. */
 static cnr_status make(job *j, cnr_error *err) {
     cnr_status status = CNR_OK;
     for (int32_t d = 0; d < j->n && !status; d++) status = measure_alone(j, d, err);

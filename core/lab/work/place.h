@@ -17,6 +17,7 @@ typedef struct cnri_place_division {
     double launch_ns, split_ns, split_joules;
 } cnri_place_division;
 
+/* A placement that is being made. */
 typedef struct cnri_place_job {
     cnr_model *model;
     const cnri_place_options *o;
@@ -56,6 +57,7 @@ double cnri_place_raw_ns(const cnri_place_job *j, int32_t device, const char *no
 /* cnri_place_settle computes latencies and waits from the times of whole nets;
  * cnri_place_predict then predicts time and energy of a plan. */
 cnr_status cnri_place_settle(cnri_place_job *j, cnr_error *err);
+/* Predicts time and joules of a plan from what was measured. */
 cnr_status cnri_place_predict(const cnri_place_job *j, const cnr_plan *plan, cnri_place_row *out,
                               cnr_error *err);
 

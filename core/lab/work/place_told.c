@@ -6,6 +6,7 @@
 
 typedef cnri_place_job job;
 
+/* Adds the word "WHAT@DEVICE@NODE=VALUE"; leaves out what is not known. */
 static cnr_status tell(job *j, const char *what, const char *device, const char *node, double value,
                        cnr_error *err) {
     char number[40];
@@ -96,6 +97,7 @@ typedef struct part {
     double whole_ns, share, more_ns, more_joules, watts;
 } part;
 
+/* Reads what a part of a divided step took. False: the step is no usable part. */
 static bool read_part(const job *j, const cnr_step_timing *s, int32_t d, part *out) {
     if (s->from || strcmp(s->device, j->names[d]) != 0) return false;
     const cnr_step_timing *whole = cnri_place_step_of(&j->alone[d], s->node, j->names[d]);
@@ -154,6 +156,7 @@ static bool divide(const job *j, int32_t d, cnri_place_division *out, cnr_error 
     return n > 0;
 }
 
+/* Adds what dividing costs on a device. */
 static cnr_status tell_division(job *j, int32_t d, cnr_error *err) {
     cnri_place_division of;
     cnr_status status;
@@ -192,6 +195,7 @@ static cnr_status tell_waits(job *j, cnr_error *err) {
 
 /* ---- links ---- */
 
+/* Measures transfers between all devices. */
 static cnr_status measure_links(job *j, cnr_error *err) {
     enum { FEW = CNRI_TUNING_BYTES_LESS, MANY = CNRI_TUNING_BYTES_MORE };
     const cnr_device *open[CNRI_PLACE_DEVICES];
@@ -230,6 +234,7 @@ static cnr_status tell_links(job *j, cnr_error *err) {
 
 /* ---- for the prediction, before steps are changed to what they take in the whole net ---- */
 
+/* Joules above idle of all copies; *bytes: what they moved. */
 static double sum_copies(const cnr_timing *t, double idle, double *bytes) {
     double joules = 0;
     for (int32_t i = 0; i < t->n_steps; i++) {
@@ -241,6 +246,7 @@ static double sum_copies(const cnr_timing *t, double idle, double *bytes) {
     return joules;
 }
 
+/* Adds step times as they were measured. */
 static cnr_status keep_raw(job *j, cnr_error *err) {
     cnr_status status = CNR_OK;
     const cnr_energy *e = j->alone[0].energy;

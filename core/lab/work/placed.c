@@ -13,6 +13,7 @@ static void add_key(cnri_text *out, const char *key) { /* as text of Lua */
     cnri_text_add(out, "] = ");
 }
 
+/* Appends the placement of all nodes as Lua. */
 static void add_answer(const cnri_placing *p, cnri_text *out) {
     for (int32_t i = 0; i < p->nodes.n; i++) {
         const cnri_place_node *n = &p->nodes.at[i];
@@ -48,6 +49,7 @@ void cnri_placing_print(const cnri_placing *p, const char *made_for, cnri_text *
     cnri_text_add(out, " }, place = function() return answer end }\n");
 }
 
+/* Writes a placement as a policy script; own: for this user only. */
 static cnr_status write_placing(const cnri_placing *p, const char *path, bool own,
                                 const char *made_for, cnr_error *err) {
     cnri_text text = {0};
@@ -126,6 +128,8 @@ cnr_status cnri_placing_path(const cnr_model *m, const cnri_place_options *o,
 
 /* ---- for commands that run the net: the last placement of it, whoever made it ---- */
 
+/* Path in the folder where the model's placement is kept; free it with cnri_free. NULL: out of
+ * memory. */
 static char *latest_slot(const cnr_model *m, const char *folder) {
     cnri_text all = {0};
     uint8_t digest[32];
@@ -184,6 +188,7 @@ static int32_t split_names(char *line, const char *names[CNRI_MAX_PLACED + 1]) {
     return n;
 }
 
+/* Gives the model a kept placement as its policy. */
 static cnr_status follow(cnr_model *m, const char *path, const char *const *names, cnr_error *err) {
     cnri_plan_options options = {0};
     if (!cnri_plan_options_copy(&m->plan_options, &options)) {

@@ -24,6 +24,7 @@ typedef struct course {
 
 static bool is_async(const cnr_device *device) { return CNRI_HAS(device->cls, event_record); }
 
+/* True if the home is in host memory. */
 static bool in_host(const cnr_plan *plan, const cnri_home *h) {
     return (plan->devices[h->device]->memory[h->memory_class].flags & CNR_MEMORY_HOST) != 0;
 }
@@ -44,6 +45,7 @@ double cnri_place_raw_ns(const job *j, int32_t device, const char *node) {
     return s ? j->raw_ns[device][s - j->alone[device].steps] : NAN;
 }
 
+/* Nanoseconds of a transfer between two devices. */
 static double link_ns(const job *j, int32_t from, int32_t to, double bytes) {
     if (from < 0 || to < 0 || from == to) return 0;
     return j->links[from][to].fixed_ns + j->links[from][to].byte_ns * bytes;
@@ -75,10 +77,12 @@ static double whole_ns(const job *j, int32_t d, const cnri_step *s, const char *
 }
 
 static double part_of(const cnri_step *s) {
+    /* Share of the output that a step computes, 0 to 1. */
     const int64_t all = s->range_axis >= 0 ? s->view.outputs[0]->dim[s->range_axis] : 0;
     return all > 0 ? (double)(s->range_end - s->range_begin) / (double)all : 1;
 }
 
+/* Bytes that a step reads and writes. */
 static double bytes_of(const cnri_step *s) {
     double bytes = 0;
     for (int32_t i = 0; i < s->view.n_inputs; i++)
@@ -121,6 +125,7 @@ static double kernel_ns(const course *c, int32_t step) {
 
 /* ---- on queues ---- */
 
+/* Waits for the steps that a step depends on. */
 static void wait_for(course *c, const cnri_step *s, double *begin) {
     const cnr_device *here = c->plan->devices[s->device];
     for (int32_t i = 0; i < s->n_waits; i++) {
@@ -133,6 +138,7 @@ static void wait_for(course *c, const cnri_step *s, double *begin) {
     }
 }
 
+/* Adds one step to the course of a run. */
 static void run_step(course *c, int32_t step) {
     const cnri_step *s = &c->plan->steps.at[step];
     const int32_t d = c->at[s->device];
@@ -163,6 +169,7 @@ static void put_inputs(course *c) {
     }
 }
 
+/* Nanoseconds of one run of a plan. */
 static cnr_status course_ns(const job *j, const cnr_plan *plan, double *ns, cnr_error *err) {
     course c = {.j = j,
                 .plan = plan,
@@ -233,6 +240,7 @@ static double kernel_joules(const job *j, int32_t d, const char *node, const cnr
     return joules * (part + (1 - part) * launch) + j->division[d].split_joules;
 }
 
+/* Joules above idle of one run of a plan. */
 static double plan_joules(const job *j, const cnr_plan *plan, double idle) {
     double all = 0;
     for (int32_t i = 0; i < plan->steps.n; i++) {

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <sys/resource.h>
 
+/* A profile that is being taken. */
 typedef struct job {
     cnr_profile_options o;
     const cnr_observer *observer;
@@ -25,6 +26,7 @@ typedef struct job {
 
 /* ---- getting ready ---- */
 
+/* Sets an input to made-up numbers. */
 static cnr_status put_input(job *j, int32_t index, cnr_tensor *t, cnr_error *err) {
     t->bytes = cnr_dense_bytes(t);
     t->data = t->bytes < SIZE_MAX ? cnri_alloc((size_t)t->bytes + 1) : NULL;
@@ -52,6 +54,7 @@ static cnr_status check_clock(const cnr_plan *plan, cnr_error *err) {
     return status;
 }
 
+/* Makes plan and session for the batch. */
 static cnr_status prepare(job *j, cnr_model *model, cnr_error *err) {
     cnri_shapes shapes;
     cnr_plan *plan = NULL;
@@ -72,6 +75,7 @@ static cnr_status prepare(job *j, cnr_model *model, cnr_error *err) {
 
 /* ---- measuring ---- */
 
+/* Keeps the times of a run: in all, and until all was queued. */
 static cnr_status keep_time(job *j, uint64_t begin, uint64_t queued, uint64_t end, cnr_error *err) {
     double *ms = cnri_push(&j->ms), *to_queue = cnri_push(&j->queued);
     if (!ms || !to_queue) return cnri_out_of_memory(err, "profile");
@@ -80,6 +84,7 @@ static cnr_status keep_time(job *j, uint64_t begin, uint64_t queued, uint64_t en
     return CNR_OK;
 }
 
+/* Runs n times; `timed`: keeps the times. */
 static cnr_status runs(job *j, int64_t n, bool timed, cnr_error *err) {
     for (int64_t i = 0; i < n; i++) {
         const uint64_t begin = cnri_now_ns();
@@ -121,6 +126,7 @@ static double joules_so_far(const job *j) {
     return all;
 }
 
+/* Takes times and joules of steps. */
 static void hear(void *arg, const cnri_event *event) {
     job *j = arg;
     if (j->joules && event->kind == CNRI_EVENT_STEP_BEGIN) j->begun = joules_so_far(j);
@@ -129,6 +135,7 @@ static void hear(void *arg, const cnri_event *event) {
         j->joules[event->step] += (joules_so_far(j) - j->begun) / (double)j->o.runs;
 }
 
+/* Runs again, with a listener that times each step. */
 static cnr_status time_steps(job *j, cnr_error *err) {
     int32_t id = 0;
     cnr_status status = cnri_session_listen(j->session, hear, j, true, &id, err);
@@ -159,6 +166,7 @@ static cnr_status repeat_step(job *j, int32_t step, cnr_error *err) {
     return status ? status : ended;
 }
 
+/* Repeats each step until its energy can be measured. */
 static cnr_status repeat_steps(job *j, cnr_error *err) {
     cnr_status status = CNR_OK;
     for (int32_t i = 0; i < j->plan->steps.n && !status; i++) status = repeat_step(j, i, err);
@@ -183,6 +191,7 @@ static cnr_status measure_steps(job *j, cnr_error *err) {
     return status || counts ? status : repeat_steps(j, err);
 }
 
+/* Warms up, times runs, then steps. */
 static cnr_status measure(job *j, cnr_error *err) {
     cnr_status status = CNR_OK;
     j->total = j->o.warm + j->o.runs * (j->o.steps ? 2 : 1);
@@ -196,6 +205,7 @@ static cnr_status measure(job *j, cnr_error *err) {
 
 /* ---- the result ---- */
 
+/* Floating-point operations of one run. */
 static double flops_of(const cnr_plan *plan) {
     double macs = 0;
     for (int32_t i = 0; i < plan->graph->nodes.n; i++)
@@ -218,6 +228,7 @@ static void share_joules(const job *j, cnr_timing *out) {
     }
 }
 
+/* Gives the result its energy. */
 static cnr_status take_energy(job *j, cnr_timing *out, cnr_error *err) {
     if (!j->o.energy) return CNR_OK;
     out->energy = cnri_alloc(sizeof *out->energy);
@@ -243,6 +254,7 @@ static cnr_status caches_of(const job *j, double *out, cnr_error *err) {
     return status;
 }
 
+/* Fills how many bytes each step reads from memory. */
 static cnr_status take_reads(const job *j, cnr_timing *out, cnr_error *err) {
     double *caches = cnri_alloc_zero(((size_t)j->plan->n_devices + 1) * sizeof *caches);
     double *reads = cnri_alloc_zero(((size_t)out->n_steps + 1) * sizeof *reads);
@@ -291,6 +303,7 @@ static bool queues(const cnr_plan *plan) {
     return false;
 }
 
+/* Fills the result. */
 static cnr_status take(job *j, cnr_timing *out, cnr_error *err) {
     const cnr_plan *plan = j->plan;
     const cnr_device *device = plan->n_devices ? plan->devices[0] : NULL;

@@ -2,6 +2,7 @@
 #include "work/work.h"
 #include <math.h>
 
+/* Swaps two numbers. */
 static void swap(double *a, double *b) {
     const double kept = *a;
     *a = *b;
@@ -38,6 +39,7 @@ typedef struct blocks {
     int64_t rows, columns, block, n;
 } blocks;
 
+/* A weight as blocks of `block` rows of one column. */
 static blocks blocks_of(const cnr_tensor *t, int64_t block) {
     const int64_t rows = t->rank > 0 ? t->dim[0] : 1, columns = rows > 0 ? cnr_count(t) / rows : 0;
     return (blocks){rows, columns, block, (rows + block - 1) / block * columns};
@@ -57,6 +59,7 @@ static double size_of_block(const cnr_tensor *by, const blocks *b, int64_t i) {
     return sum / (double)(end - first);
 }
 
+/* Sets all numbers of block i to 0. */
 static void clear(cnr_tensor *t, const blocks *b, int64_t i) {
     for (int64_t r = i / b->columns * b->block; r < end_row(b, i); r++)
         cnri_element_set(t->dtype, t->data, r * b->columns + i % b->columns, 0);

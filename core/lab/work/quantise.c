@@ -6,6 +6,7 @@
 #include <fnmatch.h>
 #include <math.h>
 
+/* A net that is being quantised. */
 typedef struct job {
     const cnri_quantise_options *o;
     const cnr_graph *given; /* the net before any change, which both nets are compared with */
@@ -41,6 +42,7 @@ static const cnri_answer *too_noisy(const job *q) {
 /* COMPARED: most pictures on which signal and noise are measured. */
 enum { COMPARED = 16, LEAST_DECIBELS = 10 };
 
+/* Drops the quantised net; returns status. */
 static cnr_status forget(job *q, cnr_status status) {
     cnri_answers_free(&q->answers);
     cnri_graph_free(q->out->quantized);
@@ -60,12 +62,14 @@ static cnr_status watch(job *q, cnr_error *err) {
     return forget(q, status ? status : q->watched ? CNR_OK : cnri_out_of_memory(err, "quantize"));
 }
 
+/* True if a layer stays in floats for that reason (CNR_FLOAT_FOR_...) */
 static bool stay_float_for(const job *q, int32_t why) {
     for (int32_t i = 0; i < q->out->net->nodes.n; i++)
         if (q->float_for[i] == why) return true;
     return false;
 }
 
+/* Says why no layer is left to quantise. */
 static cnr_status none_left(const job *q, const char *bad, double decibels, cnr_error *err) {
     if (!bad && stay_float_for(q, CNR_FLOAT_FOR_ACCURACY))
         return cnri_fail(err, CNR_E_NOT_FOUND, q->out->net->name,
@@ -98,6 +102,7 @@ static bool note_dropped(job *q, int32_t why, double decibels) {
     return any;
 }
 
+/* Drops the layer that makes most of the noise; *spoiled: the layer that was too noisy. */
 static cnr_status drop_noisy(job *q, const cnri_answer *bad, const char **spoiled, double *decibels,
                              cnr_error *err) {
     const cnr_graph *net = q->out->net;
@@ -109,6 +114,7 @@ static cnr_status drop_noisy(job *q, const cnri_answer *bad, const char **spoile
     return status;
 }
 
+/* Drops the layers that cost most accuracy. */
 static cnr_status drop_inaccurate(job *q, cnr_error *err) {
     int32_t n, *order = cnri_alloc(((size_t)q->answers.n + 1) * sizeof *order);
     cnr_status status = order ? CNR_OK : cnri_out_of_memory(err, "quantize");
@@ -264,6 +270,7 @@ static cnr_status round_weights(job *q, cnr_error *err) {
 
 /* ---- by which ranges ---- */
 
+/* Noise of the net with one method of choosing ranges. */
 static cnr_status noise_by(job *q, cnri_method method, double *out, cnr_error *err) {
     cnri_calibrate_by(&q->c, method, true);
     const cnr_status status = quantise_and_compare(q, err);
@@ -319,6 +326,7 @@ static cnr_status rewritten(job *q, const cnr_graph *net, cnr_error *err) {
 
 /* ---- both nets side by side ---- */
 
+/* True for floating-point types. */
 static bool is_real(int32_t dtype) {
     return dtype == CNR_f32 || dtype == CNR_f16 || dtype == CNR_bf16 || dtype == CNR_f64;
 }
@@ -340,6 +348,7 @@ static cnr_status compare_outputs(job *q, cnri_runner *runners, cnr_error *err) 
     return CNR_OK;
 }
 
+/* Runs one picture through both nets, and counts whether they agree. */
 static cnr_status check_one(job *q, cnri_runner *runners, const cnr_sample *sample,
                             cnr_error *err) {
     int64_t said[2] = {-1, -1};
@@ -367,6 +376,7 @@ static cnr_status check_one(job *q, cnri_runner *runners, const cnr_sample *samp
     return compare_outputs(q, runners, err);
 }
 
+/* Compares both nets on at most `maximum` pictures. */
 static cnr_status check(job *q, int64_t maximum, cnr_error *err) {
     const cnr_graph *nets[2] = {q->given, q->out->quantized};
     cnr_model *models[2] = {NULL, NULL};
@@ -404,6 +414,7 @@ const char *cnri_float_reason(int32_t float_for) {
 
 static double share(int64_t part, int64_t all) { return all ? (double)part / (double)all : NAN; }
 
+/* Bytes of all weights of a net. */
 static int64_t weight_bytes(const cnr_graph *g) {
     int64_t sum = 0;
     for (int32_t i = 0; i < g->values.n; i++) {
@@ -413,6 +424,7 @@ static int64_t weight_bytes(const cnr_graph *g) {
     return sum;
 }
 
+/* The quantised value that a node computes; NULL: none. */
 static const cnri_answer *answer_of(const job *q, int32_t node) {
     for (int32_t i = 0; i < q->answers.n; i++)
         if (cnri_is_quantised(&q->answers.at[i]) &&
@@ -423,6 +435,7 @@ static const cnri_answer *answer_of(const job *q, int32_t node) {
 
 enum { SLOWER_PERCENT = 5, WORSE_POINTS = 1, AGREE_PERCENT = 95, OUTPUT_DECIBELS = 10 };
 
+/* Says that the quantised net's outputs are useless. */
 static cnr_status nothing_in_common(const job *q, cnr_error *err) {
     return cnri_fail(
         err, CNR_E_STATE, q->out->net->name,
@@ -469,6 +482,7 @@ static cnr_status warn(const job *q, cnr_error *err) {
     return CNR_OK;
 }
 
+/* Fills the rows of layers. */
 static cnr_status take(job *q, cnr_error *err) {
     cnri_quantising *out = q->out;
     const int32_t n = out->net->nodes.n;
@@ -512,6 +526,7 @@ static cnr_status take(job *q, cnr_error *err) {
 /* Least number of pictures for holding some back. */
 enum { LEAST_TO_HOLD_BACK = 2 * CNRI_HELD_BACK };
 
+/* Calibrates, quantises and compares. */
 static cnr_status quantise_all(job *q, const cnr_graph *net, cnr_error *err) {
     const int64_t limit = q->o->limit > 0 ? q->o->limit : 100;
     cnr_status status =

@@ -40,12 +40,14 @@ void cnri_histogram_add(cnri_histogram *h, const cnri_range *all, const cnr_tens
     }
 }
 
+/* Middle of part i of a range. */
 static double middle(const cnri_range *all, int i) {
     return all->low + (all->high - all->low) * (i + 0.5) / BINS;
 }
 
 /* ---- choosing ---- */
 
+/* Range that leaves out TAIL of the numbers at either end. */
 static cnri_range by_percentile(const cnri_histogram *h, const cnri_range *all) {
     cnri_range r = *all;
     const double tail = h->n * TAIL, width = (all->high - all->low) / BINS;
@@ -68,6 +70,7 @@ static double square_error(const cnri_histogram *h, const cnri_range *all, doubl
     return sum;
 }
 
+/* Which of the 8-bit levels a bin falls into. */
 static int level_of(int bin, double wide) {
     const int level = (int)(bin / wide);
     return level < LEVELS ? level : LEVELS - 1;
@@ -132,6 +135,7 @@ static cnri_range by_cost(const cnri_histogram *h, const cnri_range *all, cost_f
     return r;
 }
 
+/* Range by one method. */
 static cnri_range by_method(cnri_method method, const cnri_histogram *h, const cnri_range *all) {
     if (!all->seen || !h->bin || h->n == 0) return *all;
     switch (method) {

@@ -5,6 +5,7 @@
 
 enum { MAX_CLASSES = 1 << 20 }; /* most scores; more are a picture or a map */
 
+/* Pictures that are being recognised. */
 typedef struct job {
     const cnr_observer *observer;
     const cnr_selection *choice;
@@ -57,6 +58,7 @@ static cnr_status passed_over(job *j, const char *name, const cnr_error *why, cn
     return cnri_fail(err, CNR_E_CANCELLED, name, "stopped");
 }
 
+/* Recognises all samples of one source; one that can't be read is passed over. */
 static cnr_status run_spec(job *j, const char *spec, cnr_error *err) {
     cnri_samples samples;
     cnr_error why = CNR_ERROR_INIT;

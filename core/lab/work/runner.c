@@ -17,6 +17,7 @@ cnr_status cnri_runner_open(cnri_runner *r, cnr_model *model, const cnr_observer
     return status;
 }
 
+/* Closes session and plan. */
 static void let_go(cnri_runner *r) {
     if (r->session && !r->adapts) cnr_session_close(r->session);
     if (r->plan) cnr_plan_release(r->plan);

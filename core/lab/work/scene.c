@@ -4,6 +4,7 @@
 #include "board/board.h"
 #include <math.h>
 
+/* A number as a tensor that borrows it. */
 static cnr_tensor number(double *value) {
     return (cnr_tensor){.size = sizeof(cnr_tensor), .dtype = CNR_f64, .data = value, .bytes = 8};
 }
@@ -19,6 +20,7 @@ static double at(const cnr_tensor *t, int64_t i) { return ((const double *)t->da
 
 /* ---- opening ---- */
 
+/* Appends all values of a board, one a line. */
 static void add_values(cnri_text *to, const cnri_board *b) {
     const char *path;
     int32_t kind;
@@ -74,6 +76,7 @@ cnr_status cnri_scene_pass(cnri_scene *s, double seconds, cnr_error *err) {
 
 /* ---- as a machine ---- */
 
+/* Asks the machine for the name and range of clock i. */
 static cnr_status describe_knob(cnri_scene *s, int32_t i, cnri_seen_knob *k, cnr_error *err) {
     const cnr_tensor *told[3];
     const cnr_status status = ask(s, "clock", 1, i + 1, 0, told, 3, err);
@@ -88,6 +91,7 @@ static cnr_status describe_knob(cnri_scene *s, int32_t i, cnri_seen_knob *k, cnr
     return CNR_OK;
 }
 
+/* Asks the machine for its clocks and meters. */
 static cnr_status describe(cnri_scene *s, cnri_seen *seen, cnr_error *err) {
     const cnr_tensor *told[5];
     cnr_status status = ask(s, "look", 0, 0, 0, told, 5, err);
@@ -117,6 +121,7 @@ static void measure_runs(cnri_scene *s, cnri_seen *seen) {
     s->runs.fresh = 0;
 }
 
+/* Reads time, joules, temperatures and clocks of the machine. */
 static cnr_status look(void *arg, cnri_seen *seen, cnr_error *err) {
     cnri_scene *s = arg;
     const cnr_tensor *told[5];
@@ -142,6 +147,7 @@ static cnr_status look(void *arg, cnri_seen *seen, cnr_error *err) {
     return CNR_OK;
 }
 
+/* Sets a clock of the machine. */
 static cnr_status set(void *arg, int32_t knob, uint64_t hz, int32_t cores, cnr_error *err) {
     (void)cores;
     return ask(arg, "set", 2, knob + 1, (double)hz, NULL, 0, err);

@@ -6,6 +6,7 @@
 #include "work/work.h"
 #include <cnnrun/object.h>
 
+/* A simulated machine with work to do. */
 typedef struct cnri_scene {
     /* An object with the methods takes, set, clock, look and pass; NULL: none. */
     cnr_instance *machine;
@@ -22,6 +23,7 @@ cnr_status cnri_scene_open(cnr_runtime *rt, const cnri_board *board, const cnri_
 void cnri_scene_close(cnri_scene *s);
 /* Simulates the next `seconds` of the scene. */
 cnr_status cnri_scene_pass(cnri_scene *s, double seconds, cnr_error *err);
+/* The scene as the machine of a governor. */
 cnri_machine cnri_scene_machine(cnri_scene *s);
 
 #endif

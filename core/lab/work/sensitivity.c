@@ -17,6 +17,7 @@ static void mark_before(const cnr_graph *net, bool *nodes) {
         }
 }
 
+/* Node that computes an answer's value. */
 static int32_t node_of(const cnr_graph *net, const cnri_answer *a) {
     return net->values.at[a->as.real].producer;
 }
@@ -58,6 +59,7 @@ bool *cnri_values_behind(const cnr_graph *net, const cnri_answers *answers) {
 
 /* ---- one layer alone ---- */
 
+/* Noise of all answers if only these layers are quantised. */
 static cnr_status compare_alone(cnri_sensitivity *s, const bool *wanted, double *out,
                                 cnr_error *err) {
     cnri_answers answers = {0};
@@ -74,6 +76,7 @@ static cnr_status compare_alone(cnri_sensitivity *s, const bool *wanted, double 
     return status;
 }
 
+/* Measures the noise that one layer makes alone, once. */
 static cnr_status measure(cnri_sensitivity *s, int32_t node, cnr_error *err) {
     const cnr_graph *net = s->c->net;
     if (!s->alone) s->alone = cnri_alloc_zero(((size_t)net->nodes.n + 1) * sizeof *s->alone);

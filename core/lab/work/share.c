@@ -7,6 +7,7 @@ typedef struct behind {
     CNRI_VEC(cnr_share_part) parts;
 } behind;
 
+/* Lists all parts of the placement. False: out of memory. */
 static bool list_parts(behind *b) {
     for (int32_t i = 0; i < b->placing.nodes.n; i++) {
         const cnri_place_node *node = &b->placing.nodes.at[i];
@@ -19,6 +20,7 @@ static bool list_parts(behind *b) {
     return true;
 }
 
+/* Places the model by the options. */
 static cnr_status place(cnr_model *model, const cnr_share_options *o, const cnr_observer *observer,
                         behind *b, cnr_error *err) {
     const cnri_place_options options = {.policy = o->policy,

@@ -16,7 +16,7 @@ enum { LOOK_MS = 100, SAID_BYTES = 64 << 10, MOST_PATH = 4096 };
 
 typedef CNRI_VEC(char *) words;
 
-/* False: no memory. */
+/* Appends a word, which the list then owns; false: no memory. */
 static bool add(words *w, char *own) {
     char **slot = own ? cnri_push(w) : NULL;
     if (slot) *slot = own;
@@ -24,15 +24,18 @@ static bool add(words *w, char *own) {
     return slot != NULL;
 }
 
+/* Adds "KEY VALUE" unless value is NULL. False: out of memory. */
 static bool add_text(words *w, const char *key, const char *value) {
     return !value || (add(w, cnri_strdup(key)) && add(w, cnri_strdup(value)));
 }
 
+/* Adds "KEY VALUE" unless value is 0 or less. False: out of memory. */
 static bool add_whole(words *w, const char *key, int64_t value) {
     return value <= 0 ||
            (add(w, cnri_strdup(key)) && add(w, cnri_format("%lld", (long long)value)));
 }
 
+/* Adds "KEY VALUE" unless value is 0 or less. False: out of memory. */
 static bool add_real(words *w, const char *key, double value) {
     char number[40];
     if (!(value > 0)) return true;
@@ -40,7 +43,8 @@ static bool add_real(words *w, const char *key, double value) {
     return add_text(w, key, number);
 }
 
-/* The caller's words stand behind "--", so that none of them is taken for an option. */
+/* The caller's words stand behind "--", so that none of them is taken for an option. False: it
+ * failed. */
 static bool add_all(words *w, const cnr_sweep_options *o) {
     bool good = add(w, cnri_strdup("cnnrun")) && add(w, cnri_strdup("sweep")) &&
                 add(w, cnri_strdup("--json")) && add_text(w, "--group", "none");
@@ -65,12 +69,14 @@ static const char *program_of(const cnr_sweep_options *o, char self[MOST_PATH]) 
     return slash && strcmp(slash + 1, "cnnrun") == 0 ? self : "cnnrun";
 }
 
+/* A child process and what it printed. */
 typedef struct child {
     pid_t pid;
     int from[2]; /* its output and its errors */
     cnri_text said[2];
 } child;
 
+/* Starts a program with pipes for its outputs. */
 static cnr_status spawn(child *c, const char *program, words *w, cnr_error *err) {
     int ends[2][2];
     posix_spawn_file_actions_t actions;
@@ -132,12 +138,14 @@ static int listen(child *c, const cnr_observer *observer, bool *stopped) {
     return how;
 }
 
+/* Number behind a key in JSON text; -1: none. */
 static double number_in(const cnri_text *said, const char *key) {
     const char *at = said->n ? strstr(said->at, key) : NULL, *end;
     double value = 0;
     return at && cnri_parse_double(at + strlen(key), &end, &value) ? value : -1;
 }
 
+/* Reads the result that the child printed. */
 static void read_result(const cnri_text *said, cnr_sweep_result *out) {
     out->points = (int64_t)number_in(said, "\"points\":");
     out->done = (int64_t)number_in(said, "\"done\":");
@@ -156,6 +164,7 @@ static cnr_status pass_error(child *c, cnr_error *err) {
     return cnri_fail(err, CNR_E_STATE, "sweep", "%.*s", (int)strcspn(text, "\n"), text);
 }
 
+/* Runs the sweep in a child process. */
 static cnr_status run(const cnr_sweep_options *o, const cnr_observer *observer,
                       cnr_sweep_result *out, cnr_error *err) {
     char self[MOST_PATH];

@@ -3,6 +3,7 @@
 #include "work/work.h"
 #include "people/people.h"
 
+/* A trace that is being written, in Chrome's format. */
 typedef struct tracing {
     cnri_text text;
     const cnr_plan *plan;
@@ -11,12 +12,14 @@ typedef struct tracing {
 
 static double micro(uint64_t ns) { return (double)ns * 1e-3; }
 
+/* Row of a device in the trace, from 1. */
 static int32_t row_of(const tracing *t, const char *device) {
     int32_t i = 0;
     while (i < t->plan->n_devices && strcmp(t->plan->devices[i]->name, device) != 0) i++;
     return i + 1;
 }
 
+/* Appends a step, and the bytes that it moved. */
 static void add_step(tracing *t, const cnri_event *e) {
     const cnri_step_names names = cnri_step_names_of(t->plan, e->step);
     const uint64_t took = e->took_ns ? e->took_ns : e->now_ns - t->step_ns;
@@ -38,6 +41,7 @@ static void add_step(tracing *t, const cnri_event *e) {
     cnri_text_add(&t->text, "}}");
 }
 
+/* Event function: appends steps and runs. */
 static void hear(void *arg, const cnri_event *e) {
     tracing *t = arg;
     if (e->kind == CNRI_EVENT_RUN_BEGIN) t->run_ns = e->now_ns;
@@ -50,6 +54,7 @@ static void hear(void *arg, const cnri_event *e) {
                       micro(e->now_ns - t->run_ns));
 }
 
+/* Names a row of the trace. */
 static void add_row(tracing *t, int32_t row, const char *name) {
     cnri_text_add(&t->text,
                   "%s\n{\"ph\":\"M\",\"pid\":1,\"tid\":%d,\"name\":\"thread_name\","

@@ -8,6 +8,7 @@
 #include <math.h>
 #include <sys/stat.h>
 
+/* A training that is under way. */
 typedef struct job {
     cnr_error curves; /* why the curves could not be written */
     const cnri_train_task *task;
@@ -44,12 +45,14 @@ static double share(double x) { return x >= 0 ? x : (double)NAN; }
 
 /* ---- curves ---- */
 
+/* Appends a number unless it is negative, then `behind`. */
 static void add_number(cnri_text *t, double x, const char *behind) {
     char number[40] = "";
     if (x >= 0) cnri_print_double(number, sizeof number, x);
     cnri_text_add(t, "%s%s", number, behind);
 }
 
+/* Appends a comma and a number; nothing but the comma for NaN. */
 static void add_metric(cnri_text *t, double x) {
     char number[40] = "";
     if (!isnan(x)) cnri_print_double(number, sizeof number, x);
@@ -84,6 +87,7 @@ static cnr_status write_curves(const char *path, const cnri_metrics *m,
     return status;
 }
 
+/* Appends the epoch to the curves, and tells the observer. */
 static bool tell(void *arg, const cnri_train_progress *p) {
     job *j = arg;
     if (p->epoch_done && j->o.curves && write_curves(j->o.curves, &j->metrics, p, &j->curves))
@@ -149,6 +153,7 @@ static cnr_status judge_there(job *j, cnr_error *err) {
     return CNR_OK;
 }
 
+/* Writes the net, unless the file that is there is better. */
 static cnr_status write_net(const job *j, const cnri_train_progress *p, cnr_error *err) {
     if (!j->o.output) return CNR_OK;
     if (j->is_there && j->there.by > p->by && j->o.best_by)
@@ -186,6 +191,7 @@ static cnr_status test(job *j, cnr_error *err) {
 
 /* ---- all of it ---- */
 
+/* Trains and writes the net. */
 static cnr_status train(job *j, cnri_train_progress *last, cnr_error *err) {
     cnri_trainer *trainer = NULL;
     cnr_status status = cnri_trainer_open(j->task->rt, j->task->net, &j->how, &trainer, err);
@@ -199,6 +205,7 @@ static cnr_status train(job *j, cnri_train_progress *last, cnr_error *err) {
     return status;
 }
 
+/* Fills the result. */
 static void take(const job *j, const cnri_train_progress *p) {
     cnr_train_result *out = j->out;
     out->ended = p->stopped ? CNR_TRAIN_STOPPED : p->diverged ? CNR_TRAIN_DIVERGED : 0;
@@ -225,6 +232,7 @@ static cnr_status open_metrics(job *j, cnr_error *err) {
     return cnri_metrics_best(&j->metrics, o->best_by, &index, &least, err);
 }
 
+/* Turns the options of an application into those of the trainer. */
 static void take_how(job *j) {
     const cnr_train_options *o = &j->o;
     const cnr_load_options *how = j->task->how;

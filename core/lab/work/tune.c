@@ -25,6 +25,7 @@ typedef struct timing { /* callback state while the record is filled */
 
 /* ---- one kernel on the segment ---- */
 
+/* A kernel that is being timed. */
 typedef struct trial {
     cnr_plan *plan;
     cnr_session *session;
@@ -46,6 +47,7 @@ static void hear(void *arg, const cnri_event *e) {
     if (step->node != 0) t->left += took;
 }
 
+/* Sets all inputs to made-up numbers. */
 static cnr_status put_inputs(trial *t, const cnr_graph *g, cnr_error *err) {
     cnr_status status = CNR_OK;
     for (int32_t i = 0; i < g->inputs.n && !status; i++) {
@@ -98,6 +100,7 @@ static bool is_for_regions(const char *kernel) {
     return false;
 }
 
+/* True if the plan has a step that computes several nodes. */
 static bool is_region(const cnr_plan *plan) {
     bool any = false;
     for (int32_t i = 0; i < plan->steps.n; i++) any = any || plan->steps.at[i].view.subgraph;
@@ -139,6 +142,7 @@ static cnr_status begin(trial *t, cnri_devices *set, const cnr_graph *g, const c
     return status;
 }
 
+/* Closes a trial. */
 static void end(trial *t) {
     cnr_session_close(t->session);
     cnri_plan_free(t->plan);
@@ -165,6 +169,7 @@ bool cnri_outputs_agree(const cnr_tensor *got, const cnr_tensor *want) {
     return off <= AGREE * largest + 1e-6;
 }
 
+/* Compares the outputs of a trial with those of the judge. */
 static cnr_status agrees(trial *t, trial *judge, const cnr_graph *g, bool *agreed, cnr_error *err) {
     cnr_status status = CNR_OK;
     *agreed = true;
@@ -274,6 +279,7 @@ static double mhz_of(cnr_runtime *rt, const char *device) {
     return hz / 1e6;
 }
 
+/* Median cost of a trial, with joules if there is a meter. */
 static cnr_status cost_of(timing *m, trial *t, const char *device, bool in, cnri_cost *cost,
                           cnr_error *err) {
     if (t->rounds == 0) return CNR_OK;
@@ -339,6 +345,7 @@ static bool is_ours(const cnr_graph *segment, const char *device) {
     return (print[0] | print[1] << 8) % ranks == cnri_group_rank();
 }
 
+/* Times several kernels of one node; a kernel that was not timed has ns 0. */
 static cnr_status time_kernels(void *arg, const cnr_graph *segment, const char *device,
                                const char *const *kernels, int32_t n, cnri_cost *costs,
                                cnr_error *err) {
@@ -362,6 +369,7 @@ static cnr_status time_kernels(void *arg, const cnr_graph *segment, const char *
 
 /* ---- beside the kernels: copies between devices, and the idle machine ---- */
 
+/* Times transfers between two devices, unless they are on record. */
 static cnr_status time_link(const cnri_device *from, const cnri_device *to, cnri_tuning *t,
                             cnr_error *err) {
     static const struct {
@@ -380,6 +388,7 @@ static cnr_status time_link(const cnri_device *from, const cnri_device *to, cnri
     return status;
 }
 
+/* Records the idle power of a device. */
 static cnr_status keep_idle(const timing *m, const cnri_device *d, cnri_tuning *t, cnr_error *err) {
     const cnri_cost second = {.ns = 1e9, .joules = m->idle_watts, .mhz = mhz_of(m->rt, d->name)};
     char key[CNRI_TUNING_KEY];
@@ -387,6 +396,7 @@ static cnr_status keep_idle(const timing *m, const cnri_device *d, cnri_tuning *
     return status ? status : cnri_tuning_set(t, key, CNRI_TUNING_IDLE, second, err);
 }
 
+/* Times transfers among all devices of the set. */
 static cnr_status time_around(const timing *m, const cnri_device_set *set, cnri_tuning *t,
                               cnr_error *err) {
     cnr_status status = CNR_OK;
@@ -398,6 +408,7 @@ static cnr_status time_around(const timing *m, const cnri_device_set *set, cnri_
     return status;
 }
 
+/* Makes a plan while timing kernels that are not on record. */
 static cnr_status tune(cnr_model *m, const cnr_tensor *const *types, int32_t n, timing timing,
                        cnr_plan **out, cnr_error *err) {
     cnri_plan_options options = m->plan_options;
@@ -440,6 +451,7 @@ typedef struct found { /* results of all repeats */
 /* False for "(idle)" and "(copy 4K)", which belong to a device or to two. */
 static bool is_kernel(const cnri_timed *row) { return row->kernel[0] != '('; }
 
+/* True if no earlier row has the same key. */
 static bool first_of_key(const cnri_tuning *t, int32_t row) {
     for (int32_t i = 0; i < row; i++)
         if (strcmp(t->rows.at[i].key, t->rows.at[row].key) == 0) return false;
@@ -529,6 +541,7 @@ static cnr_status take_known(const cnri_tuning *from, bool all, cnri_tuning *to,
     return status;
 }
 
+/* Times everything o->repeat times. */
 static cnr_status repeat(const cnri_tune_options *o, cnr_model *model, const cnri_tuning *record,
                          const cnr_observer *observer, found *f, cnr_error *err) {
     cnri_shapes shapes;
@@ -600,6 +613,7 @@ static bool hangs_more(const cnri_tuning *times, const cnri_tuning *record) {
     return false;
 }
 
+/* Times everything in this process, and writes the record. */
 static cnr_status tune_alone(cnr_model *model, const cnri_tune_options *options,
                              const cnr_observer *observer, cnri_tuned *out, cnr_error *err) {
     cnri_tuning record = {0}, news = {0};

@@ -6,6 +6,7 @@
 #include <pthread.h>
 #include <time.h>
 
+/* Cancels a session that runs too long. */
 typedef struct cnri_watchdog {
     cnr_session *session;
     pthread_t thread;

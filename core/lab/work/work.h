@@ -30,9 +30,11 @@
         memcpy((out), &(got), capacity); \
         (out)->size = capacity; \
     } while (0)
+/* True if the observer's cancel flag is set. */
 bool cnri_stopped(const cnr_observer *o);
 /* Report progress or an event; false: stop now. */
 bool cnri_notify_progress(const cnr_observer *o, const cnr_progress *p);
+/* Calls the observer's event function; false: it wants to stop. */
 bool cnri_notify_event(const cnr_observer *o, int32_t kind, const void *of);
 /* Reports that `what` ("evaluating") is at `done` of `total`; CNR_E_CANCELLED: stop now. */
 cnr_status cnri_report_progress(const cnr_observer *o, const char *what, int64_t done,
@@ -63,6 +65,7 @@ typedef struct cnri_runner {
     int64_t batch;
     bool adapts; /* the model adapts: its runs choose the session */
 } cnri_runner;
+/* Prepares to run a model of one input on pictures. */
 cnr_status cnri_runner_open(cnri_runner *r, cnr_model *model, const cnr_observer *observer,
                             cnr_error *err);
 void cnri_runner_close(cnri_runner *r);
@@ -70,6 +73,7 @@ void cnri_runner_close(cnri_runner *r);
  * made for one batch size keeps it: see r->batch. */
 cnr_status cnri_runner_shape(cnri_runner *r, int64_t batch, const cnr_tensor *picture,
                              cnr_error *err);
+/* Preprocesses a picture into place `slot` of the batch. */
 cnr_status cnri_runner_put(cnri_runner *r, int64_t slot, const cnr_tensor *picture, cnr_error *err);
 /* Runs the batch. *ns (may be NULL): time from passing the input to having the outputs on the
  * host. */
@@ -90,9 +94,11 @@ int64_t cnri_best_class(const cnr_tensor *sample);
 typedef struct cnri_extent {
     double low, high, mean;
 } cnri_extent;
+/* Smallest, largest and mean element; NAN: there are none. */
 cnri_extent cnri_extent_of(const cnr_tensor *t);
 
 /* ---- recognise.c ---- */
+/* What a net says of one picture. */
 typedef struct cnri_recognised {
     const char *picture;
     double seconds;       /* position in a video; NaN: not a video */
@@ -113,6 +119,7 @@ cnr_status cnri_recognise(cnr_model *model, const char *const *specs, int32_t n,
 
 /* ---- feed.c: samples read, prepared and run ahead, each on a thread of its own ---- */
 typedef struct cnri_feed cnri_feed;
+/* A picture on its way through a feed. */
 typedef struct cnri_fed {
     cnr_sample sample;
     /* Number: of the sample, from 0; lost: samples of a live source dropped so far. */
@@ -132,12 +139,14 @@ cnr_status cnri_feed_open(cnri_samples *samples, cnri_feed **out, cnr_error *err
  * cnri_feed_detach or cnri_feed_close. */
 cnr_status cnri_feed_attach(cnri_feed *feed, cnr_model *model, cnri_preprocess *preprocess,
                             const cnr_tensor *type, const cnr_tensor *picture, cnr_error *err);
+/* Closes the session and plan; waits until no picture is run. */
 void cnri_feed_detach(cnri_feed *feed);
 /* Returns the next sample; free it with cnri_fed_free. CNR_E_NOT_FOUND with the place "feed": it
  * has ended; CNR_E_CANCELLED: `cancelled` (may be NULL) returned true. *out NULL with CNR_OK:
  * nothing came until `until_ns` of the machine's clock (0: waits without bound). */
 cnr_status cnri_feed_next(cnri_feed *feed, uint64_t until_ns, bool (*cancelled)(void),
                           cnri_fed **out, cnr_error *err);
+/* True if the source is a camera or stream. */
 bool cnri_feed_is_live(const cnri_feed *feed);
 void cnri_fed_free(cnri_fed *fed);
 void cnri_feed_close(cnri_feed *feed);
@@ -164,6 +173,7 @@ typedef struct cnri_op_timing {
     double ms;
     int32_t steps;
 } cnri_op_timing;
+/* Sums steps by operator, the slowest first; returns how many. `out` has room for n. */
 int32_t cnri_sum_by_operator(const cnr_step_timing *steps, int32_t n, cnri_op_timing *out);
 
 /* ---- trace.c ---- */
@@ -174,6 +184,7 @@ cnr_status cnri_trace_run(cnr_session *s, const char *path, cnr_error *err);
 /* ---- energy.c ---- */
 /* Returns the runtime's energy sampler, which is opened at first use; the runtime closes it. */
 struct cnri_sampler;
+/* The runtime's sampler of meters, opened at first use; the runtime closes it. */
 cnr_status cnri_energy_sampler(cnr_runtime *rt, struct cnri_sampler **out, cnr_error *err);
 /* Brackets of work that measures energy on request. `requested_shape` 0: *region stays NULL, and
  * closing it does nothing. Closing fills *out with the energy of the region, counted in
@@ -181,17 +192,21 @@ cnr_status cnri_energy_sampler(cnr_runtime *rt, struct cnri_sampler **out, cnr_e
 cnr_status cnri_energy_begin_if(cnr_runtime *rt, int32_t requested_shape,
                                 const cnr_observer *observer, cnr_energy_region **region,
                                 cnr_error *err);
+/* Ends a region. *out: what was measured, for cnri_energy_drop; status: of the work, and
+ * returned. */
 cnr_status cnri_energy_close(cnr_energy_region *region, cnr_status status, int64_t rounds,
                              cnr_energy **out, cnr_error *err);
 /* If a device that runs the plan's kernels has no meter, the sums become unmeasured, and e->why
  * says so. e may be NULL. */
 void cnri_energy_check_plan(cnr_energy *e, const cnr_plan *plan);
+/* Frees a measurement and sets it to NULL. */
 void cnri_energy_drop(cnr_energy **energy);
 /* The observer's cancel flag; NULL: it has none. */
 const volatile int32_t *cnri_cancel_of(const cnr_observer *o);
 
 /* ---- follow.c: reads every domain, each 50 ms, until the time is over or the observer stops it
  * ---- */
+/* Options of following all domains over time. */
 typedef struct cnri_follow_options {
     double seconds; /* 0: until the observer stops it, which is no error */
     /* File for one line at each reading: time, watts and joules of each domain. NULL: none. */
@@ -227,6 +242,7 @@ cnr_status cnri_energy_command(cnr_runtime *rt, char *const *argv,
  * determinism. */
 cnr_status cnri_tune(cnr_model *model, const cnr_tensor *const *types, int32_t n, bool energy,
                      cnri_tuning *t, const cnr_observer *observer, cnr_plan **out, cnr_error *err);
+/* How kernels are timed. */
 typedef struct cnri_tune_options {
     const char *folder;    /* folder whose record is read and written */
     int64_t batch, repeat; /* batch: pictures at a time; repeat: how often everything is measured */
@@ -234,6 +250,7 @@ typedef struct cnri_tune_options {
     bool no_energy;        /* measures no joules even if there is a meter */
     int64_t hang_ms;       /* a kernel that runs longer is never timed again, in ms (0: a minute) */
 } cnri_tune_options;
+/* What timing kernels gave. */
 typedef struct cnri_tuned {
     int32_t repeats, rows; /* rows: in the record now */
     int32_t joules;        /* number of rows with joules */
@@ -245,6 +262,7 @@ typedef struct cnri_tuned {
 /* True if floats are as close to each other as the answers of two kernels. Other types always
  * agree. */
 bool cnri_outputs_agree(const cnr_tensor *got, const cnr_tensor *want);
+/* Times all kernels of a model, in a group shared among the ranks. */
 cnr_status cnri_tune_model(cnr_model *model, const cnri_tune_options *options,
                            const cnr_observer *observer, cnri_tuned *out, cnr_error *err);
 
@@ -253,6 +271,7 @@ cnr_status cnri_tune_model(cnr_model *model, const cnri_tune_options *options,
  * with cnri_plan_free. */
 cnr_status cnri_plan_default_sizes(const cnr_model *model, int64_t batch, bool table,
                                    cnr_plan **out, cnr_error *err);
+/* How a plan was warmed up. */
 typedef struct cnri_warmed {
     int64_t batch;
     char origin[1024]; /* "hit", or "miss" or "stale" with the reason */
@@ -265,6 +284,7 @@ typedef struct cnri_warmed {
 cnr_status cnri_warm(cnr_model *model, int64_t batch, cnri_warmed *out, cnr_error *err);
 
 /* ---- compile.c ---- */
+/* What was compiled for one batch. */
 typedef struct cnri_compiled {
     int64_t batch;
     /* Device of all nodes that are not placed elsewhere; the runtime owns the text. */
@@ -292,6 +312,7 @@ cnr_status cnri_adapt_run(cnr_model *m, const cnr_tensor *const *inputs, int32_t
                           cnr_session **answered, cnr_error *err);
 
 /* ---- place.c ---- */
+/* Options of placing a net by a policy. */
 typedef struct cnri_place_options {
     const char *policy;          /* a file, or the name of an installed policy */
     const char *const *settings; /* "threshold=1", NULL-terminated; NULL: none */
@@ -302,6 +323,7 @@ typedef struct cnri_place_options {
     const char *folder; /* folder where placements are stored and found; NULL: nowhere */
 } cnri_place_options;
 typedef cnr_share_row cnri_place_row;
+/* A node and its parts among devices. */
 typedef struct cnri_place_node {
     char *node;
     cnri_part *parts;
@@ -309,6 +331,7 @@ typedef struct cnri_place_node {
     bool extrapolated;
 } cnri_place_node;
 enum { CNRI_MAX_PLACED = 16 };
+/* A placement, with what it was made from. */
 typedef struct cnri_placing {
     /* Devices among which it is placed; the runtime owns the texts. */
     const char *devices[CNRI_MAX_PLACED + 1];
@@ -338,8 +361,10 @@ typedef enum cnri_follows {
     CNRI_FOLLOWS_PLACEMENT,
     CNRI_FOLLOWS_NONE_STALE
 } cnri_follows;
+/* Keeps a placement in the folder, for the model's next loads. */
 cnr_status cnri_placing_keep(const cnri_placing *p, const cnr_model *m, const char *folder,
                              cnr_error *err);
+/* Gives the model the placement that is kept for it, if the devices are the same. */
 cnr_status cnri_placing_follow(cnr_model *m, const char *folder, cnri_follows *out, cnr_error *err);
 /* Path of the placement in o->folder, which depends on everything that decides the answer. Free
  * with cnri_free. */
@@ -347,6 +372,7 @@ cnr_status cnri_placing_path(const cnr_model *m, const cnri_place_options *o,
                              const char *const *devices, char **path, cnr_error *err);
 
 /* ---- quantise.c ---- */
+/* Options of quantising a net. */
 typedef struct cnri_quantise_options {
     const char *data;      /* spec: calibrates on its split "train", checks on "eval" */
     cnri_samples *samples; /* replaces `data` for both; NULL: none */
@@ -371,6 +397,7 @@ typedef struct cnri_quantise_options {
     const char *keep_zeros;      /* a pattern of weights whose zeros stay; NULL: none */
     const cnr_load_options *how; /* of all nets that are run; NULL: as they come */
 } cnri_quantise_options;
+/* A layer that could be quantised. */
 typedef struct cnri_quantised_layer {
     const char *name;
     double low, high, decibels; /* measured range of its output; signal to noise */
@@ -378,6 +405,7 @@ typedef struct cnri_quantised_layer {
     double ms[2];      /* float, quantised, with the steps up to the next layer; NaN: not timed */
     int32_t float_for; /* CNR_FLOAT_FOR_...; 0: it is quantised */
 } cnri_quantised_layer;
+/* A quantised net and how good it is. */
 typedef struct cnri_quantising {
     cnr_graph *quantized;         /* borrows from `net`, which borrows from the caller's net */
     cnr_graph *net;               /* rewritten as plans do */
@@ -401,16 +429,19 @@ typedef struct cnri_quantising {
 } cnri_quantising;     /* what a person should hear of: quantized->warnings */
 /* CNR_E_STATE: both nets were compared, and their outputs have nothing in common. */
 const char *cnri_float_reason(int32_t float_for); /* "noise"; NULL of 0 */
+/* Quantises a net; *out must be freed by cnri_quantising_free, also on failure. */
 cnr_status cnri_quantise(cnr_runtime *rt, const cnr_graph *net,
                          const cnri_quantise_options *options, const cnr_observer *observer,
                          cnri_quantising *out, cnr_error *err);
 void cnri_quantising_free(cnri_quantising *q);
 
 /* ---- conversions.c: conversions between floats and 8-bit integers ---- */
+/* How many conversions between floats and 8-bit integers a net has. */
 typedef struct cnri_conversions {
     /* N: nodes that convert; pairs: nodes that undo the conversion of the node before. */
     int32_t n, pairs;
 } cnri_conversions;
+/* Counts the conversions of a net. */
 cnri_conversions cnri_conversions_of(const cnr_graph *g);
 int32_t cnri_converts(const cnri_node *node); /* 1: to 8 bits, -1: to floats, 0: does not convert */
 
@@ -430,7 +461,9 @@ cnr_status cnri_prune(cnr_tensor *t, const cnr_tensor *by, int64_t block, double
 
 /* ---- compare.c: runs models on given inputs and compares outputs with given ones (compare.c
  * describes the folders) ---- */
+/* How a comparison ended. */
 typedef enum cnri_outcome { CNRI_CASE_RIGHT, CNRI_CASE_WRONG, CNRI_CASE_SKIPPED } cnri_outcome;
+/* A difference between an output and the given one. */
 typedef struct cnri_difference {
     const char *output;
     cnr_tensor got, want;
@@ -439,6 +472,7 @@ typedef struct cnri_difference {
     int64_t n, wrong, worst;
     double got_value, want_value; /* values at that index */
 } cnri_difference;
+/* A case that was compared. */
 typedef struct cnri_compared {
     const char *name;
     cnri_outcome outcome;
@@ -446,10 +480,12 @@ typedef struct cnri_compared {
     const cnri_difference *differences;
     int32_t n_differences;
 } cnri_compared;
+/* How outputs are compared: relative and absolute tolerance. */
 typedef struct cnri_compare_options {
     double rtol, atol;
     const cnr_load_options *how;
 } cnri_compare_options;
+/* Number of cases by outcome (right, wrong, skipped) */
 typedef struct cnri_comparison {
     int32_t n[3];
 } cnri_comparison; /* number of cases by outcome */
@@ -459,12 +495,14 @@ cnr_status cnri_compare_models(cnr_runtime *rt, const char *path,
                                cnri_comparison *out, cnr_error *err);
 
 /* ---- convert.c ---- */
+/* How weights are encoded. */
 typedef struct cnri_encode_options {
     const cnr_encoding *encoding;
     const cnr_attr *const *settings; /* in the order of the encoding's schema */
     /* Only layers whose name matches this pattern; NULL: all that then take fewer bytes. */
     const char *layers;
 } cnri_encode_options;
+/* A weight that was encoded, or why it was not. */
 typedef struct cnri_encoded_layer {
     const char *layer, *weight; /* the graph owns the texts */
     uint64_t before, after;     /* bytes: dense, and encoded */
@@ -473,6 +511,7 @@ typedef struct cnri_encoded_layer {
     const char *kernel; /* the kernel that reads it in stored form; NULL: it is decoded first */
     const char *pays;   /* what encoding saves: "bytes", "bytes and time", "nothing" ... */
 } cnri_encoded_layer;
+/* All weights that were encoded. */
 typedef struct cnri_encoded {
     int32_t encoded, n_layers;
     uint64_t before, after; /* bytes of the encoded weights */
@@ -494,6 +533,7 @@ cnr_status cnri_encode_model(cnr_model *m, const char *encoding, const char *lay
 cnr_status cnri_export(cnr_graph *g, const char *path, cnr_error *err);
 
 /* ---- import.c ---- */
+/* Options of importing a model. */
 typedef struct cnri_import_options {
     const char *const *paths; /* the model, then files of weights */
     int32_t n_paths, n_settings;
@@ -515,12 +555,14 @@ cnr_status cnri_import_model(const cnri_import_options *options, cnr_graph **out
  * `tell` is called in another process with the plugin (NULL: none) and the reason why it is
  * refused (NULL: it is not); *code is what it returns. CNR_E_STATE: the process did not survive
  * opening the file. ---- */
+/* A plugin file that is judged, and its neighbours. */
 typedef struct cnri_judged_plugin {
     const char *path;
     cnri_plugin_search neighbours;
     int (*tell)(void *arg, const cnri_plugin *p, const char *refused);
     void *arg;
 } cnri_judged_plugin;
+/* Judges a plugin in a process of its own; *code: what it exited with. */
 cnr_status cnri_judge_plugin(const cnri_judged_plugin *j, const cnr_observer *observer, int *code,
                              cnr_error *err);
 
@@ -536,11 +578,13 @@ typedef struct cnri_train_task {
     cnri_own_loss own_loss; /* replaces the options' loss */
     cnri_own_optimizer own_optimizer;
 } cnri_train_task;
+/* Trains a net and writes it, as the options say. */
 cnr_status cnri_train_net(const cnri_train_task *task, const cnr_train_options *options,
                           const cnr_observer *observer, cnr_train_result *out, cnr_error *err);
 /* Gives layers weights of their own where the net turns or copies its constants by nodes, as
  * training does. Then the names of those that training changes, in order; NULL behind the last. */
 cnr_status cnri_train_weights(cnr_model *model, cnr_error *err);
+/* Name of weight `index` that training changes; NULL: there are no more. */
 const char *cnri_train_weight_name(const cnr_model *model, int32_t index);
 /* As cnr_train_model, on samples that are open (NULL: the options' data), with a loss and an
  * optimiser of the caller's own (NULL: the options'). */

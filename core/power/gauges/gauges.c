@@ -5,12 +5,14 @@
 
 enum { MAX_DOMAINS = 256 };
 
+/* Fills err: no memory for domains. */
 static cnr_status no_memory(cnr_error *err, const char *name) {
     return cnri_fail(err, CNR_E_MEMORY, name, "no memory for its domains");
 }
 
 /* ---- opening ---- */
 
+/* Text of a row of the board's list `domains`; NULL: none. */
 static const char *board_says(int32_t row, const char *what) {
     char path[64];
     snprintf(path, sizeof path, "domains.%d.%s", (int)row, what);
@@ -29,6 +31,7 @@ static void as_board_says(char name[64], char feeds[64]) {
     }
 }
 
+/* Lets a meter describe its domains, and adds what the board says of them. */
 static cnr_status describe_meter(cnri_meter_set *m, cnr_error *err) {
     const char *name = m->meter->name;
     m->domains = cnri_alloc_zero(((size_t)m->n + 1) * sizeof *m->domains);
@@ -49,6 +52,7 @@ static cnr_status describe_meter(cnri_meter_set *m, cnr_error *err) {
     return CNR_OK;
 }
 
+/* Lets a knob describe its domains, and adds what the board says of them. */
 static cnr_status describe_knob(cnri_knob_set *k, cnr_error *err) {
     const char *name = k->knob->name;
     k->domains = cnri_alloc_zero(((size_t)k->n + 1) * sizeof *k->domains);
@@ -78,11 +82,13 @@ static void leave_out(const char *name, cnr_status status, const cnr_error *why)
              why->text);
 }
 
+/* Checks the number of domains that a plugin says it has. */
 static cnr_status counted(const char *name, int32_t n, cnr_error *err) {
     if (n >= 0 && n <= MAX_DOMAINS) return CNR_OK;
     return cnri_fail(err, CNR_E_LIMIT, name, "tells %d domains, want 0 to %d", (int)n, MAX_DOMAINS);
 }
 
+/* Opens a meter with all domains; one that is not there is left out. */
 static cnr_status open_meter(cnri_gauges *g, const cnr_meter *meter,
                              const cnr_gauge_options *options, cnr_error *err) {
     cnri_meter_set m = {.meter = meter};
@@ -107,6 +113,7 @@ static cnr_status open_meter(cnri_gauges *g, const cnr_meter *meter,
     return status && status != CNR_E_MEMORY ? CNR_OK : no_memory(err, meter->name);
 }
 
+/* Opens a knob with all domains; one that is not there is left out. */
 static cnr_status open_knob(cnri_gauges *g, const cnr_knob *knob, const cnr_gauge_options *options,
                             cnr_error *err) {
     cnri_knob_set k = {.knob = knob, .root = g->root};
@@ -152,6 +159,7 @@ cnr_status cnri_gauges_open(cnri_gauges *g, const cnr_gauge_options *options, cn
     return status;
 }
 
+/* Gives a knob's domains their settings from before, if they were changed. */
 static cnr_status restore(cnri_knob_set *k, cnr_error *err) {
     cnr_error why = CNR_ERROR_INIT;
     bool touched = false;

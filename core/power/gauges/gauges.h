@@ -5,12 +5,14 @@
 
 #include "host/host.h"
 
+/* An open meter and its domains. */
 typedef struct cnri_meter_set {
     const cnr_meter *meter;
     void *state;
     cnr_meter_domain *domains;
     int32_t n;
 } cnri_meter_set;
+/* An open knob and its domains. */
 typedef struct cnri_knob_set {
     const cnr_knob *knob;
     void *state;
@@ -23,6 +25,7 @@ typedef struct cnri_knob_set {
      * stored yet. */
     int lock;
 } cnri_knob_set;
+/* All meters and knobs of a machine. */
 typedef struct cnri_gauges {
     CNRI_VEC(cnri_meter_set) meters;
     CNRI_VEC(cnri_knob_set) knobs;
@@ -33,8 +36,10 @@ cnr_status cnri_gauges_open(cnri_gauges *g, const cnr_gauge_options *options, cn
 /* Restores knobs that were set, and closes everything. A failure to restore is returned and
  * logged. */
 cnr_status cnri_gauges_close(cnri_gauges *g, cnr_error *err);
+/* Reads a domain of a meter, in the unit of its quantity. */
 cnr_status cnri_meter_read(const cnri_meter_set *m, int32_t domain, cnr_reading *out,
                            cnr_error *err);
+/* Reads frequency, load, cores and temperature of a domain. */
 cnr_status cnri_knob_read(const cnri_knob_set *k, int32_t domain, cnr_knob_state *out,
                           cnr_error *err);
 /* Sets a knob within the bounds that it had when opened; with steps, to the highest step not

@@ -14,6 +14,7 @@
 enum { MAX_BYTES = 1 << 16 };
 static const char file_name[] = "found";
 
+/* True if the knob can write its state as text and restore it from there. */
 static bool can_put_back(const cnr_knob *knob) {
     return CNRI_HAS(knob, save_state) && CNRI_HAS(knob, load_state);
 }
@@ -45,6 +46,7 @@ static void boot_id(const char *root, char out[64]) {
     cnri_free(path);
 }
 
+/* Writes the state of a knob to the folder. */
 static cnr_status save(const char *folder, const char *text, cnr_error *err) {
     return cnri_kept_save(folder, file_name, text, strlen(text), err);
 }
@@ -93,6 +95,7 @@ int32_t cnri_knob_bring_back(const cnr_knob *knob, void *state, const char *root
     return brought;
 }
 
+/* Restores a knob while the process dies by a signal. */
 static void restore_in_signal(void *arg) {
     const cnri_knob_set *k = arg;
     k->knob->restore_in_signal(k->state);

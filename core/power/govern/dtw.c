@@ -3,6 +3,7 @@
 #include "govern/govern.h"
 #include <math.h>
 
+/* The least of three numbers. */
 static double least(double a, double b, double c) {
     const double d = a < b ? a : b;
     return d < c ? d : c;

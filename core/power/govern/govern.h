@@ -16,6 +16,7 @@
 enum { CNRI_MAX_KNOBS = 16, CNRI_MAX_METERS = 32, CNRI_MAX_STEPS = 128 };
 
 /* ---- what a policy sees at a tick; NaN: not known ---- */
+/* A knob as a policy sees it; NaN: not known. */
 typedef struct cnri_seen_knob {
     char name[64], feeds[64];
     uint64_t steps[CNRI_MAX_STEPS]; /* Hz, rising, within the bounds */
@@ -27,6 +28,7 @@ typedef struct cnri_seen_knob {
     double load, temperature;
     int32_t cores;
 } cnri_seen_knob;
+/* A meter as a policy sees it. */
 typedef struct cnri_seen_meter {
     char name[64], feeds[64];
     int32_t quantity;                  /* CNR_QUANTITY_... */
@@ -39,6 +41,7 @@ typedef struct cnri_seen_runs { /* passes: runs of a net, or of a scene's loop *
     /* Of fresh passes: mean seconds from the end of one to the end of the next; mean joules. */
     double cycle, joules;
 } cnri_seen_runs;
+/* All that a policy sees at a tick. */
 typedef struct cnri_seen {
     double time, period; /* seconds since the first tick, and since the last */
     int32_t n_knobs, n_meters;
@@ -53,6 +56,7 @@ typedef struct cnri_wish { /* wish for one knob */
     int32_t cores;         /* -1: unchanged */
 } cnri_wish;
 
+/* A policy of frequencies. */
 typedef struct cnri_frequency_policy {
     void *arg;
     /* Fills wishes[knob], and *period in seconds. Both keep their values if the policy sets
@@ -64,6 +68,7 @@ typedef struct cnri_frequency_policy {
     void (*close)(void *arg); /* NULL: there is nothing to close */
 } cnri_frequency_policy;
 
+/* Where a governor reads and sets: this machine, a recording, or a scene. */
 typedef struct cnri_machine {
     void *arg;
     cnr_status (*look)(void *arg, cnri_seen *seen, cnr_error *err);
@@ -88,6 +93,7 @@ typedef struct cnri_governor_stats {
     double throttled; /* share of ticks in which the temperature limit held frequencies down */
     cnr_error fault;  /* the first fault */
 } cnri_governor_stats;
+/* A policy at work on a machine. */
 typedef struct cnri_governor {
     cnri_machine machine;
     cnri_frequency_policy policy;
@@ -117,10 +123,13 @@ int32_t cnri_seen_main(const cnri_seen *s);
 
 /* ---- live.c: this machine ---- */
 typedef struct cnri_live cnri_live;
+/* Opens the meters and knobs of this machine. Free *out with cnri_live_close. */
 cnr_status cnri_live_open(const cnr_gauge_options *options, cnri_live **out, cnr_error *err);
+/* This machine, for a governor. */
 cnri_machine cnri_live_machine(cnri_live *l);
+/* Number of knobs. */
 int32_t cnri_live_knobs(const cnri_live *l);
-/* Call when a pass begins or ends, at once; any thread may call it. */
+/* Notes that a pass begins or ends now, on a device; any thread may call it. */
 void cnri_live_run(cnri_live *l, bool begins, uint64_t now_ns, const char *device);
 /* Time at which the last pass ended, in seconds since the first tick; negative: none did. */
 double cnri_live_last_end(cnri_live *l);
@@ -133,17 +142,20 @@ typedef struct cnri_pacer cnri_pacer;
  * owns g until cnri_pacer_stop. */
 cnr_status cnri_pacer_start(cnri_governor *g, void (*each)(void *arg, const cnri_governor *g),
                             void *arg, cnri_pacer **out, cnr_error *err);
+/* Stops the ticks, waits for the thread and frees; NULL: does nothing. */
 void cnri_pacer_stop(cnri_pacer *p);
 
 /* ---- trace.c: recordings, as CSV ----
  *     # measured on ...
  *     time,gpu.hz,gpu.load,gpu.temperature,gpu.cores,NAME.watts,runs
  * A column may be left out; an empty cell was not told. */
+/* One column of a recording. */
 typedef struct cnri_trace_column {
     char name[64];
     int32_t what;
     double *at;
 } cnri_trace_column;
+/* A recording: columns of numbers over time. */
 typedef struct cnri_trace {
     char *note;          /* the comment lines */
     int32_t n, capacity; /* number of rows */
@@ -158,12 +170,14 @@ enum {
     CNRI_COLUMN_WATTS,
     CNRI_COLUMN_RUNS
 };
+/* Reads a recording from a .csv file. Free *out with cnri_trace_free. */
 cnr_status cnri_trace_read(const char *path, cnri_trace *out, cnr_error *err);
 void cnri_trace_free(cnri_trace *t);
 /* The column of that name and kind; name NULL: the first of the kind; NULL: there is none. */
 const cnri_trace_column *cnri_trace_column_of(const cnri_trace *t, const char *name, int32_t what);
 /* Append the CSV header (before the first row), and a row with what is seen. */
 void cnri_trace_header(const cnri_seen *seen, const char *note, cnri_text *out);
+/* Appends what is seen at a tick as a row of a recording. */
 void cnri_trace_row(const cnri_seen *seen, cnri_text *out);
 /* Replays recorded work at the frequencies that a policy asks for. Work that does not finish in
  * time is done later. */
@@ -174,11 +188,15 @@ typedef struct cnri_replay {
     int32_t n_knobs;
     bool over;
 } cnri_replay;
+/* Replays a recording as if it were a machine; the trace must stay. */
 cnr_status cnri_replay_open(const cnri_trace *t, cnri_replay *out, cnr_error *err);
+/* The replay, for a governor. */
 cnri_machine cnri_replay_machine(cnri_replay *r);
+/* Goes on in the recording by some seconds. */
 void cnri_replay_pass(cnri_replay *r, double seconds);
 
 /* ---- socket.c: a Unix socket that listens, and its file ---- */
+/* A Unix socket that listens, and its file. */
 typedef struct cnri_socket {
     int fd;                 /* -1: not open */
     uint64_t device, inode; /* of the socket's file */
@@ -192,6 +210,8 @@ void cnri_socket_close(const char *path, cnri_socket *s);
 /* ---- serve.c: gives readings and settings to processes without root's rights ---- */
 typedef struct cnri_serving cnri_serving;
 enum { CNRI_SERVING_ROOM = 512 };
+/* Opens all meters and knobs, to serve them to other processes. *out is freed by
+ * cnri_serving_close. */
 cnr_status cnri_serving_open(const cnr_gauge_options *options, cnri_serving **out, cnr_error *err);
 void cnri_serving_close(cnri_serving *s);
 /* Serves until *cancel is not 0, on a socket for a group (-1: for its owner only). */
@@ -201,6 +221,7 @@ cnr_status cnri_serve(cnri_serving *s, const char *path, int64_t group,
  * that left. */
 void cnri_serving_answer(cnri_serving *s, int client, const char *line,
                          char out[CNRI_SERVING_ROOM]);
+/* Restores what a client has set, because it is gone. */
 void cnri_serving_gone(cnri_serving *s, int client);
 
 /* What a policy may learn from: recordings, owned by the caller, with their names. A policy is
@@ -224,6 +245,7 @@ void cnri_governor_scripts_register(const cnri_governor_scripts *scripts);
 /* Call the registered functions. CNR_E_UNSUPPORTED or NULL: none are registered. */
 cnr_status cnri_frequency_policy_open(const char *spec, const cnri_learns *from,
                                       cnri_frequency_policy *out, cnr_error *err);
+/* Folder of installed policies, for cnri_free; NULL: nothing here runs scripts. */
 char *cnri_governors_folder(void);
 
 /* ---- dtw.c ---- */

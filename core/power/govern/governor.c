@@ -47,6 +47,7 @@ static bool is_fed(const char *device, size_t n, const char *feeds, size_t m) {
     return n == m || (n > m ? device[m] : feeds[n]) == ':';
 }
 
+/* Start of the next name in a list with commas, or its end. */
 static const char *next_name(const char *at) {
     at += strcspn(at, ",");
     return at + (*at == ',');
@@ -68,6 +69,7 @@ int32_t cnri_seen_main(const cnri_seen *s) {
     return 0;
 }
 
+/* CPU time of this thread in ns. */
 static uint64_t cpu_ns(void) {
     struct timespec t;
     clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
@@ -141,6 +143,7 @@ static bool cap(cnri_governor *g, int32_t knob, uint64_t *hz) {
 
 /* ---- setting ---- */
 
+/* Sets a knob to what is wished; *capped: heat kept it below. */
 static cnr_status apply(cnri_governor *g, int32_t knob, const cnri_wish *w, bool *capped,
                         cnr_error *err) {
     cnri_seen_knob *k = &g->seen.knobs[knob];

@@ -4,10 +4,12 @@
 #include <pthread.h>
 #include <string.h>
 
+/* A knob of this machine. */
 typedef struct knob_at {
     cnri_knob_set *set;
     int32_t domain;
 } knob_at;
+/* A meter of this machine, and its last reading. */
 typedef struct meter_at {
     const cnri_meter_set *set;
     int32_t domain;
@@ -15,6 +17,7 @@ typedef struct meter_at {
     uint64_t time_ns; /* ns of the last reading; 0: none */
 } meter_at;
 
+/* The meters and knobs of this machine, and the passes that run on it. */
 struct cnri_live {
     cnri_gauges gauges;
     knob_at knobs[CNRI_MAX_KNOBS];
@@ -43,6 +46,7 @@ static bool is_better(const cnri_live *l, const char *name) {
     return false;
 }
 
+/* Adds a domain of a knob, unless another one sets the same frequency. */
 static cnr_status find_knob(cnri_live *l, cnri_knob_set *set, int32_t domain, cnr_error *err) {
     const cnr_knob_domain *d = &set->domains[domain];
     if (!d->is_writable && is_better(l, d->name)) return CNR_OK;
@@ -67,6 +71,7 @@ static cnr_status find_knob(cnri_live *l, cnri_knob_set *set, int32_t domain, cn
     return CNR_OK;
 }
 
+/* Adds a domain of a meter. */
 static void find_meter(cnri_live *l, const cnri_meter_set *set, int32_t domain) {
     const cnr_meter_domain *d = &set->domains[domain];
     if (l->found.n_meters == CNRI_MAX_METERS) return;
@@ -108,6 +113,7 @@ int32_t cnri_live_knobs(const cnri_live *l) { return l->found.n_knobs; }
 
 /* ---- looking ---- */
 
+/* Reads a knob's state into what is seen. */
 static void look_at_knob(const knob_at *at, cnri_seen_knob *k) {
     cnr_knob_state state;
     k->load = k->temperature = NAN;
@@ -192,6 +198,7 @@ static void count_runs(cnri_live *l, cnri_seen *s, uint64_t now) {
     l->end_joules = then;
 }
 
+/* Reads all knobs and meters, and the passes since the last look. */
 static cnr_status look(void *arg, cnri_seen *s, cnr_error *err) {
     cnri_live *l = arg;
     const uint64_t now = cnri_now_ns();
@@ -211,6 +218,7 @@ static cnr_status look(void *arg, cnri_seen *s, cnr_error *err) {
     return CNR_OK;
 }
 
+/* Sets a knob of this machine. */
 static cnr_status set(void *arg, int32_t knob, uint64_t hz, int32_t cores, cnr_error *err) {
     const knob_at *at = &((cnri_live *)arg)->knobs[knob];
     return cnri_knob_set_to(at->set, at->domain, hz, cores, err);

@@ -24,6 +24,7 @@
 enum { MAX_CLIENTS = 64, MAX_LINE = 160, ROOM = 512 };
 static const uint64_t LINE_NS = 2000000000, IDLE_NS = 1000000000;
 
+/* Meters and knobs, served to clients at a socket. */
 struct cnri_serving {
     cnri_gauges gauges;
     struct {
@@ -40,7 +41,7 @@ struct cnri_serving {
 
 /* ---- one line ---- */
 
-/* Parses n whole numbers behind a word, with nothing else. */
+/* Parses n whole numbers behind a word, with nothing else. False: it failed. */
 static bool numbers(const char *text, int32_t n, int64_t *out) {
     char word[32];
     for (int32_t i = 0; i < n; i++) {
@@ -55,6 +56,7 @@ static bool numbers(const char *text, int32_t n, int64_t *out) {
     return *text == 0;
 }
 
+/* Set and domain of meter i of all; NULL: there is none. */
 static const cnri_meter_set *meter_of(const cnri_serving *s, int64_t i, int32_t *domain) {
     for (int32_t m = 0; m < s->gauges.meters.n && i >= 0; m++) {
         if (i < s->gauges.meters.at[m].n) {
@@ -66,6 +68,7 @@ static const cnri_meter_set *meter_of(const cnri_serving *s, int64_t i, int32_t 
     return NULL;
 }
 
+/* Set and domain of knob i of all; NULL: there is none. */
 static cnri_knob_set *knob_of(cnri_serving *s, int64_t i, int32_t *domain) {
     for (int32_t m = 0; m < s->gauges.knobs.n && i >= 0; m++) {
         if (i < s->gauges.knobs.at[m].n) {
@@ -85,6 +88,7 @@ static int32_t within(const cnri_serving *s, const cnri_meter_set *m, int32_t do
     return m->domains[domain].parent ? before + m->domains[domain].parent : 0;
 }
 
+/* Answers with the number of meters and knobs. */
 static cnr_status say_hello(cnri_serving *s, const int64_t *a, char *out, cnr_error *err) {
     int32_t meters = 0, knobs = 0;
     (void)a, (void)err;
@@ -94,6 +98,7 @@ static cnr_status say_hello(cnri_serving *s, const int64_t *a, char *out, cnr_er
     return CNR_OK;
 }
 
+/* Fills err: there is no meter, knob or step of that number. */
 static cnr_status none(cnr_error *err, const char *what, int64_t i) {
     return cnri_fail(err, CNR_E_NOT_FOUND, "", "there is no %s %lld", what, (long long)i);
 }
@@ -110,6 +115,7 @@ static cnr_status say_meter(cnri_serving *s, const int64_t *a, char *out, cnr_er
     return CNR_OK;
 }
 
+/* Answers with a reading of meter a[0]. */
 static cnr_status say_reading(cnri_serving *s, const int64_t *a, char *out, cnr_error *err) {
     int32_t i;
     cnr_reading r;
@@ -121,6 +127,7 @@ static cnr_status say_reading(cnri_serving *s, const int64_t *a, char *out, cnr_
     return status;
 }
 
+/* Answers with what knob a[0] is. */
 static cnr_status say_knob(cnri_serving *s, const int64_t *a, char *out, cnr_error *err) {
     int32_t i;
     const cnri_knob_set *k = knob_of(s, a[0], &i);
@@ -133,6 +140,7 @@ static cnr_status say_knob(cnri_serving *s, const int64_t *a, char *out, cnr_err
     return CNR_OK;
 }
 
+/* Answers with the frequency of step a[1] of knob a[0]. */
 static cnr_status say_step(cnri_serving *s, const int64_t *a, char *out, cnr_error *err) {
     int32_t i;
     uint64_t hz = 0;
@@ -146,6 +154,7 @@ static cnr_status say_step(cnri_serving *s, const int64_t *a, char *out, cnr_err
     return status;
 }
 
+/* Answers with the state of knob a[0]. */
 static cnr_status say_state(cnri_serving *s, const int64_t *a, char *out, cnr_error *err) {
     int32_t i;
     cnr_knob_state state;
@@ -159,6 +168,7 @@ static cnr_status say_state(cnri_serving *s, const int64_t *a, char *out, cnr_er
     return status;
 }
 
+/* Sets knob a[0] to a[1] hertz (0: unchanged) and a[2] cores (-1: unchanged) */
 static cnr_status set(cnri_serving *s, const int64_t *a, char *out, cnr_error *err) {
     int32_t i;
     cnri_knob_set *k = knob_of(s, a[0], &i);
@@ -175,6 +185,7 @@ static cnr_status set(cnri_serving *s, const int64_t *a, char *out, cnr_error *e
     return status;
 }
 
+/* Restores all knobs. */
 static cnr_status restore(cnri_serving *s, const int64_t *a, char *out, cnr_error *err) {
     (void)a;
     const cnr_status status = cnri_knobs_restore(&s->gauges, err);
@@ -197,6 +208,7 @@ static const struct {
                 {"set it", 3, true, set},
                 {"restore all", 0, true, restore}};
 
+/* Answers one line of a client in `out`. */
 static cnr_status answer(cnri_serving *s, int client, const char *line, char *out, cnr_error *err) {
     const size_t n = strcspn(line, " ");
     for (size_t i = 0; i < CNRI_COUNT(requests); i++) {
@@ -254,12 +266,14 @@ void cnri_serving_close(cnri_serving *s) {
 
 /* ---- clients ---- */
 
+/* Closes a client's connection and restores what it has set. */
 static void drop(cnri_serving *s, int32_t i) {
     cnri_serving_gone(s, s->clients[i].fd);
     close(s->clients[i].fd);
     s->clients[i] = s->clients[--s->n_clients];
 }
 
+/* Number of connections of a user. */
 static int32_t clients_of(const cnri_serving *s, int64_t user) {
     int32_t n = 0;
     for (int32_t i = 0; i < s->n_clients; i++) n += s->clients[i].user == user;
@@ -285,6 +299,7 @@ static int32_t to_evict(const cnri_serving *s, int64_t user) {
     return found;
 }
 
+/* Accepts a connection; if there are too many, one is closed. */
 static void take_in(cnri_serving *s) {
     static const char full[] = "no -9 too many clients ask: try again\n";
     struct ucred who = {.uid = (uid_t)-1};

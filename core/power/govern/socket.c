@@ -14,11 +14,13 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+/* True if both are the same socket file. */
 static bool is_same(const struct stat *a, const struct stat *b) {
     return S_ISSOCK(a->st_mode) && a->st_dev == b->st_dev && a->st_ino == b->st_ino;
 }
 
-/* Removes the socket with these numbers, but no other file that took its name meanwhile. */
+/* Removes the socket with these numbers, but no other file that took its name meanwhile. False: it
+ * failed. */
 static bool remove_same(const char *path, const struct stat *is) {
     struct stat now;
     char *aside = cnri_format("%s.%d.old", path, (int)getpid());
@@ -53,6 +55,7 @@ static cnr_status check_left(const struct sockaddr_un *at, struct stat *is, cnr_
                      "another process listens there: end it, or give another path");
 }
 
+/* Binds the socket, and replaces one that a dead process left. */
 static cnr_status bind_at(int fd, const struct sockaddr_un *at, cnr_error *err) {
     struct stat left;
     const mode_t before = umask(0177); /* nobody can connect before the group is set */

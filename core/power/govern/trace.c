@@ -49,12 +49,14 @@ void cnri_trace_row(const cnri_seen *s, cnri_text *out) {
 
 /* ---- reading ---- */
 
+/* What a column is, by the word behind its dot; -1: unknown. */
 static int32_t kind_of(const char *word) {
     for (int32_t i = 0; i < (int32_t)CNRI_COUNT(kinds); i++)
         if (strcmp(word, kinds[i]) == 0) return i;
     return -1;
 }
 
+/* Adds a column by its name of n bytes. */
 static cnr_status read_column(cnri_trace *t, const char *path, const char *word, size_t n,
                               cnr_error *err) {
     char name[128];
@@ -78,6 +80,7 @@ static cnr_status read_column(cnri_trace *t, const char *path, const char *word,
     return CNR_OK;
 }
 
+/* Reads the names of the columns. */
 static cnr_status read_header(cnri_trace *t, const char *path, const char *line, cnr_error *err) {
     cnr_status status = CNR_OK;
     const char *end = line + strcspn(line, "\r\n");
@@ -91,6 +94,7 @@ static cnr_status read_header(cnri_trace *t, const char *path, const char *line,
     return status;
 }
 
+/* Makes room for one more row in all columns. False: out of memory. */
 static bool grow(cnri_trace *t) {
     if (t->n < t->capacity) return true;
     const int32_t capacity = t->capacity ? t->capacity * 2 : 256;
@@ -103,6 +107,7 @@ static bool grow(cnri_trace *t) {
     return true;
 }
 
+/* Reads one row; an empty cell is NAN. */
 static cnr_status read_row(cnri_trace *t, const char *path, const char *line, int32_t number,
                            cnr_error *err) {
     char where[256];
@@ -196,6 +201,7 @@ cnr_status cnri_replay_open(const cnri_trace *t, cnri_replay *out, cnr_error *er
                                     "it has no frequency with a load: want NAME.hz and NAME.load");
 }
 
+/* Row that is valid at the replay's time. */
 static int32_t row_at(const cnri_replay *r) {
     const double *time = cnri_trace_column_of(r->trace, "", CNRI_COLUMN_TIME)->at;
     int32_t low = 0, high = r->trace->n - 1;
@@ -259,6 +265,7 @@ static void look_at_knob(cnri_replay *r, int32_t i, int32_t row, cnri_seen_knob 
     r->backlog[i] = fmax(wanted - most, 0);
 }
 
+/* Shows a governor the recording's values at the replay's time. */
 static cnr_status look(void *arg, cnri_seen *s, cnr_error *err) {
     cnri_replay *r = arg;
     const int32_t row = row_at(r);
@@ -274,6 +281,7 @@ static cnr_status look(void *arg, cnri_seen *s, cnr_error *err) {
     return CNR_OK;
 }
 
+/* Notes the frequency that a governor asks for; the recording stays as it is. */
 static cnr_status set(void *arg, int32_t knob, uint64_t hz, int32_t cores, cnr_error *err) {
     (void)cores, (void)err;
     ((cnri_replay *)arg)->asked[knob] = (double)hz;

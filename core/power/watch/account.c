@@ -8,6 +8,7 @@ static const char still[] =
 
 /* ---- a domain ---- */
 
+/* Marks a domain as not measured, and says why. */
 static void unmeasured(cnr_energy_domain *out, int32_t status, const char *why) {
     out->status = status;
     snprintf(out->why, sizeof out->why, "%s", why);
@@ -43,6 +44,7 @@ static bool account(const cnri_sampled_domain *d, const cnri_domain_totals *a,
     return false;
 }
 
+/* Fills name, meter, quantity and idle power of a domain. */
 static void describe(const cnri_sampled_domain *d, cnr_energy_domain *out) {
     *out = (cnr_energy_domain){.size = sizeof *out,
                                .quantity = d->desc->quantity,
@@ -60,6 +62,7 @@ static void describe(const cnri_sampled_domain *d, cnr_energy_domain *out) {
 
 /* ---- all of them ---- */
 
+/* True if a domain whose energy includes that of domain i was measured. */
 static bool has_measured_parent(const cnr_energy *e, int32_t i) {
     for (int32_t n = 0; e->at[i].within && n < e->n; n++) {
         i = e->at[i].within - 1;
@@ -132,6 +135,7 @@ static bool baseline_holds(cnr_energy_domain *d) {
     return false;
 }
 
+/* Uses the idle power that the caller gave, unless it is more than was drawn. */
 static void apply_given_idle(cnr_energy *e, double idle_watts) {
     if (!e->source || idle_watts <= 0) return;
     e->idle_watts = idle_watts;
@@ -142,6 +146,7 @@ static void apply_given_idle(cnr_energy *e, double idle_watts) {
     e->idle_watts = NAN;
 }
 
+/* Sums the domains that do not overlap. */
 static void sum_up(cnr_energy *e) {
     e->joules = e->watts = e->idle_watts = e->source ? 0 : NAN;
     for (int32_t i = 0; i < e->n; i++) {

@@ -16,6 +16,7 @@
 #define LONGEST_WAIT_NS UINT64_C(20000000000)
 #define IDLE_TRIES 3 /* attempts to measure a steady idle power */
 
+/* A thread that reads all meters, and their sums. */
 struct cnri_sampler {
     cnri_gauges gauges;
     CNRI_VEC(cnri_sampled_domain) domains;
@@ -29,6 +30,7 @@ struct cnri_sampler {
 
 /* ---- one reading after the other ---- */
 
+/* Goes on from a new reading, without counting what was before; lapse: why, or NULL. */
 static void begin_anew(cnri_sampled_domain *d, const cnr_reading *r, const char *lapse) {
     if (lapse) {
         d->totals.lapses++;
@@ -38,6 +40,7 @@ static void begin_anew(cnri_sampled_domain *d, const cnr_reading *r, const char 
     d->time_ns = d->changed_ns = r->time_ns;
 }
 
+/* Adds joules since the last reading. */
 static void add(cnri_sampled_domain *d, const cnr_reading *r, double joules) {
     d->totals.joules += joules;
     d->totals.covered_ns += r->time_ns - d->time_ns;
@@ -45,6 +48,7 @@ static void add(cnri_sampled_domain *d, const cnr_reading *r, double joules) {
     d->time_ns = r->time_ns;
 }
 
+/* Adds one value of power to mean and deviation. */
 static void add_watts(cnri_sampled_domain *d, double watts) {
     d->totals.n += 1;
     d->totals.sum += watts;
@@ -59,6 +63,7 @@ static double counted(const cnri_sampled_domain *d, int64_t value) {
     return all > 0 && round >= 0 && round <= all / 2 ? round : -1;
 }
 
+/* Adds a reading of an energy counter. */
 static void add_counted(cnri_sampled_domain *d, const cnr_reading *r) {
     const double micro = counted(d, r->value);
     if (micro < 0) {
@@ -73,6 +78,7 @@ static void add_counted(cnri_sampled_domain *d, const cnr_reading *r) {
     add(d, r, micro * 1e-6);
 }
 
+/* Adds a reading of power, integrated over time. */
 static void add_power(cnri_sampled_domain *d, const cnr_reading *r) {
     const uint64_t passed = r->time_ns - d->time_ns, maximum = CNRI_PERIODS * d->every_ns;
     if (passed > (maximum > 2000000000u ? maximum : 2000000000u)) {
@@ -96,6 +102,7 @@ void cnri_sampled(cnri_sampled_domain *d, const cnr_reading *r) {
 
 /* ---- reading ---- */
 
+/* Reads a domain and adds the reading. */
 static void read_domain(cnri_sampled_domain *d) {
     cnr_error why = CNR_ERROR_INIT;
     cnr_reading reading;
@@ -108,6 +115,7 @@ static void read_domain(cnri_sampled_domain *d) {
     snprintf(d->totals.why, sizeof d->totals.why, "%.127s", why.text);
 }
 
+/* CPU time of this thread in ns; 0: unknown. */
 static uint64_t thread_ns(void) {
     struct timespec t;
     return clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t)
@@ -158,6 +166,7 @@ static uint64_t sampler_ns(const cnri_sampler *s) {
     return s->cpu_before_ns + (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
+/* The thread: reads each meter when it is due. */
 static void *sample(void *arg) {
     cnri_sampler *s = arg;
     pthread_mutex_lock(&s->lock);
@@ -173,12 +182,14 @@ static void *sample(void *arg) {
 
 /* ---- opening and closing ---- */
 
+/* True if the domain or its parent has an energy counter. */
 static bool is_counted(const cnri_meter_set *set, const cnr_meter_domain *d) {
     const int32_t parent = d->parent - 1;
     return d->quantity == CNR_QUANTITY_ENERGY ||
            (parent >= 0 && parent < set->n && set->domains[parent].quantity == CNR_QUANTITY_ENERGY);
 }
 
+/* Lists all domains but temperatures. */
 static cnr_status take_domains(cnri_sampler *s, cnr_error *err) {
     for (int32_t m = 0; m < s->gauges.meters.n; m++) {
         const cnri_meter_set *set = &s->gauges.meters.at[m];
@@ -331,6 +342,7 @@ static cnr_status measure_idle(cnri_sampler *s, const volatile int32_t *cancel,
     return status;
 }
 
+/* Allocates n idle baselines. */
 static cnr_status alloc_baselines(cnri_idle_baseline **out, int32_t n, cnr_error *err) {
     *out = cnri_alloc_zero((size_t)(n + 1) * sizeof **out);
     return *out ? CNR_OK : cnri_out_of_memory(err, "energy");

@@ -27,6 +27,7 @@ typedef struct cnri_domain_totals {
     int32_t status;    /* status of the last reading; why: its error text */
     char why[128];
 } cnri_domain_totals;
+/* Readings of all domains at one time. */
 typedef struct cnri_reading_point {
     /* Time of the point; processor time of the sampling thread so far. */
     uint64_t now_ns, sampler_ns;
@@ -38,6 +39,7 @@ typedef struct cnri_idle_baseline {
     double watts, spread;
     char why[128];
 } cnri_idle_baseline;
+/* A domain that is sampled, and its sums so far. */
 typedef struct cnri_sampled_domain {
     const cnri_meter_set *meter;
     int32_t index; /* index among the meter's domains */
@@ -52,13 +54,16 @@ typedef struct cnri_sampled_domain {
     uint64_t time_ns, changed_ns, due_ns;
 } cnri_sampled_domain;
 
+/* Opens all meters of a machine. Free *out with cnri_sampler_close. */
 cnr_status cnri_sampler_open(const cnr_gauge_options *options, cnri_sampler **out, cnr_error *err);
 void cnri_sampler_close(void *sampler);
+/* Number of domains. */
 int32_t cnri_sampler_count(const cnri_sampler *s);
 /* The domain's constant fields may be read at any time, the others only while no thread samples. */
 const cnri_sampled_domain *cnri_sampler_domain(const cnri_sampler *s, int32_t index);
 /* Start and stop sampling; calls nest. */
 cnr_status cnri_sampler_start(cnri_sampler *s, cnr_error *err);
+/* Ends one use of the sampler; with the last its thread ends. */
 void cnri_sampler_stop(cnri_sampler *s);
 /* Reads the domains that are due; all: every domain. */
 void cnri_sampler_read(cnri_sampler *s, bool all);
@@ -91,6 +96,8 @@ bool cnri_idle_baseline_recheck(cnri_idle_baseline *before, const cnri_idle_base
 
 /* ---- account.c: energy of each domain, and of all, between two points. idle_watts: total idle
  * power as the caller gives it; 0: as measured ---- */
+/* *out receives the energy between two points, for one of the `rounds` rounds of work between
+ * them. */
 cnr_status cnri_account(cnri_sampler *s, const cnri_reading_point *begin,
                         const cnri_reading_point *end, int64_t rounds, double idle_watts,
                         cnr_energy *out, cnr_error *err);

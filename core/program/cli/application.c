@@ -14,6 +14,7 @@ typedef union slot {
     const char *const *list;
 } slot;
 
+/* An application script and its command line. */
 typedef struct application {
     cnri_lua_application says;
     cnri_command command;
@@ -44,6 +45,7 @@ static char *name_of(const char *path) {
     return cnri_format("%.*s", (int)strcspn(from, "."), from);
 }
 
+/* Turns an option that a script declares into one of the command line. */
 static cnri_option option_of(const cnri_lua_flag *flag, int32_t i) {
     cnri_option o = {.name = flag->name,
                      .argument = flag->argument,
@@ -64,12 +66,14 @@ static cnri_option option_of(const cnri_lua_flag *flag, int32_t i) {
     return o;
 }
 
+/* Value of an option that was not given. */
 static slot default_of(const cnri_option *o) {
     if (o->type == CNRI_T_REAL) return (slot){.real = NAN};
     if (o->type == CNRI_T_I64) return (slot){.whole = CNRI_NONE};
     return (slot){.text = NULL};
 }
 
+/* Builds the command from what the script says of itself. */
 static cnr_status build(application *a, const char *path, cnr_error *err) {
     const cnri_lua_application *s = &a->says;
     const int32_t n = s->flags.n;
@@ -99,6 +103,7 @@ static cnr_status build(application *a, const char *path, cnr_error *err) {
 
 /* ---- options that stood before the application's name ---- */
 
+/* Copies the lists of common options. False: out of memory. */
 static bool take_lists(cnri_common *to, const cnri_common *from) {
     to->plugin_dirs = (cnri_words){0};
     for (int32_t i = 0; i < CNRI_N_LOAD_OPTIONS; i++)
@@ -124,19 +129,23 @@ static bool take_lists(cnri_common *to, const cnri_common *from) {
 
 /* ---- what the script gets ---- */
 
+/* Adds a named argument. */
 static void add(application *a, cnri_lua_named row) {
     cnri_lua_named *at = cnri_push(&a->named);
     if (at) *at = row;
 }
 
+/* Adds a text, unless it is NULL. */
 static void add_text(application *a, const char *name, const char *text) {
     if (text) add(a, (cnri_lua_named){.name = name, .text = text});
 }
 
+/* Adds a number. */
 static void add_number(application *a, const char *name, double value) {
     add(a, (cnri_lua_named){.name = name, .number = value, .is_zero = value == 0});
 }
 
+/* Adds the value of an option. */
 static void add_value(application *a, const cnri_option *o, const slot *v) {
     const char *name = o->name + 2;
     if (o->type == CNRI_T_LIST)
@@ -149,6 +158,7 @@ static void add_value(application *a, const cnri_option *o, const slot *v) {
     else if (o->type == CNRI_T_I64 && v->whole != CNRI_NONE) add_number(a, name, (double)v->whole);
 }
 
+/* Collects all named arguments of main. */
 static cnr_status gather(application *a, const cnri_call *call, const char *output,
                          cnr_error *err) {
     static const char *const orders[] = {NULL, "rgb", "bgr", "gray"};
@@ -194,6 +204,7 @@ static cnr_status open_again(cnri_call *early, cnri_call *call, cnri_lua_program
                   : cnri_lua_open(call->rt, path, call->argc - 1, call->argv + 1, rights, p, err);
 }
 
+/* Runs main with the arguments; opens the runtime anew if options ask for it. */
 static cnr_status run(application *a, cnri_call *early, cnri_call *call, cnri_lua_program **p,
                       const char *path, const char *output, cnr_error *err) {
     const cnri_lua_rights rights = {.trust = call->common.trust,
@@ -224,6 +235,7 @@ static cnr_status run(application *a, cnri_call *early, cnri_call *call, cnri_lu
     return status ? status : cnri_lua_main(*p, &call->code, err);
 }
 
+/* True if -h or --help is among the words. */
 static bool wants_help(int argc, char **argv) {
     for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++)
         if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0) return true;

@@ -42,9 +42,11 @@
     X(conform, "judge all that a plugin brings, and write a report") \
     X(completions, "what a shell completes: for bash, zsh or fish")
 
+/* Declares one command. */
 #define X(name, help) extern const cnri_command cnri_cmd_##name;
 CNRI_COMMANDS(X)
 #undef X
+/* Number of one command. */
 #define X(name, help) CNRI_CMD_##name,
 enum { CNRI_COMMANDS(X) CNRI_N_COMMANDS };
 #undef X
@@ -96,6 +98,7 @@ typedef struct cnri_loading {
     int64_t *values;
     char *text;
 } cnri_loading;
+/* Fills the load options from the command line; cnri_loading_free frees *out. */
 cnr_status cnri_call_loading(const cnri_call *call, cnri_loading *out, cnr_error *err);
 void cnri_loading_free(cnri_loading *l);
 /* True if an option says how pictures become a net's input. */
@@ -106,6 +109,7 @@ cnr_status cnri_call_weights(cnri_call *call, cnr_error *err);
 cnr_status cnri_call_model(cnri_call *call, cnr_error *err);
 /* The same, without following a kept placement. */
 cnr_status cnri_call_model_unplaced(cnri_call *call, cnr_error *err);
+/* Loads the graph of operand 0 into call->graph. */
 cnr_status cnri_call_graph(cnri_call *call, cnr_error *err);
 /* Lets the model follow the placement kept in the cache folder, unless options place it
  * otherwise. */
@@ -144,15 +148,18 @@ cnr_status cnri_power_page_open(const cnri_call *call, const char *where, cnri_p
                                 cnr_error *err);
 /* The newest row, to whoever looks. */
 cnr_status cnri_power_page_show(const cnri_power_page *p, const cnri_energy_row *r, cnr_error *err);
-void cnri_power_page_close(cnri_power_page *p); /* NULL: nothing */
+/* Closes the page of power; NULL: nothing. */
+void cnri_power_page_close(cnri_power_page *p);
 
 /* ---- metrics.c: values of metrics, as an object of JSON and as a line ("before" stands first)
  * ---- */
 /* Nothing without metrics. */
 void cnri_json_metrics(cnri_json *j, const char *key, const cnr_metric_value *values, int64_t n);
+/* Prints "BEFORE name value, name value"; nothing if n is 0. */
 void cnri_say_metrics(const char *before, const cnr_metric_value *values, int64_t n);
 
 /* ---- energy.c: what was measured, as fields and a line of the result that it belongs to ---- */
+/* Measured energy as the fields and line of a result. */
 typedef struct cnri_energy_shown {
     const char *source; /* NULL: energy was not requested */
     /* Unmeasured: why there are no joules; per: what they refer to, "a run". */
@@ -162,7 +169,9 @@ typedef struct cnri_energy_shown {
     double seconds, joules, joules_net, watts, idle_watts, edp, fps, fps_per_watt;
     int64_t samples, rounds;
 } cnri_energy_shown;
+/* Energy as results show it; per: "a picture" or "in all"; e may be NULL. */
 cnri_energy_shown cnri_energy_show(const cnr_energy *e, const char *per, double pictures);
+/* Fields of a result for the cnri_energy_shown in member `at`. */
 #define CNRI_ENERGY_FIELDS(owner, at) \
     CNRI_FIELD(owner, "energy_source", at.source), CNRI_FIELD(owner, "joules", at.joules), \
         CNRI_FIELD(owner, "joules_net", at.joules_net), CNRI_FIELD(owner, "watts", at.watts), \
@@ -182,6 +191,7 @@ cnri_energy_shown cnri_energy_show(const cnr_energy *e, const char *per, double 
     "{unmeasured?energy    unmeasured: {unmeasured}\n}"
 /* A line each. fps: of the whole; NaN: nothing is counted. */
 extern const cnri_record cnri_energy_domain;
+/* Prints the energy of each domain; fps NAN: no rate. */
 cnr_status cnri_tell_domains(const cnri_call *call, const cnr_energy *e, double fps,
                              cnr_error *err);
 

@@ -4,6 +4,7 @@
 #include "people/people.h"
 #include <math.h>
 
+/* Options of bench. */
 typedef struct bench {
     cnr_profile_options o;
     bool energy, no_energy;
@@ -30,6 +31,7 @@ static const cnri_option options[] =
      CNRI_OPTION(bench, no_energy, "--no-energy", NULL,
                  "ask no meter (where there is one, runs go on until it can tell)")};
 
+/* Result: the whole net. */
 typedef struct whole {
     const char *net;
     cnr_timing t;
@@ -63,6 +65,7 @@ static const cnri_record whole_record =
              "memory    arena {arena_bytes:.2M} MB (bound {arena_bound_bytes:.2M}), weights "
              "{weights_bytes:.2M} MB, process at most {peak_rss_bytes:.1M} MB\n" CNRI_ENERGY_LINE};
 
+/* Result: a step. */
 typedef struct step {
     cnr_step_timing t;
     double ms, ms_min, gflops, kernel_gflops, share, peak_share, read_share;
@@ -102,6 +105,7 @@ static const cnri_record step_record =
                              "{joules? {joules:10.4g}}{from?  {bytes} bytes, {from} to "
                              "{to}|}{extrapolated?  extrapolated|}{counters?  {counters}|}\n");
 
+/* Result: all steps of an operator. */
 typedef struct op {
     cnri_op_timing t;
     double ms, share;
@@ -124,11 +128,13 @@ static const char *joules_by(const cnr_timing *t) {
 
 /* ---- what a device could do at most ---- */
 
+/* What a device can do at most, measured on itself. */
 typedef struct peak {
     const char *device;
     double fma_gflops, read_gbs;
 } peak; /* NaN: the device does not report it */
 
+/* Measures a device; a simulated one is not measured. */
 static cnr_status measure_peak(const cnri_call *call, const char *device, peak *out,
                                cnr_error *err) {
     cnr_fact_list list = {.size = sizeof list};
@@ -143,11 +149,13 @@ static cnr_status measure_peak(const cnri_call *call, const char *device, peak *
     return status;
 }
 
+/* Measured devices. */
 typedef struct peaks {
     peak at[16];
     int32_t n;
 } peaks;
 
+/* The measured peak of a device, measured at first use. */
 static cnr_status peak_of(const cnri_call *call, peaks *p, const char *device, const peak **out,
                           cnr_error *err) {
     static const peak none = {NULL, NAN, NAN};
@@ -173,6 +181,7 @@ static void share_text(double share, char *out, size_t capacity) {
     else snprintf(out, capacity, "%.1f%%", share * 100);
 }
 
+/* The result row of step i; part: its share of the time. */
 static step step_of(const cnr_timing *t, int32_t i, const peak *maximum, double part) {
     const cnr_step_timing *s = &t->steps[i];
     const bool runs = !s->from && s->bytes > 0 && s->ms > 0;
@@ -199,6 +208,7 @@ static step step_of(const cnr_timing *t, int32_t i, const peak *maximum, double 
     return one;
 }
 
+/* Prints the titles of the steps. */
 static void tell_titles(const cnr_timing *t) {
     static const char *const titled[] = {"", "          J (counted at each step)",
                                          "          J (the run's, shared out by time)",
@@ -208,6 +218,7 @@ static void tell_titles(const cnr_timing *t) {
              titled[t->joules_by]);
 }
 
+/* Prints what the columns mean. */
 static void tell_legend(const peaks *p, bool exceeded) {
     for (int32_t i = 0; i < p->n; i++)
         if (!isnan(p->at[i].fma_gflops))
@@ -220,6 +231,7 @@ static void tell_legend(const peaks *p, bool exceeded) {
     if (exceeded) cnri_say(stdout, ">100%%: %s\n", above);
 }
 
+/* Prints all steps, then operators. */
 static cnr_status tell_steps(const cnri_call *call, const cnr_timing *t, cnr_error *err) {
     const bool titles = !call->common.json;
     bool exceeded = false;
@@ -249,6 +261,7 @@ static cnr_status tell_steps(const cnri_call *call, const cnr_timing *t, cnr_err
     return status;
 }
 
+/* Draws the steps as a picture. */
 static cnr_status draw_steps(const cnri_call *call, const bench *b, const whole *w,
                              cnr_error *err) {
     char title[400];
@@ -274,6 +287,7 @@ static cnr_status draw_steps(const cnri_call *call, const bench *b, const whole 
 
 /* ---- a product of matrices: a net that ships, for these sizes ---- */
 
+/* Result of --gemm. */
 typedef struct product {
     const char *sizes;
     cnr_timing t;
@@ -317,6 +331,7 @@ static bool read_sizes(const char *text, char words[3][32]) {
     return true;
 }
 
+/* Times a matrix product M,N,K as a net of one layer. */
 static cnr_status run_product(cnri_call *call, const bench *b, cnr_error *err) {
     char words[3][32];
     product p = {.sizes = b->product, .t = {.size = sizeof p.t}};
@@ -353,6 +368,7 @@ static cnr_status run_product(cnri_call *call, const bench *b, cnr_error *err) {
     return status;
 }
 
+/* What is wrong with the options; NULL: nothing. */
 static const char *wrong(const cnri_call *call, const void *values) {
     const bench *b = values;
     const bool product = b->product != NULL;
@@ -366,6 +382,7 @@ static const char *wrong(const cnri_call *call, const void *values) {
     return product || call->operands.n ? NULL : "which net? want NET, or --gemm M,N,K";
 }
 
+/* The command bench. */
 static cnr_status run(cnri_call *call, void *values, cnr_error *err) {
     bench *b = values;
     cnr_profile_options *o = &b->o;

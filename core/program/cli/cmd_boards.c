@@ -6,6 +6,7 @@
 #include "board/board.h"
 #include <math.h>
 
+/* Result: a key that a board may have. */
 typedef struct key {
     const char *key, *type, *unit, *of, *otherwise, *help;
     double low, high;
@@ -25,6 +26,7 @@ static const cnri_record key_record =
                             "{high}|}{required?, required| ({default})}\n"
                             "{help?    {help}\n|}");
 
+/* Result: a board that is right. */
 typedef struct judged {
     const char *board;
     int32_t units, rails, clocks;
@@ -36,6 +38,7 @@ static const cnri_field judged_fields[] = {CNRI_FIELD(judged, "board", board),
 static const cnri_record judged_record =
     CNRI_RECORD(judged_fields, "{board}: {units} units, {rails} rails, {clocks} clocks\n");
 
+/* Prints all keys. */
 static cnr_status tell_keys(const cnri_call *call, cnr_error *err) {
     int32_t n;
     cnr_status status = CNR_OK;
@@ -60,6 +63,7 @@ static cnr_status tell_keys(const cnri_call *call, cnr_error *err) {
     return status;
 }
 
+/* Reads a board and prints what it has. */
 static cnr_status judge(const cnri_call *call, const char *spec, cnr_error *err) {
     cnri_board *board;
     cnr_status status = cnri_board_read(spec, false, &board, err);
@@ -72,6 +76,7 @@ static cnr_status judge(const cnri_call *call, const char *spec, cnr_error *err)
     return status;
 }
 
+/* The command boards. */
 static cnr_status run(cnri_call *call, void *values, cnr_error *err) {
     (void)values;
     if (call->operands.n == 0) return tell_keys(call, err);

@@ -5,10 +5,12 @@
 #include "keep/keep.h"
 #include <time.h>
 
+/* Options of cache. */
 typedef struct cache {
     const char *output, *folder;
     uint64_t limit;
 } cache;
+/* A row of the table of options. */
 #define ROW(member, name, ...) CNRI_OPTION(cache, member, name, __VA_ARGS__)
 static const cnri_option options[] = {ROW(folder, "--cache", "DIR", "the folder (CNNRUN_CACHE)"),
                                       ROW(limit, "--cache-limit", "BYTES",
@@ -17,6 +19,7 @@ static const cnri_option options[] = {ROW(folder, "--cache", "DIR", "the folder 
                                           .letter = 'o', .writes = true)};
 #undef ROW
 
+/* The folder of the cache and its files. */
 typedef struct work {
     cnri_call *call;
     const cache *options;
@@ -24,6 +27,7 @@ typedef struct work {
     cnri_cache_files files;
 } work;
 
+/* Bytes that the cache may have. */
 static cnr_status limit_of(const work *w, uint64_t *out, cnr_error *err) {
     const cnr_status status = cnri_call_cache_limit(w->call, out, err);
     if (!status && !*out) *out = CNRI_CACHE_LIMIT;
@@ -32,6 +36,7 @@ static cnr_status limit_of(const work *w, uint64_t *out, cnr_error *err) {
 
 /* ---- list ---- */
 
+/* Result: a file. */
 typedef struct listed {
     const char *file, *kind;
     char net[64], used[24];
@@ -47,6 +52,7 @@ static const cnri_field listed_fields[] = {CNRI_KEY(listed, file),
 static const cnri_record listed_record =
     CNRI_RECORD(listed_fields, "{kind:-9} {bytes:10.2M} MB  {used}  {file}\n");
 
+/* Result: the folder. */
 typedef struct total {
     const char *folder;
     int64_t files;
@@ -80,6 +86,7 @@ static int64_t count_blobs(const work *w, const cnri_cache_file *file) {
     return n;
 }
 
+/* cache list. */
 static cnr_status list(work *w, cnr_error *err) {
     total t = {.folder = w->folder, .files = w->files.n};
     cnr_status status = limit_of(w, &t.limit, err);
@@ -110,6 +117,7 @@ static bool is_named(const cnri_cache_file *file, const char *word) {
     return strcmp(file->name, word) == 0 || (*net && strcmp(net, word) == 0);
 }
 
+/* True if the words name the file, or there are no words. */
 static bool is_wanted(const work *w, const cnri_cache_file *file) {
     bool wanted = w->call->operands.n == 1;
     for (int32_t i = 1; i < w->call->operands.n; i++)
@@ -132,6 +140,7 @@ static cnr_status check_words(const work *w, cnr_error *err) {
 
 /* ---- show ---- */
 
+/* Prints what a stored plan was made for, and its choices. */
 static cnr_status show_plan(work *w, const cnri_cache_file *file, const cnri_cached *c,
                             cnr_error *err) {
     cnri_text text = {0};
@@ -162,6 +171,7 @@ static cnr_status show_plan(work *w, const cnri_cache_file *file, const cnri_cac
     return status;
 }
 
+/* cache show. */
 static cnr_status show(work *w, cnr_error *err) {
     CNR_TRY(check_words(w, err));
     cnr_status status = CNR_OK;
@@ -182,6 +192,7 @@ static cnr_status show(work *w, cnr_error *err) {
 
 /* ---- verify ---- */
 
+/* Result: a verified file. */
 typedef struct verified {
     const char *file, *error;
     bool ok;
@@ -194,6 +205,7 @@ static const cnri_record verified_record =
     CNRI_RECORD(verified_fields,
                 "{file}: {error?{error}|{ok?ok|{damaged} damaged blob{damaged+s}}}\n");
 
+/* cache verify. */
 static cnr_status verify(work *w, cnr_error *err) {
     CNR_TRY(check_words(w, err));
     cnr_status status = CNR_OK;
@@ -222,6 +234,7 @@ static cnr_status verify(work *w, cnr_error *err) {
 
 /* ---- clear ---- */
 
+/* cache clear. */
 static cnr_status clear(work *w, cnr_error *err) {
     CNR_TRY(check_words(w, err));
     total t = {.folder = w->folder};
@@ -242,6 +255,7 @@ static cnr_status clear(work *w, cnr_error *err) {
 
 /* ---- export, import ---- */
 
+/* Writes a stored plan to another path. */
 static cnr_status copy(const cnri_cached *c, const char *to, uint32_t flags, cnr_error *err) {
     cnri_writer out;
     CNR_TRY(cnri_write_begin(&out, to, flags, err));
@@ -251,6 +265,7 @@ static cnr_status copy(const cnri_cached *c, const char *to, uint32_t flags, cnr
     return status;
 }
 
+/* cache export. */
 static cnr_status export_plan(work *w, cnr_error *err) {
     const char *word = w->call->operands.n == 2 ? w->call->operands.at[1] : NULL;
     const cnri_cache_file *found = NULL;
@@ -293,6 +308,7 @@ static cnr_status import_plan(const work *w, const char *from, uint64_t limit, c
     return status;
 }
 
+/* cache import. */
 static cnr_status import_all(work *w, cnr_error *err) {
     uint64_t limit = 0;
     cnr_status status = limit_of(w, &limit, err);
@@ -309,6 +325,7 @@ static const struct {
 } actions[] = {{"list", list},   {"show", show},          {"verify", verify},
                {"clear", clear}, {"export", export_plan}, {"import", import_all}};
 
+/* The command cache. */
 static cnr_status run(cnri_call *call, void *values, cnr_error *err) {
     const cache *given = values;
     call->common.load.cache = given->folder;

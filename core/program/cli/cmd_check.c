@@ -2,6 +2,7 @@
 #include "cli/cli.h"
 #include "store/store.h"
 
+/* Result: a checked file. */
 typedef struct checked {
     const char *file, *error;
     bool ok;

@@ -3,6 +3,7 @@
 #include "lua/script.h"
 #include "store/store.h"
 
+/* Options of compile. */
 typedef struct compile {
     const char *out;
     int64_t batch;
@@ -12,6 +13,7 @@ static const cnri_option options[] =
                  .letter = 'o', .wanted = true, .writes = true),
      CNRI_OPTION(compile, batch, "--batch", "N", "pictures at a time (1)", .min = 1, .max = 65536)};
 
+/* Result: the compiled file. */
 typedef struct compiled {
     const char *file;
     cnri_compiled c;
@@ -31,6 +33,7 @@ static const cnri_record record =
                 "prepared blob{blobs+s} of {blob_bytes:.2M} MB, {programs} program{programs+s} of "
                 "{program_bytes:.2M} MB; {ms:.1f} ms\n");
 
+/* The command compile. */
 static cnr_status run(cnri_call *call, void *values, cnr_error *err) {
     const compile *c = values;
     compiled done = {.file = c->out};
@@ -42,6 +45,7 @@ static cnr_status run(cnri_call *call, void *values, cnr_error *err) {
     return status ? status : cnri_tell(call, &record, &done, err);
 }
 
+/* What is wrong with the options; NULL: nothing. */
 static const char *wrong(const cnri_call *call, const void *values) {
     const compile *c = values;
     const cnr_load_options *o = &call->common.load;

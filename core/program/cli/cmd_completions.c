@@ -4,6 +4,7 @@
 #include "lua/script.h"
 
 const cnri_row cnri_commands[CNRI_N_COMMANDS] = {
+/* A row for one command. */
 #define X(name, help) {&cnri_cmd_##name, help},
     CNRI_COMMANDS(X)
 #undef X
@@ -17,12 +18,14 @@ const cnri_command *cnri_command_find(const char *name) {
 
 static const cnri_command all_nets = {.name = "", .takes = CNRI_NETS | CNRI_PICTURES | CNRI_GROUP};
 
+/* Calls fn for each option of a command. */
 static void each_of_command(const cnri_command *c, cnri_option_fn fn) {
     cnri_group groups[CNRI_GROUPS];
     const int32_t n = cnri_groups_of(c, groups);
     for (int32_t g = 0; g < n; g++) cnri_each_option(c, &groups[g], fn);
 }
 
+/* True if an option's argument is a file or folder. */
 static bool takes_file(const cnri_option *o) {
     return strstr(o->argument, "FILE") || strstr(o->argument, "DIR");
 }
@@ -30,6 +33,7 @@ static bool takes_file(const cnri_option *o) {
 /* ---- the man page: roff, where a backslash, a dash and a dot at a line's begin mean something
  * ---- */
 
+/* Prints a text for troff, with its special characters escaped. */
 static void put_roff(const char *text) {
     for (bool begin = true; *text; begin = *text++ == '\n') {
         if (begin && (*text == '.' || *text == '\'')) printf("\\&");
@@ -38,6 +42,7 @@ static void put_roff(const char *text) {
     }
 }
 
+/* Prints the head of the manual page. */
 static void man_begin(void) {
     printf(".TH CNNRUN 1 \"\" \"cnnrun %s\" \"User Commands\"\n"
            ".SH NAME\ncnnrun \\- run convolutional networks on devices\n"
@@ -51,6 +56,7 @@ static void man_begin(void) {
            CNNRUN_VERSION);
 }
 
+/* Prints an option for the manual page. */
 static void man_option(const cnri_command *c, const cnri_option *o) {
     (void)c;
     printf(".TP\n.B ");
@@ -63,6 +69,7 @@ static void man_option(const cnri_command *c, const cnri_option *o) {
     printf("\n");
 }
 
+/* Prints a command for the manual page. */
 static void man_command(const cnri_command *c) {
     cnri_group groups[CNRI_GROUPS];
     cnri_groups_of(c, groups);
@@ -83,6 +90,7 @@ static void man_command(const cnri_command *c) {
     printf(".fi\n");
 }
 
+/* Prints the end of the manual page: shared options and exit codes. */
 static void man_end(void) {
     cnri_group groups[CNRI_GROUPS];
     const int32_t n = cnri_groups_of(&all_nets, groups);
@@ -91,6 +99,7 @@ static void man_end(void) {
         cnri_each_option(&all_nets, &groups[g], man_option);
     }
     printf(".SH EXIT STATUS\n");
+/* Prints one exit code. */
 #define X(name, value, text) \
     printf(".TP\n.B %d\n", -(value)); \
     put_roff(text); \
@@ -105,11 +114,13 @@ static void put_app(void *format, const char *name) { printf(format, name); }
 
 /* ---- bash: a function with a case for each command ---- */
 
+/* Prints the names of all commands. */
 static void put_commands(const char *between) {
     for (int32_t i = 0; i < CNRI_N_COMMANDS; i++)
         printf("%s%s", i ? between : "", cnri_commands[i].command->name);
 }
 
+/* Prints the head of the script for bash. */
 static void bash_begin(void) {
     printf("# cnnrun in bash, made by: cnnrun completions bash\n"
            "_cnnrun() {\n"
@@ -125,17 +136,20 @@ static void bash_begin(void) {
     printf("\" ;;\n");
 }
 
+/* Prints an option's name for bash. */
 static void bash_name(const cnri_command *c, const cnri_option *o) {
     (void)c;
     printf(" %s", o->name);
 }
 
+/* Prints an option's choices for bash. */
 static void bash_choices(const cnri_command *c, const cnri_option *o) {
     (void)c;
     if (o->choices)
         printf("        %s) values=\"%s\" ;;\n", o->name, cnri_option_choices(o, "", " "));
 }
 
+/* Prints a command for bash. */
 static void bash_command(const cnri_command *c) {
     printf("    %s)\n        words=\"--help", c->name);
     each_of_command(c, bash_name);
@@ -144,6 +158,7 @@ static void bash_command(const cnri_command *c) {
     printf("        esac ;;\n");
 }
 
+/* Prints the end of the script for bash. */
 static void bash_end(void) {
     printf("    esac\n"
            "    if [[ $values ]]; then COMPREPLY=($(compgen -W \"$values\" -- \"$word\"))\n"
@@ -157,12 +172,14 @@ static void bash_end(void) {
 
 /* ---- zsh: _arguments for each command, in words that quotes stand round ---- */
 
+/* Prints a text in quotes of zsh. */
 static void put_zsh(const char *text) {
     for (; *text; text++)
         if (*text == '\'') printf("'\\''");
         else printf(strchr("[]:\\", *text) ? "\\%c" : "%c", *text);
 }
 
+/* Prints the head of the script for zsh. */
 static void zsh_begin(void) {
     printf("#compdef cnnrun\n# cnnrun in zsh, made by: cnnrun completions zsh\n"
            "local -a commands\ncommands=(\n  'help:how to use it'\n");
@@ -176,6 +193,7 @@ static void zsh_begin(void) {
            "case $words[2] in\n");
 }
 
+/* Prints an option for zsh. */
 static void zsh_option(const cnri_command *c, const cnri_option *o) {
     (void)c;
     printf(" \\\n    '%s%s[", o->type == CNRI_T_WORDS ? "*" : "", o->name);
@@ -191,6 +209,7 @@ static void zsh_option(const cnri_command *c, const cnri_option *o) {
     printf("'");
 }
 
+/* Prints a command for zsh. */
 static void zsh_command(const cnri_command *c) {
     printf("%s)\n  _arguments -s", c->name);
     each_of_command(c, zsh_option);
@@ -201,12 +220,14 @@ static void zsh_end(void) { printf("*) _files ;;\nesac\n"); }
 
 /* ---- fish: a line for each option ---- */
 
+/* Prints a text in quotes of fish. */
 static void put_fish(const char *text) {
     printf("'");
     for (; *text; text++) printf(strchr("'\\", *text) ? "\\%c" : "%c", *text);
     printf("'");
 }
 
+/* Prints the head of the script for fish. */
 static void fish_begin(void) {
     printf("# cnnrun in fish, made by: cnnrun completions fish\n"
            "complete -c cnnrun -n __fish_use_subcommand -a help -d 'how to use it'\n");
@@ -220,6 +241,7 @@ static void fish_begin(void) {
                                    "-d 'an application'\n");
 }
 
+/* Prints an option for fish. */
 static void fish_option(const cnri_command *c, const cnri_option *o) {
     printf("complete -c cnnrun -n '__fish_seen_subcommand_from %s' -l %s", c->name, o->name + 2);
     if (o->letter) printf(" -s %c", o->letter);
@@ -253,6 +275,7 @@ bool cnri_print_completions(const char *name) {
 
 /* ---- the command ---- */
 
+/* The command completions. */
 static cnr_status run(cnri_call *call, void *values, cnr_error *err) {
     const char *shell = call->operands.at[0];
     (void)values;

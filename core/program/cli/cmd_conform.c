@@ -2,6 +2,7 @@
 #include "cli/conform.h"
 #include <stdlib.h>
 
+/* Options of conform. */
 typedef struct settings {
     cnri_conform_call c;
     cnri_words samples;
@@ -30,6 +31,7 @@ static cnr_status open_plugin(cnri_call *call, cnr_error *err) {
     return cnri_call_open(call, err);
 }
 
+/* The loaded plugin of that file; NULL: another one of its name was loaded. */
 static const cnri_plugin *plugin_of(const char *path) {
     char *whole = realpath(path, NULL);
     const cnri_plugin *found = NULL;
@@ -53,6 +55,7 @@ static int32_t count_kernels(const cnri_plugin *plugin) {
     return n;
 }
 
+/* The command conform. */
 static cnr_status run(cnri_call *call, void *values, cnr_error *err) {
     settings *s = values;
     const char *path = call->operands.at[0];

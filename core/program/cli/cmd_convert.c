@@ -4,6 +4,7 @@
 #include "store/store.h"
 #include "people/people.h"
 
+/* Options of convert. */
 typedef struct convert {
     const char *out, *encode, *layers;
 } convert;
@@ -15,6 +16,7 @@ static const cnri_option options[] =
                  "store weights in this encoding where a kernel reads it and it pays"),
      CNRI_OPTION(convert, layers, "--layers", "GLOB", "only in layers of these names (*)")};
 
+/* Encodes the weights of a net. */
 static cnr_status encode(const convert *c, cnr_graph *graph, cnri_encoded *done, cnr_error *err) {
     cnri_encode_options o = {.layers = c->layers};
     cnr_attr **settings;
@@ -49,6 +51,7 @@ static cnr_status judge(cnri_call *call, cnri_encoded *done, cnr_error *err) {
     return status == CNR_E_MEMORY ? status : CNR_OK;
 }
 
+/* Prints what became of each weight. */
 static cnr_status tell(cnri_call *call, const convert *c, cnri_encoded *done, cnr_error *err) {
     cnr_status status = judge(call, done, err);
     for (int32_t i = 0; i < done->n_layers && !status; i++)
@@ -59,6 +62,7 @@ static cnr_status tell(cnri_call *call, const convert *c, cnri_encoded *done, cn
     return status;
 }
 
+/* The command convert. */
 static cnr_status run(cnri_call *call, void *values, cnr_error *err) {
     const convert *c = values;
     cnri_encoded done = {0};
@@ -70,6 +74,7 @@ static cnr_status run(cnri_call *call, void *values, cnr_error *err) {
     return status;
 }
 
+/* What is wrong with the options; NULL: nothing. */
 static const char *wrong(const cnri_call *call, const void *values) {
     const convert *c = values;
     (void)call;

@@ -1,6 +1,7 @@
 /* cnnrun devicecheck: judges a device by what the ABI requires, as TAP. */
 #include "cli/conform.h"
 
+/* Options of devicecheck. */
 typedef struct settings {
     cnri_conform_call c;
 } settings;
@@ -9,6 +10,7 @@ static const cnri_option options[] = {
     CNRI_CONFORM_OPTIONS(settings, c),
 };
 
+/* The command devicecheck. */
 static cnr_status run(cnri_call *call, void *values, cnr_error *err) {
     settings *s = values;
     s->c.o.device = s->c.o.check.device = call->operands.at[0]; /* children read this, too */

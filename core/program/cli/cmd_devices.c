@@ -2,6 +2,7 @@
 #include "cli/cli.h"
 #include "people/people.h"
 
+/* Options of devices. */
 typedef struct devices {
     bool measure;
     const char *device;
@@ -52,6 +53,7 @@ void cnri_json_facts(cnri_json *j, const cnr_fact_list *list) {
     if (*open) cnri_json_end(j);
 }
 
+/* Prints a device and its facts. */
 static cnr_status tell(const cnri_call *call, const row *r, const cnr_fact_list *list,
                        cnr_error *err) {
     if (call->common.json) {
@@ -92,6 +94,7 @@ static cnr_status tell_device(const cnri_call *call, bool measure, int32_t index
     return status || !failed ? status : cnri_fail(err, failed, why.where, "%s", why.text);
 }
 
+/* The command devices. */
 static cnr_status run(cnri_call *call, void *values, cnr_error *err) {
     const devices *o = values;
     const cnri_device *only = NULL;

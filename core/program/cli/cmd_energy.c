@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+/* Options of energy. */
 typedef struct energy {
     const char *csv, *counter, *plot, *page;
     double seconds, idle;
@@ -35,6 +36,7 @@ static const cnri_option options[] =
 
 /* ---- list ---- */
 
+/* Result: a meter's domain. */
 typedef struct row {
     const char *name, *meter, *kind, *feeds, *error;
     char now[32], period[24];
@@ -55,6 +57,7 @@ static const cnri_record row_record =
                 "{domain:-18} {meter:-10} {kind:-8} {period:-10} {now:-14}{feeds? feeds {feeds}}"
                 "{estimated? (estimated)}{error? {error}}\n");
 
+/* Prints a domain. */
 static cnr_status tell_row(const cnri_call *call, const cnr_gauge *g, cnr_error *err) {
     const bool counter = g->quantity == CNR_QUANTITY_ENERGY;
     row r = {.name = g->name,
@@ -72,10 +75,12 @@ static cnr_status tell_row(const cnri_call *call, const cnr_gauge *g, cnr_error 
     return cnri_tell(call, &row_record, &r, err);
 }
 
+/* Fills err: there is no meter. */
 static cnr_status unmeasured(cnr_error *err) {
     return cnri_fail(err, CNR_E_NOT_FOUND, "", "unmeasured: no plugin finds a meter here");
 }
 
+/* energy list. */
 static cnr_status list(cnri_call *call, const energy *e, cnr_error *err) {
     cnr_gauge_list gauges = {0};
     int32_t n = 0;
@@ -93,6 +98,7 @@ static cnr_status list(cnri_call *call, const energy *e, cnr_error *err) {
 
 /* ---- what it came to ---- */
 
+/* Result: energy of a command. */
 typedef struct whole {
     double seconds;
     int32_t code;
@@ -106,6 +112,7 @@ static const cnri_field whole_fields[] = {CNRI_KEY(whole, seconds),
 static const cnri_record whole_record =
     CNRI_RECORD(whole_fields, "time      {seconds:.3f} s\n" CNRI_ENERGY_LINE);
 
+/* Prints the energy of a command, in all and by domain. */
 static cnr_status tell_whole(const cnri_call *call, const cnr_energy *e, int code, cnr_error *err) {
     const whole w = {e->seconds, code, cnri_energy_show(e, "in all", 0), e->sampler_share};
     const cnr_status status = cnri_tell(call, &whole_record, &w, err);
@@ -115,6 +122,7 @@ static cnr_status tell_whole(const cnri_call *call, const cnr_energy *e, int cod
 /* ---- curves in a terminal: a line a domain, its last readings as blocks ---- */
 
 enum { WIDTH = 48, MAX_LINES = 32, EVERY = 2 /* WIDTH: readings in a curve */ };
+/* The curves that energy watch draws. */
 typedef struct curves {
     const cnri_call *call;
     cnri_power_page *page; /* NULL: none */
@@ -124,12 +132,14 @@ typedef struct curves {
     float at[MAX_LINES][WIDTH];
 } curves;
 
+/* True if the terminal understands UTF-8. */
 static bool speaks_utf8(void) {
     const char *names[] = {"LC_ALL", "LC_CTYPE", "LANG"}, *is = NULL;
     for (size_t i = 0; i < CNRI_COUNT(names) && (!is || !*is); i++) is = getenv(names[i]);
     return is && (strstr(is, "UTF-8") || strstr(is, "utf8"));
 }
 
+/* Draws the curve of one domain. */
 static void draw_line(const curves *c, int32_t line, const cnri_energy_row *r) {
     static const char *const blocks[] = {" ", "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
     static const char *const plain[] = {" ", ".", ":", "-", "=", "+", "*", "%", "#"};
@@ -150,6 +160,7 @@ static void draw_line(const curves *c, int32_t line, const cnri_energy_row *r) {
     else cnri_say(stdout, " unread\n");
 }
 
+/* Draws all curves over those drawn before. */
 static void draw(curves *c, const cnri_energy_row *r) {
     const int32_t n = r->n < MAX_LINES ? r->n : MAX_LINES;
     if (c->drawn) cnri_say(stdout, "\033[%dA", (int)c->drawn);
@@ -159,6 +170,7 @@ static void draw(curves *c, const cnri_energy_row *r) {
     fflush(stdout);
 }
 
+/* Prints a row as JSON. */
 static cnr_status tell_json_row(const cnri_energy_row *r, cnr_error *err) {
     cnri_json j;
     cnri_json_begin(&j);
@@ -184,6 +196,7 @@ static cnr_status tell_plain_row(const cnri_energy_row *r, cnr_error *err) {
                    : cnri_fail(err, CNR_E_IO, "output", "can't write: %s", strerror(errno));
 }
 
+/* Takes one row: draws it, prints it, shows it on the page. */
 static int32_t hear(void *arg, int32_t kind, const void *of) {
     curves *c = arg;
     const cnri_energy_row *r = of;
@@ -206,6 +219,7 @@ static int32_t hear(void *arg, int32_t kind, const void *of) {
 
 /* ---- log and watch ---- */
 
+/* Follows the meters until the time is over or it is stopped. */
 static cnr_status follow(cnri_call *call, const energy *e, bool watched, cnr_error *err) {
     curves c = {.call = call,
                 .watched = watched,
@@ -237,10 +251,12 @@ static cnr_status follow(cnri_call *call, const energy *e, bool watched, cnr_err
     return status;
 }
 
+/* energy log. */
 static cnr_status keep_log(cnri_call *call, const energy *e, cnr_error *err) {
     return follow(call, e, false, err);
 }
 
+/* energy watch. */
 static cnr_status watch(cnri_call *call, const energy *e, cnr_error *err) {
     return follow(call, e, true, err);
 }
@@ -262,6 +278,7 @@ static cnr_status tell_apart(const cnri_call *call, const cnr_energy *e, int cod
     return status;
 }
 
+/* energy run -- COMMAND. */
 static cnr_status run_command(cnri_call *call, const energy *e, cnr_error *err) {
     cnr_energy got = {.size = sizeof got};
     const int32_t n = call->operands.n - 1;
@@ -300,6 +317,7 @@ static const struct {
              {"watch it as it goes", watch},
              {"run a command", run_command}};
 
+/* The command energy. */
 static cnr_status run(cnri_call *call, void *values, cnr_error *err) {
     char names[CNRI_COUNT(verbs)][16];
     const char *words[CNRI_COUNT(verbs)], *word = call->operands.at[0];

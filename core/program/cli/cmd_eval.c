@@ -4,6 +4,7 @@
 
 enum { SMALL = 20 }; /* most classes whose confusion matrix is printed */
 
+/* Options of eval. */
 typedef struct eval {
     cnr_evaluate_options o;
     const char *class_map, *output;
@@ -33,6 +34,7 @@ static const cnri_option options[] =
                  "shipped ones: f1, balanced, cross_entropy"),
      CNRI_OPTION(eval, no_energy, "--no-energy", NULL, "ask no meter")};
 
+/* Result of eval. */
 typedef struct result {
     cnr_evaluation r;
     double fps, top1_range[2], top5_range[2];
@@ -60,6 +62,7 @@ static const cnri_record record =
                         "loss      {loss:.4f}\ntime      {seconds:.2f} s, {rate:.1f} pictures a "
                         "second\n" CNRI_ENERGY_LINE);
 
+/* Reads --class-map: a file, or offset:N. */
 static cnr_status read_map(eval *e, const cnr_model *model, int64_t **map, cnr_error *err) {
     static const char offset[] = "offset:";
     const char *text = e->class_map;
@@ -73,6 +76,7 @@ static cnr_status read_map(eval *e, const cnr_model *model, int64_t **map, cnr_e
     return cnri_fail(err, CNR_E_ARG, "--class-map", "wanted offset:N, got \"%s\"", text);
 }
 
+/* Prints the confusion matrix. */
 static void print_confusion(const cnr_model *model, const cnr_evaluation *got, bool named) {
     cnri_say(stdout, "\nconfusion (row: label, column: answer)\n      ");
     for (int64_t c = 0; c < got->labels; c++) cnri_say(stdout, "%6lld", (long long)c);
@@ -86,6 +90,7 @@ static void print_confusion(const cnr_model *model, const cnr_evaluation *got, b
     cnri_say(stdout, "\n");
 }
 
+/* Prints the result as JSON. */
 static cnr_status tell_json(const cnri_call *call, const result *all, cnr_error *err) {
     const cnr_evaluation *got = &all->r;
     cnri_json j;
@@ -104,6 +109,7 @@ static cnr_status tell_json(const cnri_call *call, const result *all, cnr_error 
     return cnri_json_print(&j, err);
 }
 
+/* Prints the result. */
 static cnr_status tell(const cnri_call *call, const cnr_evaluation *got, bool named,
                        cnr_error *err) {
     result all = {.r = *got,
@@ -156,6 +162,7 @@ static cnr_status write_rows(const cnri_call *call, cnri_json *j, const cnr_eval
     return status;
 }
 
+/* Writes the report of -o as a web page. */
 static cnr_status write_report(const cnri_call *call, const eval *e, const cnr_evaluation *got,
                                bool named, cnr_error *err) {
     cnri_json j;
@@ -173,6 +180,7 @@ static cnr_status write_report(const cnri_call *call, const eval *e, const cnr_e
     return write_rows(call, &j, got, err);
 }
 
+/* The command eval. */
 static cnr_status run(cnri_call *call, void *values, cnr_error *err) {
     eval *e = values;
     int64_t *map = NULL;
@@ -190,6 +198,7 @@ static cnr_status run(cnri_call *call, void *values, cnr_error *err) {
     return status;
 }
 
+/* What is wrong with the options; NULL: nothing. */
 static const char *wrong(const cnri_call *call, const void *values) {
     const eval *e = values;
     const char *split = e->o.split, *dot = e->output ? strrchr(e->output, '.') : NULL;

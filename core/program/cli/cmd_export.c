@@ -2,6 +2,7 @@
  * file name. */
 #include "cli/cli.h"
 
+/* Options of export. */
 typedef struct output {
     const char *path;
 } output;
@@ -10,6 +11,7 @@ static const cnri_option options[] = {CNRI_OPTION(output, path, "--output", "FIL
                                                   "the file to write", .letter = 'o',
                                                   .wanted = true, .writes = true)};
 
+/* The command export. */
 static cnr_status run(cnri_call *call, void *values, cnr_error *err) {
     return cnri_export(call->graph, ((const output *)values)->path, err);
 }

@@ -3,6 +3,7 @@
 #include "people/people.h"
 #include <math.h>
 
+/* Result: a domain of a meter or knob. */
 typedef struct gauge {
     cnr_gauge g;
     const char *quantity, *error;
@@ -35,6 +36,7 @@ static const cnri_record record =
                         "{feeds}}{estimated? (estimated)}"
                         "{low? {low:.0f} to {high:.0f} MHz}{error? {error}}\n");
 
+/* The result row of a gauge. */
 static gauge row_of(const cnr_gauge *g) {
     static const char *const quantities[] = {"knob", "energy", "power", "temperature"};
     static const char *const units[] = {"MHz", "J", "W", "C"};
@@ -62,6 +64,7 @@ static gauge row_of(const cnr_gauge *g) {
     return row;
 }
 
+/* The command gauges. */
 static cnr_status run(cnri_call *call, void *values, cnr_error *err) {
     (void)values;
     cnr_gauge_list list = {0};

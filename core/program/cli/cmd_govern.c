@@ -6,6 +6,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+/* Options of govern. */
 typedef struct govern {
     cnr_govern_options o;
     const char *out, *note;
@@ -42,6 +43,7 @@ static const cnri_option options[] =
 
 /* ---- what came of it ---- */
 
+/* Result of govern. */
 typedef struct result {
     const char *policy, *on, *mode, *fault, *why, *knob, *error, *feeds, *devices, *hz_why, *source;
     const char *joules_why;
@@ -182,6 +184,7 @@ cnr_status cnri_call_govern(cnri_call *call, cnr_error *err) {
     return o.policy ? cnr_govern_begin(call->rt, &o, &call->governing, err) : CNR_OK;
 }
 
+/* Prints one line about the governor that ran beside a command. */
 static void say_governed(const char *policy, const cnr_governed *g) {
     char hz[128], load[48] = "";
     if (isnan(g->hz))
@@ -212,6 +215,7 @@ void cnri_call_end_govern(cnri_call *call) {
 
 /* ---- ways to use it ---- */
 
+/* Turns the options into those of the library. */
 static cnr_status run_options(cnri_call *call, govern *v, cnr_error *err) {
     v->o.size = sizeof v->o;
     v->o.keep_ticks = 1;
@@ -230,6 +234,7 @@ static cnr_status run_options(cnri_call *call, govern *v, cnr_error *err) {
     return CNR_OK;
 }
 
+/* Name of what is governed: recording, scene, board, or this machine. */
 static const char *on_what(const govern *v) {
     return v->replay ? v->replay : v->scene ? v->scene : v->o.board ? v->o.board : "this machine";
 }
@@ -255,6 +260,7 @@ static cnr_status beside_command(cnri_call *call, govern *v, cnr_governed *g, cn
     return status ? status : ended;
 }
 
+/* Governs now, alone or beside a command. */
 static cnr_status govern_now(cnri_call *call, govern *v, cnr_error *err) {
     cnr_governed g = {.size = sizeof g};
     cnr_status status = run_options(call, v, err);
@@ -266,6 +272,7 @@ static cnr_status govern_now(cnri_call *call, govern *v, cnr_error *err) {
     return status;
 }
 
+/* govern record. */
 static cnr_status keep_record(cnri_call *call, govern *v, cnr_error *err) {
     if (!v->out) {
         call->code = cnri_mistake("govern", NULL, "where to? want record -o TRACE.csv");
@@ -275,6 +282,7 @@ static cnr_status keep_record(cnri_call *call, govern *v, cnr_error *err) {
     return govern_now(call, v, err);
 }
 
+/* govern restore. */
 static cnr_status restore(cnri_call *call, govern *v, cnr_error *err) {
     static const cnri_field own[] = {CNRI_FIELD(result, "restored", restored)};
     static const cnri_record line =
@@ -290,6 +298,7 @@ static cnr_status restore(cnri_call *call, govern *v, cnr_error *err) {
 /* ---- calibrate: distances of recordings from a template, by scene ---- */
 
 enum { TEMPLATE = 40, FIRST = 5, MAX_PATH_SHOWN = 64 };
+/* Result: how far recordings are from the template. */
 typedef struct distance {
     const char *trace, *scene;
     double minimum, mean, maximum, threshold;
@@ -315,6 +324,7 @@ static const cnri_record threshold_record =
                                   "windows on the wrong side"
                                   "|there is no other scene, from which to tell it}\n");
 
+/* Scene that a recording names in its note; "unknown". */
 static const char *scene_of(const cnri_trace *t) {
     static char text[MAX_PATH_SHOWN];
     const char *at = strstr(t->note, "scene: ");
@@ -323,10 +333,12 @@ static const char *scene_of(const cnri_trace *t) {
     return text;
 }
 
+/* Distance of a part of a recording, and whether it is the template's scene. */
 typedef struct window {
     double distance;
     bool inside;
 } window;
+/* A calibration of recordings. */
 typedef struct calibration {
     double template[TEMPLATE];
     char scene[MAX_PATH_SHOWN]; /* the template's */
@@ -366,6 +378,7 @@ static cnr_status measure(calibration *c, const cnri_trace *t, const char *path,
     return CNR_OK;
 }
 
+/* Compares distances, for qsort. */
 static int by_distance(const void *a, const void *b) {
     const double x = ((const window *)a)->distance, y = ((const window *)b)->distance;
     return (x > y) - (x < y);
@@ -393,6 +406,7 @@ static distance threshold_of(calibration *c) {
     return out;
 }
 
+/* govern calibrate. */
 static cnr_status calibrate(cnri_call *call, govern *v, cnr_error *err) {
     calibration c = {.band = v->band};
     if (call->operands.n < 3) {
@@ -426,6 +440,7 @@ static const struct {
              {"calibrate a threshold", calibrate},
              {"restore what was left", restore}};
 
+/* The command govern. */
 static cnr_status run(cnri_call *call, void *values, cnr_error *err) {
     govern *v = values;
     const char *word = call->operands.at[0];

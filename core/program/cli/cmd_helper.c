@@ -6,6 +6,7 @@
 #include <grp.h>
 #include <stdlib.h>
 
+/* Options of helper. */
 typedef struct helper {
     const char *socket, *group;
 } helper;
@@ -14,6 +15,7 @@ static const cnri_option options[] = {CNRI_OPTION(helper, socket, "--socket", "P
                                       CNRI_OPTION(helper, group, "--group", "NAME",
                                                   "whose members may ask (none: root alone)")};
 
+/* The command helper: serves meters and knobs at a socket. */
 static cnr_status run(cnri_call *call, void *values, cnr_error *err) {
     const helper *h = values;
     const cnr_gauge_options gauges = {.size = sizeof gauges,

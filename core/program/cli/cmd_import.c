@@ -3,6 +3,7 @@
 #include "store/store.h"
 #include "people/people.h"
 
+/* Options of import. */
 typedef struct import {
     const char *out, *format;
 } import;

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 
+/* Options of lua. */
 typedef struct lua {
     const char *annotations;
 } lua;
@@ -75,6 +76,7 @@ static cnr_status print_all(const cnri_lua_manual *r, int32_t only, cnr_error *e
     return status;
 }
 
+/* Prints the items of a list, one a line. */
 static void print_items(const char *title, const char *items) {
     const char *item;
     size_t n;
@@ -82,6 +84,7 @@ static void print_items(const char *title, const char *items) {
         cnri_say(stdout, "  %-10s%.*s\n", first ? title : "", (int)n, item);
 }
 
+/* Prints a function with arguments and keys. */
 static cnr_status print_one(const cnri_lua_help *row, cnr_error *err) {
     const cnr_status status = print_line(row, true, err);
     if (status || row->loose) return status;
@@ -98,6 +101,7 @@ static cnr_status print_one(const cnri_lua_help *row, cnr_error *err) {
 
 /* ---- for programs ---- */
 
+/* Adds a list of items as JSON. */
 static void json_items(cnri_json *j, const char *key, const char *items) {
     char text[512];
     const char *item;
@@ -110,6 +114,7 @@ static void json_items(cnri_json *j, const char *key, const char *items) {
     cnri_json_end(j);
 }
 
+/* Prints a function as JSON. */
 static cnr_status print_json(const cnri_lua_manual *r, const cnri_lua_help *row, cnr_error *err) {
     char call[256];
     cnri_json j;
@@ -134,6 +139,7 @@ static cnr_status print_json(const cnri_lua_manual *r, const cnri_lua_help *row,
 
 /* ---- finding ---- */
 
+/* True if both texts have the same letters, in any case. */
 static bool same_letters(const char *a, size_t n, const char *b) {
     if (strlen(b) != n) return false;
     for (size_t i = 0; i < n; i++)
@@ -151,6 +157,7 @@ static bool names_part(const cnri_lua_part *part, const char *name) {
     return same_letters(part->name + last, n - last, name);
 }
 
+/* True if the name is an alias of the operator. */
 static bool is_alias(const cnr_op *op, const char *name) {
     const char *const *alias = op && CNRI_HAS(op, aliases) ? op->aliases : NULL;
     while (alias && *alias && strcmp(*alias, name) != 0) alias++;
@@ -182,6 +189,7 @@ static cnr_status unknown(const cnri_lua_manual *r, const char *name, cnr_error 
                      near ? "?" : "");
 }
 
+/* Prints all functions and parts of that name. */
 static cnr_status show(const cnri_lua_manual *r, const char *name, bool json, cnr_error *err) {
     cnr_status status = CNR_OK;
     int32_t found = 0;
@@ -206,6 +214,7 @@ static cnr_status show(const cnri_lua_manual *r, const char *name, bool json, cn
 
 /* ---- type files ---- */
 
+/* Writes a text to a file. */
 static cnr_status write_text(const char *path, const cnri_text *text, cnr_error *err) {
     cnri_writer w;
     cnr_status status = cnri_write_begin(&w, path, 0, err);
@@ -232,6 +241,7 @@ static void add_settings(const char *folder, const char *scripts, cnri_text *out
     cnri_text_add(out, "]}");
 }
 
+/* Result: the written annotations. */
 typedef struct written {
     const char *file, *settings;
     int32_t functions;
@@ -243,6 +253,7 @@ static const cnri_record record =
     CNRI_RECORD(fields, "{file}: {functions} functions\n"
                         "What .luarc.json beside your scripts should hold:\n{settings}\n");
 
+/* Writes annotations for editors to a folder. */
 static cnr_status annotate(const cnri_call *call, const cnri_lua_manual *r, const char *folder,
                            cnr_error *err) {
     cnri_text text = {0}, settings = {0};
@@ -262,6 +273,7 @@ static cnr_status annotate(const cnri_call *call, const cnri_lua_manual *r, cons
     return status;
 }
 
+/* The command lua. */
 static cnr_status run(cnri_call *call, void *values, cnr_error *err) {
     const lua *l = values;
     const char *name = call->operands.n ? call->operands.at[0] : NULL;

@@ -20,6 +20,7 @@ static const struct {
 
 typedef CNRI_VEC(const char *) names;
 
+/* Adds a name; one without memory is left out. */
 static void add_name(names *list, const char *name) {
     const char **slot = cnri_push(list);
     if (slot) *slot = name;
@@ -31,6 +32,7 @@ typedef struct telling {
     cnr_error *err;
 } telling;
 
+/* Prints a list of names. */
 static void tell_list(telling *t, const char *key, const char *title, const names *list) {
     if (t->json) cnri_json_list(t->json, key);
     for (int32_t i = 0; i < list->n; i++) {
@@ -41,23 +43,27 @@ static void tell_list(telling *t, const char *key, const char *title, const name
     else if (list->n) cnri_say(stdout, "\n");
 }
 
+/* Begins a list of rows. */
 static void begin_rows(telling *t, const char *key, int32_t n) {
     if (t->json) cnri_json_list(t->json, key);
     else if (n) cnri_say(stdout, "\n%s:\n", key);
 }
 
+/* Prints a row. */
 static void tell_row(telling *t, const cnri_record *record, const void *of) {
     if (t->json) cnri_json_object(t->json, NULL);
     if (t->json) cnri_json_fields(t->json, record, of);
     else (void)cnri_tell_line(record, of, t->err);
 }
 
+/* Ends a row or list of JSON. */
 static void end_rows(telling *t) {
     if (t->json) cnri_json_end(t->json);
 }
 
 /* ---- ports ---- */
 
+/* Result: an input or output. */
 typedef struct port_row {
     const char *name, *help;
     bool optional, variadic, parameter, constant;
@@ -75,6 +81,7 @@ static const cnri_record port_record =
                              "{parameter?a weight, made when omitted; }{const?known before "
                              "anything runs; }{help?{help}}\n");
 
+/* Prints inputs or outputs. */
 static void tell_ports(telling *t, const char *key, const cnr_op *op, const cnr_port *rows,
                        int32_t n) {
     begin_rows(t, key, n);
@@ -95,6 +102,7 @@ static void tell_ports(telling *t, const char *key, const cnr_op *op, const cnr_
 
 /* ---- attributes ---- */
 
+/* Result: an attribute. */
 typedef struct attr_row {
     const char *name, *alias, *type, *default_text, *help, *wanted;
     bool required;
@@ -128,6 +136,7 @@ static void add_wanted(const cnr_attr_spec *a, cnri_text *out) {
     cnri_attr_print_bounds(a, out);
 }
 
+/* Prints an attribute. */
 static void tell_attr(telling *t, const cnr_attr_spec *a) {
     cnri_text default_text = {0}, wanted = {0};
     names choices = {0};
@@ -176,6 +185,7 @@ static void tell_kernels(telling *t, const cnr_op *op, bool general) {
     }
 }
 
+/* Prints the operator's kernels and those for any operator. */
 static void tell_all_kernels(telling *t, const cnr_op *op) {
     begin_rows(t, "kernels", 1);
     if (!t->json) cnri_say(stdout, "  %-25s any device with host memory\n", "(reference)");
@@ -188,6 +198,7 @@ static void tell_all_kernels(telling *t, const cnr_op *op) {
 
 /* ---- operators ---- */
 
+/* Result: an operator. */
 typedef struct op_row {
     const char *name, *plugin, *summary;
     uint32_t version;
@@ -206,6 +217,7 @@ static const char *const *aliases_of(const cnr_op *op) {
     return CNRI_HAS(op, aliases) ? op->aliases : none;
 }
 
+/* Prints aliases and traits. */
 static void tell_names(telling *t, const cnr_op *op) {
     names aliases = {0}, traits = {0};
     for (const char *const *a = aliases_of(op); *a; a++) add_name(&aliases, *a);
@@ -217,6 +229,7 @@ static void tell_names(telling *t, const cnr_op *op) {
     cnri_vec_free(&traits);
 }
 
+/* Prints all of an operator but its first line. */
 static void tell_parts(telling *t, const cnr_op *op) {
     tell_names(t, op);
     if (t->json) tell_all_kernels(t, op);
@@ -231,6 +244,7 @@ static void tell_parts(telling *t, const cnr_op *op) {
     if (!t->json) tell_all_kernels(t, op);
 }
 
+/* Prints an operator; whole: with inputs, attributes and kernels. */
 static cnr_status tell_op(const cnri_call *call, const cnr_op *op, bool whole, cnr_error *err) {
     const cnri_plugin *owner = cnri_owner(op);
     const op_row row = {op->name, owner ? owner->name : NULL, op->summary, op->version,
@@ -246,6 +260,7 @@ static cnr_status tell_op(const cnri_call *call, const cnr_op *op, bool whole, c
 
 /* ---- the command ---- */
 
+/* Prints a line for each operator. */
 static cnr_status show_all(const cnri_call *call, cnr_error *err) {
     const int32_t n = cnri_descriptor_count(CNR_KIND_OPERATOR);
     cnr_status status = CNR_OK;
@@ -270,6 +285,7 @@ static cnr_status unknown(const char *name, cnr_error *err) {
                      near ? "?" : "");
 }
 
+/* The command ops. */
 static cnr_status run(cnri_call *call, void *values, cnr_error *err) {
     const char *name = call->operands.n ? call->operands.at[0] : NULL;
     const cnr_op *op = name ? cnri_op_find(name) : NULL;

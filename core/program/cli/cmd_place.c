@@ -4,6 +4,7 @@
 #include "people/people.h"
 #include <math.h>
 
+/* Options of place. */
 typedef struct place {
     int64_t runs, batch;
     double threshold;
@@ -24,6 +25,7 @@ static const cnri_option options[] =
                  "write the placement as a policy, which --policy takes elsewhere", .letter = 'o',
                  .writes = true)};
 
+/* Result: time and energy of one placement. */
 typedef struct row {
     const char *kind;
     cnri_place_row r;
@@ -38,6 +40,7 @@ static const cnri_record row_record =
     CNRI_RECORD(row_fields, "{name:-16} {seconds:12.6f} s {joules?{joules:12.5g} J {watts:10.4g} W "
                             " EDP {edp:.5g} J s|  unmeasured}\n");
 
+/* Result: where a node runs. */
 typedef struct node {
     const char *node, *placed;
     bool extrapolated;
@@ -48,6 +51,7 @@ static const cnri_field node_fields[] = {CNRI_FIELD(node, "node", node),
 static const cnri_record node_record =
     CNRI_RECORD(node_fields, "  {node:-24} {placed}{extrapolated? extrapolated|}\n");
 
+/* Result: what was chosen. */
 typedef struct end {
     const char *net, *policy, *kept, *file;
     bool found;
@@ -64,6 +68,7 @@ static const cnri_record end_record =
 
 /* ---- printing ---- */
 
+/* Prints a placement's time and energy. */
 static cnr_status tell_row(const cnri_call *call, const char *kind, const cnri_place_row *r,
                            cnr_error *err) {
     const row one = {kind, *r};
@@ -104,6 +109,7 @@ static void add_notes(cnri_text *out, const char *notes) {
     cnri_text_add(out, "\n");
 }
 
+/* Prints the policy's notes. */
 static cnr_status tell_notes(const cnri_call *call, const char *notes, cnr_error *err) {
     cnri_text text = {0};
     if (call->common.json) {
@@ -129,6 +135,7 @@ static cnr_status tell_node(const cnri_call *call, const cnri_place_node *n, cnr
     return status;
 }
 
+/* Prints all results. */
 static cnr_status tell_all(const cnri_call *call, const cnri_placing *p, cnr_error *err) {
     cnr_status status = CNR_OK;
     for (int32_t i = 0; i < p->alone.n && !status; i++)
@@ -144,6 +151,8 @@ static cnr_status tell_all(const cnri_call *call, const cnri_placing *p, cnr_err
 
 /* ---- the command ---- */
 
+/* The command place. */
+/* What is wrong with the options; NULL: nothing. */
 static const char *wrong(const cnri_call *call, const void *values) {
     (void)values;
     return call->common.load.policy

@@ -2,6 +2,7 @@
 #include "cli/cli.h"
 #include "people/people.h"
 
+/* Options of plugins. */
 typedef struct settings {
     const char *check;
 } settings;
@@ -10,6 +11,7 @@ static const cnri_option options[] = {CNRI_OPTION(settings, check, "--check", "F
                                                   "judge this file, alone and beside the installed "
                                                   "plugins: exit code 0 when it is good")};
 
+/* Result: a plugin. */
 typedef struct row {
     const char *name, *version, *file, *refused, *summary, *licence;
     bool known;
@@ -79,6 +81,7 @@ static void tell_options(const cnri_plugin *p, cnri_json *j) {
     }
 }
 
+/* Adds the families of the plugin's devices. */
 static void json_families(const cnri_plugin *p, cnri_json *j) {
     cnri_json_list(j, "families");
     for (int32_t i = 0; i < cnri_descriptor_count(CNR_KIND_DEVICE); i++) {
@@ -88,6 +91,7 @@ static void json_families(const cnri_plugin *p, cnri_json *j) {
     cnri_json_end(j);
 }
 
+/* Prints a problem, or with arg adds it as JSON. */
 static void tell_problem(void *arg, const char *text) {
     if (arg) cnri_json_text(arg, NULL, text);
     else cnri_say(stdout, "    problem   %s\n", text);
@@ -103,12 +107,14 @@ static int32_t tell_problems(const cnri_plugin *p, bool judged, cnri_json *j) {
     return n;
 }
 
+/* Index of a plugin. */
 static int32_t index_of(const cnri_plugin *p) {
     int32_t i = 0;
     while (i < cnri_plugin_count() && cnri_plugin_at(i) != p) i++;
     return i;
 }
 
+/* Prints a plugin with all that it brings; *problems: how many were found. */
 static cnr_status tell(const cnri_call *call, const cnri_plugin *p, bool judged, int32_t *problems,
                        cnr_error *err) {
     const int32_t index = index_of(p);
@@ -143,6 +149,7 @@ static cnr_status tell(const cnri_call *call, const cnri_plugin *p, bool judged,
     return cnri_json_print(j, err);
 }
 
+/* Prints all plugins. */
 static cnr_status list(cnri_call *call, cnr_error *err) {
     if (!call->common.verbose) call->common.quiet++; /* the list gives the reasons itself */
     cnr_status status = cnri_call_open(call, err);
@@ -157,6 +164,7 @@ static cnr_status list(cnri_call *call, cnr_error *err) {
     return status;
 }
 
+/* A plugin that is being judged. */
 typedef struct judging {
     cnri_call *call;
     const char *path;
@@ -177,6 +185,7 @@ static int tell_judged(void *arg, const cnri_plugin *p, const char *refused) {
     return status ? cnri_complain(call, &err) : 0;
 }
 
+/* The command plugins. */
 static cnr_status run(cnri_call *call, void *values, cnr_error *err) {
     const settings *s = values;
     const cnr_observer observer = {.size = sizeof observer, .cancel = cnri_signals_flag()};

@@ -3,12 +3,14 @@
 #include "lua/script.h"
 #include <unistd.h>
 
+/* Options of prune. */
 typedef struct prune {
     const char *data, *output, *folder, *test;
     double validation;
     int64_t validation_seed, limit, seed;
     bool no_scan, restart;
 } prune;
+/* A row of the table of options. */
 #define ROW(member, name, ...) CNRI_OPTION(prune, member, name, __VA_ARGS__)
 static const cnri_option options[] =
     {ROW(data, "--data", "SPEC",
@@ -54,6 +56,7 @@ static cnri_lua_named named_of(const cnri_option *o, const prune *p) {
     return named;
 }
 
+/* Runs a schedule's script with the options as arguments. */
 static cnr_status run_schedule(cnri_call *call, const char *path, const prune *p,
                                const cnr_load_options *load, cnr_error *err) {
     enum { OWN = CNRI_COUNT(options) };
@@ -79,6 +82,7 @@ static cnr_status run_schedule(cnri_call *call, const char *path, const prune *p
     return status;
 }
 
+/* The command prune. */
 static cnr_status run(cnri_call *call, void *values, cnr_error *err) {
     prune *p = values;
     const char *named = call->operands.at[1];

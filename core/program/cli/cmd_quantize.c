@@ -4,6 +4,7 @@
 #include "store/store.h"
 #include <math.h>
 
+/* Options of quantize. */
 typedef struct quantize {
     cnri_quantise_options o;
     const char *out, *chart;
@@ -49,6 +50,7 @@ static const cnri_option options[] = {
     CNRI_OPTION(quantize, o.check, "--check", "N", "pictures to compare both nets on (as --limit)",
                 .min = 0, .max = 1e9)};
 
+/* Result: a layer. */
 typedef struct layer {
     cnri_quantised_layer l;
     const char *float_for;
@@ -66,11 +68,13 @@ static const cnri_record layer_record =
                               "{ms_float?{ms_float:8.3f} {ms_quantized:8.3f} ms  }"
                               "{quantized?8 bits|float}{float_for?: {float_for}}\n");
 
+/* Result: the whole net. */
 typedef struct result {
     cnri_quantising q;
     double float_share;
     bool biases_corrected;
 } result;
+/* A field of the result. */
 #define ROW(name, member) CNRI_FIELD(result, name, q.member)
 static const cnri_field fields[] = {ROW("layers", n_quantised),
                                     ROW("float_layers", n_float),
@@ -117,6 +121,7 @@ static const cnri_record record = CNRI_RECORD(
     "{top1_quantized:.2%} quantised ({top1_quantized_low:.1%} to {top1_quantized_high:.1%})\n}"
     "time      {ms_float:.3f} ms float, {ms_quantized:.3f} ms quantised a picture\n}");
 
+/* Prints layers and result. */
 static cnr_status tell(const cnri_call *call, const cnri_quantising *q, cnr_error *err) {
     const result r = {*q, q->n_layers ? (double)q->n_float / q->n_layers : NAN, q->bias_gain > 0};
     cnr_status status = CNR_OK;
@@ -132,6 +137,7 @@ static cnr_status tell(const cnri_call *call, const cnri_quantising *q, cnr_erro
     return cnri_json_print(&j, err);
 }
 
+/* Draws the layers' signal-to-noise ratios. */
 static cnr_status draw(const cnri_call *call, const char *path, const cnri_quantising *q,
                        cnr_error *err) {
     cnri_json j;
@@ -153,6 +159,7 @@ static cnr_status draw(const cnri_call *call, const char *path, const cnri_quant
     return cnri_call_script(call, "calls/quantize_chart.lua", &j, NULL, 0, err);
 }
 
+/* What is wrong with the options; NULL: nothing. */
 static const char *wrong(const cnri_call *call, const void *values) {
     const quantize *q = values;
     const char *dot = q->chart ? strrchr(q->chart, '.') : NULL;
@@ -162,6 +169,7 @@ static const char *wrong(const cnri_call *call, const void *values) {
     return NULL;
 }
 
+/* The command quantize. */
 static cnr_status run(cnri_call *call, void *values, cnr_error *err) {
     quantize *q = values;
     const cnr_load_options *given = &call->common.load;

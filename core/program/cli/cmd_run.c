@@ -9,6 +9,7 @@
 
 enum { BAR = 30, WIDEST = 40 };
 
+/* Options of run. */
 typedef struct run {
     int64_t top, every, repeat;
     double from, to;
@@ -28,6 +29,7 @@ static const cnri_option options[] =
      CNRI_OPTION(run, output, "--output", "DIR", "a folder that a script may write to; it is made"),
      CNRI_OPTION(run, energy, "--energy", NULL, "what the pictures took, where there is a meter")};
 
+/* Result: energy of all pictures. */
 typedef struct whole {
     cnri_energy_shown e;
 } whole;
@@ -50,6 +52,7 @@ static const char *name_of(const cnr_model *model, int64_t class, char number[24
     return label ? label : number;
 }
 
+/* Prints the classes with their scores as bars. */
 static void print_bars(const cnr_model *model, const cnri_recognised *a) {
     char number[24], bar[BAR + 1];
     int32_t widest = 1;
@@ -74,6 +77,7 @@ static void print_bars(const cnr_model *model, const cnri_recognised *a) {
     }
 }
 
+/* Adds the best classes as JSON. */
 static void json_top(cnri_json *j, const cnr_model *model, const cnri_recognised *a) {
     cnri_json_list(j, "top");
     for (int32_t i = 0; i < a->n; i++) {
@@ -97,6 +101,7 @@ static void print_output(const char *name, const cnr_tensor *t) {
     cnri_say(stdout, "\n");
 }
 
+/* Adds an output's shape and range as JSON. */
 static void json_output(cnri_json *j, const char *name, const cnr_tensor *t) {
     const cnri_extent r = cnri_extent_of(t);
     cnri_json_object(j, NULL);
@@ -170,6 +175,7 @@ static void json_adapt(cnri_json *j, cnr_model *model) {
     cnri_json_end(j);
 }
 
+/* Prints what the net says of a picture. */
 static cnr_status tell(const cnri_call *call, const cnri_recognised *a, cnr_error *err) {
     cnri_json j;
     if (!call->common.json) {
@@ -192,6 +198,7 @@ static cnr_status tell(const cnri_call *call, const cnri_recognised *a, cnr_erro
     return status;
 }
 
+/* What events are told. */
 typedef struct answer_context {
     cnri_call *call;
     int32_t n_told;
@@ -226,7 +233,7 @@ static int32_t show_answer(void *arg, int32_t kind, const void *of) {
 
 /* ---- pictures ---- */
 
-/* Adds the files that an operand names; globs in quotes are expanded here. */
+/* Adds the files that an operand names; globs in quotes are expanded here. False: it failed. */
 static bool add_operand(const char *word, cnri_words *out, glob_t *found) {
     const size_t had = found->gl_pathc;
     const char **slot;
@@ -242,6 +249,7 @@ static bool add_operand(const char *word, cnri_words *out, glob_t *found) {
     return true;
 }
 
+/* Counts the pictures that were recognised. */
 static int32_t count(void *arg, int32_t kind, const void *of) {
     answer_context *h = arg;
     h->n_told += kind == CNRI_EVENT_PICTURE && !((const cnri_recognised *)of)->err;
@@ -274,6 +282,7 @@ static cnr_status tell_energy(const cnri_call *call, cnr_energy *e, int32_t pict
     return status;
 }
 
+/* Recognises all pictures that the operands name. */
 static cnr_status run_pictures(cnri_call *call, void *values, cnr_error *err) {
     const run *r = values;
     cnr_energy_region *region = NULL;
@@ -373,6 +382,7 @@ static bool leads(cnri_call *call, void *values) {
     return go_on;
 }
 
+/* What is wrong with the options; NULL: nothing. */
 static const char *wrong(const cnri_call *call, const void *values) {
     (void)call;
     return ((const run *)values)->output ? "--output is for scripts that return a function" : NULL;

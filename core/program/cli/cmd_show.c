@@ -84,6 +84,7 @@ static void print_plan(const cnr_plan *plan, bool json, cnri_text *text) {
                   (int)found.n, (int)found.pairs);
 }
 
+/* Prints the plan, its candidates or the graph into a text. */
 static cnr_status print(cnri_call *call, const show *s, cnri_text *text, cnr_error *err) {
     const char *node =
         call->next_operand < call->operands.n ? call->operands.at[call->next_operand] : NULL;
@@ -103,6 +104,7 @@ static cnr_status print(cnri_call *call, const show *s, cnri_text *text, cnr_err
     return status ? status : cnri_tell_text(text, err);
 }
 
+/* The command show. */
 static cnr_status run(cnri_call *call, void *values, cnr_error *err) {
     cnri_text text = {0};
     const show *s = values;
@@ -118,6 +120,7 @@ static cnr_status run(cnri_call *call, void *values, cnr_error *err) {
     return status;
 }
 
+/* True for a name with the ending of a picture or page. */
 static bool is_picture(const char *path) {
     static const char *const endings[] = {".svg", ".png", ".html", ".dot"};
     const char *dot = strrchr(path, '.');
@@ -126,6 +129,7 @@ static bool is_picture(const char *path) {
     return false;
 }
 
+/* What is wrong with the options; NULL: nothing. */
 static const char *wrong(const cnri_call *call, const void *values) {
     const show *s = values;
     (void)call;

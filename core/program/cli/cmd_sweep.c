@@ -22,6 +22,7 @@ extern char **environ;
 
 enum { MOST_JOBS = 256, SAID_BYTES = 64 << 10, LOOK_MS = 100, MOST_RESULT = 16 << 20 };
 
+/* Options of sweep. */
 typedef struct sweep {
     cnri_words grid;
     const char *seeds, *output, *metric, *pictures;
@@ -30,6 +31,7 @@ typedef struct sweep {
     bool resume;
     int64_t point; /* in a child: number of the point to run; else -1 */
 } sweep;
+/* A row of the table of options. */
 #define ROW(member, name, ...) CNRI_OPTION(sweep, member, name, __VA_ARGS__)
 static const cnri_option options[] =
     {ROW(grid, "--grid", "NAME=VALUES",
@@ -51,6 +53,7 @@ static const cnri_option options[] =
      ROW(point, "--point", "N", NULL, .min = -1, .max = 1e6)};
 #undef ROW
 
+/* A child that runs a point. */
 typedef struct job {
     pid_t pid;
     int from; /* descriptor of its output */
@@ -58,6 +61,7 @@ typedef struct job {
     cnri_text said; /* the last part of its output */
 } job;
 
+/* A sweep that is under way. */
 typedef struct state {
     cnri_call *call;
     const sweep *s;
@@ -77,12 +81,14 @@ typedef struct place {
     cnri_text head;
 } place;
 
+/* Frees a point's name, path and text. */
 static void leave(place *p) {
     cnri_free(p->name);
     cnri_free(p->path);
     cnri_text_free(&p->head);
 }
 
+/* Finds name, path and arguments of a point. */
 static cnr_status place_of(const state *t, int64_t point, place *out, cnr_error *err) {
     cnri_lua_named *values = cnri_alloc((size_t)(t->axes.n + 1) * sizeof *values);
     cnri_drawn *room = cnri_alloc((size_t)(t->axes.n + 1) * sizeof *room);
@@ -120,12 +126,14 @@ static const char *find_result(const place *p, const char *line, const char *nam
     return at;
 }
 
+/* Joules in a result line; 0: none. */
 static double joules_in(const place *p, const char *line) {
     const char *at = find_result(p, line, "joules"), *end;
     double value = 0;
     return at && cnri_parse_double(at, &end, &value) ? value : 0;
 }
 
+/* Writes a text to a file. */
 static cnr_status write_text(const char *path, const cnri_text *text, cnr_error *err) {
     cnri_writer w;
     if (text->failed) return cnri_out_of_memory(err, path);
@@ -138,16 +146,19 @@ static cnr_status write_text(const char *path, const cnri_text *text, cnr_error 
 
 /* ---- the child: one point ---- */
 
+/* A result line that is being built. */
 typedef struct line {
     cnri_json json;
     char list[128]; /* the list that is being written */
 } line;
 
+/* Ends the list that is being written. */
 static void end_list(line *l) {
     if (*l->list) cnri_json_end(&l->json);
     *l->list = 0;
 }
 
+/* Adds a value to the result; values of the same name in a row become a list. */
 static void add_result(void *arg, const cnri_lua_named *value) {
     line *l = arg;
     if (!value->is_item || strncmp(l->list, value->name, sizeof l->list - 1) != 0) end_list(l);
@@ -184,6 +195,7 @@ static cnr_status run_study(const state *t, const cnri_lua_named *values, line *
     return status;
 }
 
+/* Runs one point, in a child. */
 static cnr_status run_point(state *t, cnr_error *err) {
     cnri_lua_named *values = cnri_alloc((size_t)(t->axes.n + 1) * sizeof *values);
     cnri_drawn *room = cnri_alloc((size_t)(t->axes.n + 1) * sizeof *room);
@@ -216,6 +228,7 @@ static cnr_status run_point(state *t, cnr_error *err) {
 
 /* ---- the parent: children that run at once ---- */
 
+/* Starts a child for a point. */
 static cnr_status spawn(const state *t, int64_t point, job *j, cnr_error *err) {
     char number[24], threads[24], flags[3][10] = {"--point", "--threads", "--group"};
     char alone[] = "none";
@@ -329,6 +342,7 @@ static cnr_status read_output_of_jobs(state *t, cnr_error *err) {
     return status;
 }
 
+/* True if neither time nor energy is used up, and nobody cancelled. */
 static bool may_begin(const state *t) {
     const double spent = (double)(cnri_real_ns() - t->begun_ns) * 1e-9;
     return !cnri_cancelled() && !(t->s->seconds > 0 && spent >= t->s->seconds) &&
@@ -354,6 +368,7 @@ static int64_t next_point(state *t, int64_t *tries) {
     return t->again.at[t->again.n];
 }
 
+/* Shows progress. */
 static void show(state *t, const cnr_observer *observer) {
     const cnr_progress p = {.size = sizeof p,
                             .what = "points",
@@ -363,6 +378,7 @@ static void show(state *t, const cnr_observer *observer) {
     if (observer->progress) observer->progress(observer->arg, &p);
 }
 
+/* Starts children until enough are running. */
 static cnr_status begin_more(state *t, cnr_error *err) {
     cnr_status status = CNR_OK;
     int64_t tries, point;
@@ -377,6 +393,7 @@ static cnr_status begin_more(state *t, cnr_error *err) {
     return status;
 }
 
+/* Runs all points, and waits for all children. */
 static cnr_status run_all(state *t, cnr_error *err) {
     const cnr_observer *observer = cnri_watch(t->call);
     bool told_to_end = false;
@@ -441,6 +458,7 @@ static cnr_status summarise(const state *t, cnr_error *err) {
     return cnri_call_script(t->call, "calls/sweep.lua", &j, NULL, 0, err);
 }
 
+/* Result of sweep. */
 typedef struct told {
     const char *output;
     int64_t points, done, failed, left;
@@ -454,6 +472,7 @@ static const cnri_record record = CNRI_RECORD(
     "{done} of {points} points are done{failed?, {failed} failed|}{left?, {left} are left: "
     "--resume goes on|}; {seconds:.1f} s; {output}/results.csv, summary.csv, results.jsonl\n");
 
+/* Makes the folders of results. */
 static cnr_status make_folders(const sweep *s, cnr_error *err) {
     static const char *const parts[] = {"", "/points", "/failed"};
     struct stat info;
@@ -505,6 +524,7 @@ static cnr_status run_shared(state *t, cnr_error *err) {
     return status;
 }
 
+/* Runs the sweep and summarises it. */
 static cnr_status run_parent(state *t, cnr_error *err) {
     int64_t done = 0;
     cnr_status status = run_shared(t, err);
@@ -523,6 +543,7 @@ static cnr_status run_parent(state *t, cnr_error *err) {
     return status;
 }
 
+/* The command sweep. */
 static cnr_status run(cnri_call *call, void *values, cnr_error *err) {
     const sweep *s = values;
     state t = {.call = call, .s = s};
@@ -545,6 +566,7 @@ static cnr_status run(cnri_call *call, void *values, cnr_error *err) {
     return status;
 }
 
+/* What is wrong with the options; NULL: nothing. */
 static const char *wrong(const cnri_call *call, const void *values) {
     const sweep *s = values;
     if (cnri_call_prepares(&call->common))

@@ -5,10 +5,12 @@
 static const char *const policies[] = {"fixed", "inverse",   "step", "cosine",
                                        "poly",  "multistep", "inv",  NULL};
 
+/* Options of train. */
 typedef struct train {
     cnr_train_options o;
     bool no_energy;
 } train;
+/* A row of the table of options. */
 #define ROW(member, name, ...) CNRI_OPTION(train, o.member, name, __VA_ARGS__)
 static const cnri_option options[] =
     {ROW(data, "--data", "SPEC",
@@ -97,6 +99,7 @@ static const cnri_record epoch_record =
                 "epoch {epoch}/{epochs}  loss {loss:.4f}  train {train_accuracy:.2%}"
                 "{accuracy?  validation {accuracy:.2%}  best {best:.2%}}  {seconds:t}\n");
 
+/* Result of the training. */
 typedef struct ending {
     cnr_train_result r;
     const char *output, *ended;
@@ -125,11 +128,13 @@ static const cnri_record record =
                         "{test?, {test:.2%} of {tested} for the test ({test_low:.1%} to "
                         "{test_high:.1%})}{ended?; training {ended}}\n" CNRI_ENERGY_LINE);
 
+/* What events are told. */
 typedef struct hearing {
     cnri_call *call;
     const cnr_train_options *o;
 } hearing;
 
+/* Prints an epoch. */
 static cnr_status tell_epoch(const cnri_call *call, const cnr_epoch *e, cnr_error *err) {
     cnri_json j;
     if (!call->common.json) {
@@ -143,6 +148,7 @@ static cnr_status tell_epoch(const cnri_call *call, const cnr_epoch *e, cnr_erro
     return cnri_json_print(&j, err);
 }
 
+/* Prints the result. */
 static cnr_status tell_ending(const cnri_call *call, const ending *end, cnr_error *err) {
     cnri_json j;
     const cnr_train_result *r = &end->r;
@@ -159,6 +165,7 @@ static cnr_status tell_ending(const cnri_call *call, const ending *end, cnr_erro
     return cnri_json_print(&j, err);
 }
 
+/* Prints epochs as they end, and that a file is replaced. */
 static int32_t hear(void *arg, int32_t kind, const void *of) {
     const hearing *h = arg;
     cnr_error err = CNR_ERROR_INIT;
@@ -170,11 +177,13 @@ static int32_t hear(void *arg, int32_t kind, const void *of) {
     return 0;
 }
 
+/* Shows progress. */
 static int32_t show(void *arg, const cnr_progress *p) {
     const hearing *h = arg;
     return cnri_watch_show(&h->call->watching, p);
 }
 
+/* Fills the options with their defaults. */
 static bool set_defaults(cnri_call *call, void *values) {
     (void)call;
     cnr_train_options_default(&((train *)values)->o);
@@ -208,6 +217,7 @@ static cnr_status load(cnri_call *call, const cnr_train_options *o, cnr_error *e
     return status;
 }
 
+/* Draws the curves of the table as a picture. */
 static cnr_status draw_curves(const cnri_call *call, const char *table, cnr_error *err) {
     char *picture = cnri_path_with_ending(table, ".png");
     const cnr_status status = picture ? cnri_app_draw(call, "curves", table, picture, err)
@@ -216,6 +226,7 @@ static cnr_status draw_curves(const cnri_call *call, const char *table, cnr_erro
     return status;
 }
 
+/* The command train. */
 static cnr_status run(cnri_call *call, void *values, cnr_error *err) {
     static const char *const words[] = {NULL, "stopped", "diverged"};
     train *t = values;

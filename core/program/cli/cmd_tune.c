@@ -12,6 +12,7 @@ static const cnri_option options[] =
      CNRI_OPTION(cnri_tune_options, no_energy, "--no-energy", NULL,
                  "times alone, though there is a meter (a second or so each kernel)")};
 
+/* Result of tune. */
 typedef struct tuned {
     const char *net;
     cnri_tuned t;
@@ -28,6 +29,7 @@ static const cnri_record record =
                         "{agreement:.1%} agreement, "
                         "spread {spread:.1%}; {rows} times on record, {joules} with joules\n");
 
+/* What is wrong with the options; NULL: nothing. */
 static const char *wrong(const cnri_call *call, const void *values) {
     (void)values;
     if (!cnri_call_cache(call)) return "where to? want --cache DIR, or CNNRUN_CACHE set";
@@ -35,6 +37,7 @@ static const char *wrong(const cnri_call *call, const void *values) {
                                            : NULL;
 }
 
+/* The command tune. */
 static cnr_status run(cnri_call *call, void *values, cnr_error *err) {
     cnri_tune_options *o = values;
     tuned t = {.net = call->operands.at[0]};

@@ -8,6 +8,7 @@ static const cnri_option options[] = {CNRI_OPTION(cnri_compare_options, rtol, "-
                                       CNRI_OPTION(cnri_compare_options, atol, "--atol", "A",
                                                   "absolute tolerance (1e-7)", .max = 1e9)};
 
+/* Result: a case. */
 typedef struct verified {
     const char *name, *outcome, *why;
 } verified;
@@ -20,6 +21,7 @@ static const cnri_field fields[] = {CNRI_FIELD(cnri_comparison, "passed", n[CNRI
                                     CNRI_FIELD(cnri_comparison, "skipped", n[CNRI_CASE_SKIPPED])};
 static const cnri_record record = CNRI_RECORD(fields, "");
 
+/* Where cases are printed, and how many there were. */
 typedef struct hearing {
     cnri_call *call;
     int32_t count;
@@ -27,16 +29,19 @@ typedef struct hearing {
 
 /* ---- why, a line each ---- */
 
+/* Appends a list of numbers. */
 static void add_list(const int64_t *at, int32_t n, cnri_text *out) {
     for (int32_t i = 0; i < n; i++) cnri_text_add(out, "%s%lld", i ? "," : "[", (long long)at[i]);
     cnri_text_add(out, n ? "]" : "[]");
 }
 
+/* Appends type and shape. */
 static void add_shape(const cnr_tensor *t, cnri_text *out) {
     cnri_text_add(out, "%s", cnr_dtype_name(t->dtype));
     add_list(t->dim, t->rank, out);
 }
 
+/* Appends the position of element i. */
 static void add_place(const cnr_tensor *t, int64_t i, cnri_text *out) {
     int64_t at[CNR_MAX_RANK];
     for (int32_t a = t->rank - 1; a >= 0; a--) {
@@ -46,6 +51,7 @@ static void add_place(const cnr_tensor *t, int64_t i, cnri_text *out) {
     add_list(at, t->rank, out);
 }
 
+/* Appends a difference. */
 static void add_difference(const cnri_difference *d, cnri_text *out) {
     if (d->type) {
         cnri_text_add(out, "# %s is ", d->output);
@@ -61,6 +67,7 @@ static void add_difference(const cnri_difference *d, cnri_text *out) {
     cnri_text_add(out, ": got %.9g, want %.9g\n", d->got_value, d->want_value);
 }
 
+/* Appends why a case is wrong or was skipped. */
 static void why_of(const cnri_compared *c, cnri_text *out) {
     if (c->err)
         cnri_text_add(out, "%s%s%s\n", c->err->where, *c->err->where ? ": " : "", c->err->text);
@@ -69,6 +76,7 @@ static void why_of(const cnri_compared *c, cnri_text *out) {
 
 /* ---- report ---- */
 
+/* Prints a case as a line of TAP. */
 static void report_tap(int32_t number, const cnri_compared *c, char *why) {
     cnri_say(stdout, "%sok %d - %s", c->outcome == CNRI_CASE_WRONG ? "not " : "", (int)number,
              c->name);
@@ -88,6 +96,7 @@ static void report_tap(int32_t number, const cnri_compared *c, char *why) {
     fflush(stdout);
 }
 
+/* Prints a case as JSON. */
 static void report_json(const cnri_call *call, const cnri_compared *c, char *why) {
     static const char *const words[] =
         {[CNRI_CASE_RIGHT] = "ok", [CNRI_CASE_WRONG] = "failed", [CNRI_CASE_SKIPPED] = "skipped"};
@@ -97,6 +106,7 @@ static void report_json(const cnri_call *call, const cnri_compared *c, char *why
     (void)cnri_tell(call, &case_record, &v, NULL); /* main looks at what became of stdout */
 }
 
+/* Prints each case as it ends. */
 static int32_t hear(void *arg, int32_t kind, const void *of) {
     hearing *h = arg;
     cnri_text why = {0};
@@ -109,6 +119,7 @@ static int32_t hear(void *arg, int32_t kind, const void *of) {
     return 0;
 }
 
+/* Prints the totals. */
 static void report_all(const hearing *h, const cnri_comparison *all) {
     const int32_t *n = all->n;
     (void)cnri_tell(h->call, &record, all, NULL);
@@ -118,10 +129,12 @@ static void report_all(const hearing *h, const cnri_comparison *all) {
              n[CNRI_CASE_SKIPPED]);
 }
 
+/* Log function that drops all messages. */
 static void quiet_log(void *arg, int32_t level, const char *who, const char *text) {
     (void)arg, (void)level, (void)who, (void)text; /* what is wrong is told in the TAP */
 }
 
+/* Compares all models that the operands name. */
 static cnr_status compare_all(cnri_call *call, const cnri_compare_options *o, cnr_error *err) {
     cnri_comparison all = {{0}}, one;
     hearing h = {.call = call};
@@ -142,6 +155,7 @@ static cnr_status compare_all(cnri_call *call, const cnri_compare_options *o, cn
     return CNR_OK;
 }
 
+/* The command verify. */
 static cnr_status run(cnri_call *call, void *values, cnr_error *err) {
     cnri_compare_options *o = values;
     cnri_loading how;

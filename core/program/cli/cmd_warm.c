@@ -2,6 +2,7 @@
  * quick. */
 #include "cli/cli.h"
 
+/* Options of warm. */
 typedef struct warm {
     cnri_words batches;
 } warm;
@@ -9,6 +10,7 @@ typedef struct warm {
 static const cnri_option options[] = {
     CNRI_OPTION(warm, batches, "--batch", "N", "batch size; one plan for each (repeatable; 1)")};
 
+/* Result of warm. */
 typedef struct warmed {
     const char *net;
     cnri_warmed w;
@@ -26,6 +28,7 @@ static const cnri_record record =
                         "{prepared} prepared, "
                         "{ms:.1f} ms\n");
 
+/* Warms one batch size. */
 static cnr_status warm_batch(cnri_call *call, const char *text, cnr_error *err) {
     warmed w = {.net = call->operands.at[0]};
     int64_t batch;
@@ -38,11 +41,13 @@ static cnr_status warm_batch(cnri_call *call, const char *text, cnr_error *err) 
     return status ? status : cnri_tell(call, &record, &w, err);
 }
 
+/* What is wrong with the options; NULL: nothing. */
 static const char *wrong(const cnri_call *call, const void *values) {
     (void)values;
     return cnri_call_cache(call) ? NULL : "where to? want --cache DIR, or CNNRUN_CACHE set";
 }
 
+/* The command warm. */
 static cnr_status run(cnri_call *call, void *values, cnr_error *err) {
     const warm *w = values;
     if (!cnri_call_cache(call)) return cnri_fail(err, CNR_E_IO, "--cache", "can't be written");

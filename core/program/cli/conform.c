@@ -5,6 +5,7 @@
 #include "people/people.h"
 #include <cnnrun/version.h>
 
+/* Result: a judgement. */
 typedef struct row {
     const char *kind, *name, *device, *judgement, *result, *why;
     int64_t cases;
@@ -27,6 +28,7 @@ const cnri_record cnri_conform_record =
     CNRI_RECORD(fields, "{failed?not }ok {number} - {kind} {name}{device? on {device}}: "
                         "{judgement}{skipped? # SKIP {why}|{failed?: {why}}}\n");
 
+/* Where findings are printed, and the parts of the report. */
 typedef struct telling {
     cnri_call *call;
     const cnri_conform_call *c;
@@ -37,6 +39,7 @@ typedef struct telling {
 
 /* ---- rows of the report ---- */
 
+/* Appends a text with characters of HTML escaped. */
 static void add_html(cnri_text *out, const char *text) {
     for (; text && *text; text++)
         if (*text == '<') cnri_text_add(out, "&lt;");
@@ -46,12 +49,14 @@ static void add_html(cnri_text *out, const char *text) {
         else cnri_text_bytes(out, text, 1);
 }
 
+/* Appends a cell of a table. */
 static void add_cell(cnri_text *out, const char *text) {
     cnri_text_add(out, "<td>");
     add_html(out, text);
     cnri_text_add(out, "</td>");
 }
 
+/* Adds a finding to all parts of the report. */
 static void add_rows(telling *t, const row *r) {
     cnri_json j;
     cnri_text_say(&t->tap, "%sok %d - %s %s%s%s: %s", r->failed ? "not " : "", (int)r->number,
@@ -78,6 +83,7 @@ static void add_rows(telling *t, const row *r) {
     cnri_text_add(&t->html, "</tr>\n");
 }
 
+/* Prints a finding. */
 static void found(void *arg, const cnri_finding *f) {
     static const char *const words[] = {[CNRI_VERDICT_FAILS] = "failed",
                                         [CNRI_VERDICT_HOLDS] = "passed",
@@ -99,6 +105,7 @@ static void found(void *arg, const cnri_finding *f) {
     fflush(stdout);
 }
 
+/* Prints a remark. */
 static void note(void *arg, const char *text) {
     const telling *t = arg;
     cnri_say(t->call->common.json ? stderr : stdout, "# %s\n", text);
@@ -106,6 +113,7 @@ static void note(void *arg, const char *text) {
 
 /* ---- the report ---- */
 
+/* Ending of a path, with its dot; "": none. */
 static const char *ending_of(const char *path) {
     const char *dot = path ? strrchr(path, '.') : NULL;
     return dot ? dot : "";
@@ -127,6 +135,7 @@ static char *subject_of(const cnri_conform_call *c) {
     return p ? cnri_format("%s %s", p->name, p->version) : cnri_strdup(c->o.device);
 }
 
+/* Builds the report as a web page. */
 static void write_html(const telling *t, const char *subject, const cnri_conform_totals *sum,
                        cnri_text *out) {
     cnri_text_add(out, "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>");
@@ -148,6 +157,7 @@ static void write_html(const telling *t, const char *subject, const cnri_conform
     cnri_text_add(out, "%s</table></body></html>\n", t->html.at ? t->html.at : "");
 }
 
+/* Builds the report as JSON. */
 static void write_json(const telling *t, const char *subject, const cnri_conform_totals *sum,
                        cnri_text *out) {
     cnri_text_add(out, "{\"subject\":");
@@ -160,6 +170,7 @@ static void write_json(const telling *t, const char *subject, const cnri_conform
                   (int)sum->skipped, (long long)sum->cases, t->json.at ? t->json.at : "");
 }
 
+/* Writes the report. */
 static cnr_status write_report(const telling *t, const cnri_conform_totals *sum, cnr_error *err) {
     const char *path = t->c->output, *ending = ending_of(path);
     cnri_text text = {0};
@@ -183,6 +194,7 @@ static cnr_status write_report(const telling *t, const cnri_conform_totals *sum,
 
 /* ---- the command ---- */
 
+/* Fails if no judgement has the name of --only. */
 static cnr_status check_only(const char *only, cnr_error *err) {
     CNRI_VEC(const char *) names = {0};
     const char *kind, *name, *summary, *near;

@@ -5,12 +5,14 @@
 #include "cli/cli.h"
 #include "conform/conform.h"
 
+/* Options of conform and devicecheck. */
 typedef struct cnri_conform_call {
     cnri_conform_options o;
     const char *output, *worker;
     cnri_words nets;
 } cnri_conform_call;
 
+/* Rows of their options; c: the member that is the cnri_conform_call. */
 #define CNRI_CONFORM_OPTIONS(owner, c) \
     CNRI_OPTION(owner, c.output, "--output", "FILE", "a report: .html (one page), .json or .tap", \
                 .letter = 'o', .writes = true), \
@@ -22,6 +24,7 @@ typedef struct cnri_conform_call {
         CNRI_OPTION(owner, c.o.check.timeout, "--timeout", "SECONDS", \
                     "for one case of a judgement (20)", .min = 0.1, .max = 1e6), \
         CNRI_OPTION(owner, c.worker, "--worker", "WORDS", NULL)
+/* Their defaults; number: cases of a kernel. */
 #define CNRI_CONFORM_DEFAULTS(number) \
     { \
         .o = {.check = {.seed = 1, .cases = number, .only = -1, .timeout = 20} } \

@@ -9,6 +9,7 @@ static const char *const frames[] = {"#1f77b4", "#d62728", "#2ca02c", "#9467bd",
 
 typedef CNRI_VEC(const char *) names;
 
+/* A graph that is being drawn. */
 typedef struct drawing {
     const cnr_plan *plan;
     const cnr_timing *timing; /* NULL: nothing was timed */
@@ -17,6 +18,7 @@ typedef struct drawing {
     cnri_text *out;
 } drawing;
 
+/* Index of a name, which is added if it is new. */
 static int32_t index_of(names *list, const char *name) {
     for (int32_t i = 0; i < list->n; i++)
         if (strcmp(list->at[i], name) == 0) return i;
@@ -33,6 +35,7 @@ static void add_name(cnri_text *out, const char *text) {
     }
 }
 
+/* Milliseconds of a node's steps; 0: not timed. */
 static double ms_of(const drawing *d, const char *node) {
     double ms = 0;
     for (int32_t i = 0; d->timing && i < d->timing->n_steps; i++)
@@ -78,6 +81,7 @@ static void add_node(drawing *d, int32_t i) {
     cnri_text_add(d->out, "];\n");
 }
 
+/* Appends an edge from a value to a node or output. */
 static void add_edge(const drawing *d, cnr_value v, char kind, int32_t to) {
     const cnri_value *value = &d->plan->graph->values.at[v];
     if (value->producer >= 0) cnri_text_add(d->out, "  n%d", value->producer);
@@ -93,12 +97,14 @@ static bool flows(const cnr_graph *g, cnr_value v) {
     return v >= 0 && (g->values.at[v].producer >= 0 || g->values.at[v].is_input);
 }
 
+/* Appends an input or output. */
 static void add_end(const drawing *d, char kind, int32_t i, const char *name) {
     cnri_text_add(d->out, "  %c%d [shape=ellipse, label=\"", kind, i);
     add_name(d->out, name);
     cnri_text_add(d->out, "\"];\n");
 }
 
+/* Appends the legend of devices and kernels. */
 static void add_legend(const drawing *d) {
     cnri_text_add(d->out, "  subgraph cluster_legend {\n    label=\"devices and kernels\";\n");
     for (int32_t i = 0; i < d->devices.n; i++) {
@@ -142,6 +148,7 @@ void cnri_plan_dot(const cnr_plan *plan, const cnr_timing *timing, cnri_text *ou
     cnri_vec_free(&d.kernels);
 }
 
+/* Writes a text to a file. */
 static cnr_status write_text(const char *path, const cnri_text *text, cnr_error *err) {
     cnri_writer w;
     if (text->failed) return cnri_out_of_memory(err, path);

@@ -37,6 +37,7 @@ cnri_energy_shown cnri_energy_show(const cnr_energy *e, const char *per, double 
     return s;
 }
 
+/* Result: energy of a domain. */
 typedef struct domain {
     const cnr_energy_domain *d;
     const char *name, *meter, *feeds, *source, *why, *net_unmeasured;

@@ -22,6 +22,7 @@ static const char *add_name(names *all, const char *wanted, const char *kind) {
     }
 }
 
+/* Adds an object with key and value. */
 static void add_pair(cnri_json *j, const char *key, const char *value) {
     cnri_json_object(j, NULL);
     cnri_json_text(j, "key", key);
@@ -29,6 +30,7 @@ static void add_pair(cnri_json *j, const char *key, const char *value) {
     cnri_json_end(j);
 }
 
+/* Adds driver, hardware and version. */
 static void add_environment(cnri_json *j, const cnri_call *call, const cnr_plan *plan) {
     char abi[32];
     cnri_text driver = {0}, hardware = {0};
@@ -57,6 +59,7 @@ static bool is_filter(const cnr_graph *g, cnr_value value) {
     return false;
 }
 
+/* Adds a value of the graph. */
 static void add_tensor(cnri_json *j, const cnr_graph *g, cnr_value value, const char *name) {
     const cnri_value *v = &g->values.at[value];
     cnri_text shape = {0};
@@ -77,6 +80,7 @@ static void add_tensor(cnri_json *j, const cnr_graph *g, cnr_value value, const 
     cnri_text_free(&shape);
 }
 
+/* Adds the inputs of a node. */
 static void add_inputs(cnri_json *j, const cnr_graph *g, const cnri_node *node,
                        const names *tensors, const names *nodes) {
     cnri_json_list(j, "inputs");
@@ -95,6 +99,7 @@ static void add_inputs(cnri_json *j, const cnr_graph *g, const cnri_node *node,
     cnri_json_end(j);
 }
 
+/* Adds a node. */
 static void add_node(cnri_json *j, const cnr_graph *g, int32_t index, const names *tensors,
                      const names *nodes) {
     const cnri_node *node = g->nodes.at[index];
@@ -147,6 +152,7 @@ static void add_static_data(cnri_json *j, const cnr_graph *g, const names *tenso
     cnri_json_end(j);
 }
 
+/* Frees all names. */
 static void free_names(names *all) {
     for (int32_t i = 0; i < all->n; i++) cnri_free(all->at[i]);
     cnri_vec_free(all);

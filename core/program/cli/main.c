@@ -19,9 +19,11 @@ static void print_commands(void) {
              "needs\n");
 }
 
+/* Prints all exit codes. */
 static void print_exit(void) {
     int32_t n = 0;
     cnri_say(stdout, "exit codes: ");
+/* Prints one exit code. */
 #define X(name, value, text) \
     if (n) cnri_say(stdout, n % 5 ? ", " : ",\n  "); \
     cnri_say(stdout, "%d %s", -(value), text); \
@@ -67,6 +69,7 @@ typedef struct guess {
     const char *word;
     char best[256];
 } guess;
+/* Keeps the name if it is nearer to the word than the best so far. */
 static void consider(void *arg, const char *name) {
     guess *g = arg;
     const char *both[] = {name, g->best};
@@ -103,6 +106,7 @@ static bool can_run(const char *word) {
     return net || app;
 }
 
+/* cnnrun help [COMMAND]. */
 static int help(int argc, char **argv) {
     const char *of = argc < 3 ? NULL : argv[2];
     char flag[] = "--help", *words[] = {argv[0], argv[2], flag, NULL};
@@ -135,6 +139,7 @@ static bool only_flags(int argc, char **argv) {
     return i == argc;
 }
 
+/* Runs the command that the first word names, or a net or script; returns the exit code. */
 static int dispatch(int argc, char **argv) {
     static const char *const flags[] = {"--help", "--version"};
     const char *word = argv[1];
@@ -152,6 +157,7 @@ static int dispatch(int argc, char **argv) {
     return 0;
 }
 
+/* Runs the program; returns the exit code. */
 static int run(int argc, char **argv) {
     if (argc < 2) {
         print_help(stderr);

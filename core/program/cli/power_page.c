@@ -3,6 +3,7 @@
 #include "cli/cli.h"
 #include <cnnrun/script.h>
 
+/* A web page that shows the meters. */
 struct cnri_power_page {
     cnr_script *script;
 };
@@ -25,6 +26,7 @@ void cnri_power_page_close(cnri_power_page *p) {
     cnri_free(p);
 }
 
+/* Adds a list of names with values. */
 static void add_rows(cnri_json *j, const char *key, const cnri_energy_row *r,
                      const double *values) {
     cnri_json_list(j, key);

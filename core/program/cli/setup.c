@@ -3,6 +3,7 @@
 #include "lua/script.h"
 #include "people/people.h"
 
+/* Ends governor, group and held script of a call. */
 static void close_all(cnri_call *call) {
     cnri_call_end_govern(call);
     cnri_call_leave_group(call);

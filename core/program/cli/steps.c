@@ -31,11 +31,13 @@ static cnr_status mean_of_picture(const char *path, cnri_text *out, cnr_error *e
     return out->failed ? cnri_out_of_memory(err, path) : CNR_OK;
 }
 
+/* True if the input can take pictures: 2 to 4 dimensions. */
 static bool takes_pictures(const cnr_graph *g, cnr_value input) {
     const int32_t rank = g->values.at[input].type->rank;
     return rank >= 2 && rank <= 4;
 }
 
+/* Text of an option; NULL: not given. */
 static const char *find(const cnri_step_words *words, int32_t n, const char *option) {
     for (int32_t i = 0; i < n; i++)
         if (strcmp(words[i].option, option) == 0) return words[i].text;
@@ -62,6 +64,7 @@ static cnr_status check(cnr_graph *g, cnr_value input, bool units, bool crop, cn
     return status;
 }
 
+/* Sets all preprocessing of an input. */
 static cnr_status set_all(cnr_graph *g, cnr_value input, const cnri_step_words *words, int32_t n,
                           const cnri_text *mean, cnr_error *err) {
     cnr_status status = CNR_OK;

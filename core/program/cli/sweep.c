@@ -9,6 +9,7 @@ enum { MOST_VALUES = 10000, MOST_POINTS = 1000000, MOST_NAME = 120 };
 
 /* ---- axes ---- */
 
+/* True if n bytes of text are the name of an argument. */
 static bool is_name(const char *text, size_t n) {
     if (n == 0 || isdigit((unsigned char)text[0])) return false;
     for (size_t i = 0; i < n; i++)
@@ -16,6 +17,7 @@ static bool is_name(const char *text, size_t n) {
     return true;
 }
 
+/* Adds a value of n bytes. False: out of memory. */
 static bool add_value(cnri_sweep_axis *axis, const char *text, size_t n) {
     char **slot = cnri_push(&axis->values);
     if (slot) *slot = cnri_format("%.*s", (int)n, text);
@@ -68,6 +70,7 @@ static cnr_status read_range(cnri_sweep_axis *axis, const char *word, const char
     return CNR_OK;
 }
 
+/* Reads values with commas between. */
 static cnr_status read_list(cnri_sweep_axis *axis, const char *where, const char *word,
                             const char *text, cnr_error *err) {
     for (const char *at = text;; at++) {

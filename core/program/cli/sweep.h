@@ -28,6 +28,7 @@ int64_t cnri_points(const cnri_sweep_axes *axes, int64_t drawn);
  * fastest. A draw depends only on `draw_seed`, its number and the axis. `room` holds the drawn
  * texts; both arrays have axes->n + 1 rows. */
 typedef char cnri_drawn[32];
+/* Fills `out` with the arguments of point i; `room` holds drawn numbers. */
 void cnri_point(const cnri_sweep_axes *axes, int64_t drawn, uint64_t draw_seed, int64_t i,
                 cnri_lua_named *out, cnri_drawn *room);
 /* Appends a point as JSON, {"keep":0.05,"seed":1}; false: out of memory. */

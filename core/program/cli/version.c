@@ -10,6 +10,7 @@
 #include <gnu/libc-version.h>
 #endif
 
+/* Version of the C library. */
 static const char *libc_version(void) {
 #if defined(__GLIBC__)
     return gnu_get_libc_version();
@@ -33,6 +34,7 @@ static void distribution(char *out, size_t capacity) {
     cnri_free(text);
 }
 
+/* Adds version, compiler and flags. */
 static void tell_build(cnri_json *j) {
     char abi[32];
     snprintf(abi, sizeof abi, "%d.%d", CNR_ABI_MAJOR, CNR_ABI_MINOR);
@@ -47,6 +49,7 @@ static void tell_build(cnri_json *j) {
     cnri_json_text(j, "lua", cnri_lua_release());
 }
 
+/* Adds distribution, kernel and processors. */
 static void tell_system(cnri_json *j) {
     struct utsname u;
     char name[256];
@@ -63,6 +66,7 @@ static void tell_system(cnri_json *j) {
     cnri_json_end(j);
 }
 
+/* Adds all plugins. */
 static void tell_plugins(cnri_json *j) {
     cnri_json_list(j, "plugins");
     for (int32_t i = 0; i < cnri_plugin_count(); i++) {
@@ -87,6 +91,7 @@ static void tell_error(cnri_json *j, const cnr_error *err) {
     cnri_free(text);
 }
 
+/* Adds a device with its facts. */
 static void tell_device(const cnri_call *call, cnri_json *j, int32_t index, cnr_device_entry *d) {
     cnr_fact_list facts = {.size = sizeof facts};
     cnr_error err = CNR_ERROR_INIT;
@@ -120,6 +125,7 @@ static void tell_devices(const cnri_call *call, cnri_json *j) {
     cnri_json_end(j);
 }
 
+/* Adds all meters, or with `knobs` all knobs. */
 static void tell_gauges(cnri_json *j, const cnr_gauge_list *list, bool knobs) {
     cnri_json_list(j, knobs ? "knobs" : "meters");
     for (int32_t i = 0; i < list->n; i++) {
@@ -135,11 +141,13 @@ static void tell_gauges(cnri_json *j, const cnr_gauge_list *list, bool knobs) {
     cnri_json_end(j);
 }
 
+/* Adds a folder's path and frees it. */
 static void tell_folder(cnri_json *j, const char *key, char *folder) {
     cnri_json_text(j, key, folder);
     cnri_free(folder);
 }
 
+/* Adds the folders that the program uses. */
 static void tell_folders(const cnri_call *call, cnri_json *j) {
     const char *cache = cnri_call_cache(call), *folder;
     cnri_json_object(j, "folders");
@@ -161,6 +169,7 @@ static void tell_folders(const cnri_call *call, cnri_json *j) {
     cnri_json_end(j);
 }
 
+/* The command version. */
 static cnr_status run(cnri_call *call, void *values, cnr_error *err) {
     cnri_json j;
     cnr_gauge_list gauges = {.size = sizeof gauges};

@@ -10,10 +10,12 @@ char *cnri_path_with_ending(const char *path, const char *ending) {
     return cnri_format("%.*s%s", (int)(dot ? dot - path : (ptrdiff_t)strlen(path)), path, ending);
 }
 
+/* Address of an option's value. */
 static const void *member(const cnri_option *o, const void *values) {
     return (const char *)values + o->at;
 }
 
+/* Text of an option; NULL: not given, or no text. */
 static const char *text_at(const cnri_option *o, const void *values) {
     return o->type == CNRI_T_TEXT ? *(const char *const *)member(o, values) : NULL;
 }
@@ -34,6 +36,7 @@ static bool complete(cnri_call *call, const void *values) {
     return !wrong;
 }
 
+/* Checks that the file of an option can be written, and that it is none of those read. */
 static cnr_status check_option(const cnri_option *o, const char *path, const cnri_paths *read,
                                cnr_error *err) {
     const char *const *words = (const char *const *)read->at;
@@ -93,6 +96,7 @@ static void sleep_ms(uint32_t ms) {
     while (ms && nanosleep(&left, &left) != 0 && errno == EINTR) {}
 }
 
+/* Runs a command: checks, opens, runs, and prints errors. */
 static void run(cnri_call *call, void *values) {
     cnr_error err = CNR_ERROR_INIT;
     cnr_status status = check_written(call, values, &err);

@@ -12,6 +12,7 @@ void cnri_errors_begin(int argc, char **argv) {
         if (strcmp(argv[i], "--json") == 0) as_json = true;
 }
 
+/* Prints an error as a JSON object. */
 static void print_object(int code, const char *where, const char *text) {
     cnri_json j;
     cnri_json_begin(&j);
@@ -29,6 +30,7 @@ static const char *without_place(const char *text, const char *where) {
                                                                                 : text;
 }
 
+/* Prints an error, with `object` also as JSON; returns the exit code. */
 static int tell(const char *command, int code, const char *where, const char *text, bool object) {
     fflush(stdout);
     text = without_place(text, where);

@@ -4,6 +4,7 @@
 #include "people/people.h"
 #include <math.h>
 
+/* A record that is being printed by its line. */
 typedef struct telling {
     const cnri_record *record;
     const char *of;
@@ -16,6 +17,7 @@ static const char *text_of(const cnri_field *f, const void *at) {
     return f->type == CNRI_T_TEXT ? *(const char *const *)at : NULL;
 }
 
+/* A whole number or flag at an address; 0: neither. */
 static int64_t whole_of(const cnri_field *f, const void *at) {
     switch (f->type) {
     case CNRI_T_BOOL: return *(const bool *)at;
@@ -27,10 +29,12 @@ static int64_t whole_of(const cnri_field *f, const void *at) {
     }
 }
 
+/* True if the field is a text. */
 static bool is_text(const cnri_field *f) {
     return f->type == CNRI_T_TEXT || f->type == CNRI_T_HERE;
 }
 
+/* True if the field has a value. */
 static bool is_there(const cnri_field *f, const void *at) {
     if (is_text(f)) return text_of(f, at) != NULL;
     if (f->type == CNRI_T_REAL) return !isnan(*(const double *)at);
@@ -70,6 +74,7 @@ void cnri_duration(double seconds, char *out, size_t capacity) {
     }
 }
 
+/* Appends a number in its unit: % of 1, M for millions, t a duration, g as short as possible. */
 static void add_real(telling *t, double value, int width, int precision, char unit) {
     const double scaled = unit == '%' ? value * 100 : unit == 'M' ? value / 1e6 : value;
     char text[32];
@@ -130,6 +135,7 @@ static void add_field(telling *t, const char *at, const char *end) {
     }
 }
 
+/* Appends a part of a record's line, with fields in braces replaced. */
 static void add_text(telling *t, const char *at, const char *end) {
     while (at < end) {
         const size_t n = strcspn(at, "{"), left = (size_t)(end - at);

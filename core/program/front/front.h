@@ -28,6 +28,7 @@
 
 typedef CNRI_VEC(const char *) cnri_words;
 
+/* Types of fields and options. */
 typedef enum cnri_type {
     CNRI_T_BOOL,
     CNRI_T_I32,
@@ -42,14 +43,17 @@ typedef enum cnri_type {
     CNRI_T_COMMAS /* the same, given as one word: "cpu,opencl:0" */
 } cnri_type;
 
+/* Type of a member. */
 #define CNRI_TYPE_OF(value) \
     _Generic((value), bool: CNRI_T_BOOL, int32_t: CNRI_T_I32, uint32_t: CNRI_T_U32,                \
              int64_t: CNRI_T_I64, uint64_t: CNRI_T_U64, double: CNRI_T_REAL,                       \
              const char *: CNRI_T_TEXT, cnri_words: CNRI_T_WORDS,                                  \
              char *: sizeof(value) == sizeof(char *) ? CNRI_T_TEXT : CNRI_T_HERE)
+/* Type and offset of a member. */
 #define CNRI_MEMBER(owner, member) \
     .type = CNRI_TYPE_OF(((owner *)0)->member), .at = offsetof(owner, member)
 
+/* A field of a result. */
 typedef struct cnri_field {
     const char *key;
     cnri_type type;
@@ -58,13 +62,17 @@ typedef struct cnri_field {
     bool maybe; /* left out of the object if it has no value: NULL, NaN, CNRI_NONE */
 } cnri_field;
 #define CNRI_NONE INT64_MIN
+/* A field that JSON leaves out if it has no value. */
 #define CNRI_MAYBE(owner, name, member) \
     { .key = (name), CNRI_MEMBER(owner, member), .maybe = true }
+/* A field that JSON always has. */
 #define CNRI_FIELD(owner, name, member) \
     { .key = (name), CNRI_MEMBER(owner, member) }
 /* A field named like its member. */
 #define CNRI_KEY(owner, member) CNRI_FIELD(owner, #member, member)
+/* A field named like its member. */
 #define CNRI_KEY_IN(owner, part, member) CNRI_FIELD(owner, #member, part.member)
+/* A field for people only. */
 #define CNRI_ASIDE(owner, name, member) \
     { .key = (name), CNRI_MEMBER(owner, member), .aside = true }
 
@@ -81,8 +89,10 @@ typedef struct cnri_record {
     const char *line;
     bool warns; /* warnings about call->model are added as "warnings" */
 } cnri_record;
+/* A list of records. */
 #define CNRI_RESULTS(...) \
     (const cnri_record *const[]) { __VA_ARGS__, NULL }
+/* A record: its fields, and the line that people see. */
 #define CNRI_RECORD(table, text) \
     { .fields = (table), .n = CNRI_COUNT(table), .line = (text) }
 
@@ -110,6 +120,7 @@ typedef struct cnri_option {
     const char *otherwise;
     const char *refused; /* why the command refuses it, as the whole message */
 } cnri_option;
+/* An option: where its value goes, its name, argument and help. */
 #define CNRI_OPTION(owner, member, word, wants, ...) \
     { .name = (word), .argument = (wants), CNRI_MEMBER(owner, member), .help = __VA_ARGS__ }
 
@@ -138,6 +149,7 @@ typedef struct cnri_common {
 enum { CNRI_NETS = 1, CNRI_PICTURES = 2, CNRI_GROUP = 4, CNRI_OWN_FILES = 8 };
 
 typedef struct cnri_call cnri_call;
+/* A command of the program. */
 typedef struct cnri_command {
     const char *name;
     const char *operands; /* as help shows them: "NET --data SPEC" */
@@ -165,12 +177,15 @@ typedef struct cnri_command {
     /* (optional) why options of nets and pictures that it does not take are useless here. */
     const char *without;
 } cnri_command;
+/* Members of a command with one net as operand. */
 #define CNRI_ONE_NET(what) \
     .min_operands = 1, .max_operands = 1, .takes = CNRI_NETS | CNRI_PICTURES, .opens = (what)
 #define CNRI_ONE_NET_SHARED(what) /* for work that the processes of a group share */ \
     .min_operands = 1, .max_operands = 1, .takes = CNRI_NETS | CNRI_PICTURES | CNRI_GROUP, \
     .opens = (what)
+/* Members of a command for its table of options. */
 #define CNRI_OPTIONS(table) .options = (table), .n_options = CNRI_COUNT(table)
+/* Members of a command for the defaults of its options. */
 #define CNRI_VALUES(owner, ...) \
     .values_bytes = sizeof(owner), .defaults = &(const owner) { __VA_ARGS__ }
 
@@ -239,6 +254,7 @@ typedef struct cnri_group {
     int32_t n;
 } cnri_group;
 enum { CNRI_GROUPS = 5 };
+/* Groups of options that a command takes; returns how many. */
 int32_t cnri_groups_of(const cnri_command *command, cnri_group out[CNRI_GROUPS]);
 /* Prints help; NULL: the options that all commands with nets share. */
 void cnri_help(const cnri_command *command);
@@ -253,6 +269,7 @@ typedef void (*cnri_option_fn)(const cnri_command *c, const cnri_option *o);
 void cnri_each_option(const cnri_command *c, const cnri_group *group, cnri_option_fn fn);
 /* Returns `head` followed by the option's units or choices; valid until the next call. */
 const char *cnri_option_choices(const cnri_option *o, const char *head, const char *between);
+/* Help of an option, with its choices. */
 const char *cnri_option_help(const cnri_option *o);
 /* Writes the JSON keys of a command, one line for each record. */
 void cnri_put_results(const cnri_command *c, void (*put)(const char *));
@@ -262,8 +279,10 @@ void cnri_put_results(const cnri_command *c, void (*put)(const char *));
  * ---- */
 /* Looks for --json before anything is parsed. */
 void cnri_errors_begin(int argc, char **argv);
+/* Prints an error; returns the exit code. */
 int cnri_complain(const cnri_call *call, const cnr_error *err);
-/* Prints the line only; the command reports the error in an object of its own. */
+/* Prints the line only, as the command reports the error in an object of its own; returns the exit
+ * status. */
 int cnri_complain_line(const cnri_call *call, const cnr_error *err);
 /* Reports a mistake in the command line, and what may have been meant (NULL: nothing). */
 int cnri_mistake(const char *command, const char *nearest, const char *format, ...)
@@ -289,24 +308,31 @@ bool cnri_call_reopen(const cnri_call *was, const cnri_call *now);
  * cnri_json j = {0}; cnri_json_begin(&j);  cnri_json_text(&j, "input", name);
  * cnri_json_list(&j, "top"); ... cnri_json_end(&j);    (of the list) status =
  * cnri_json_print(&j, err);      ends the object, writes the line, frees ---- */
+/* A JSON object that is being written; ends as one line on stdout. */
 typedef struct cnri_json {
     cnri_text text;
     char closers[32];
     int32_t depth;
     bool comma;
 } cnri_json;
+/* Begins an object. */
 void cnri_json_begin(cnri_json *j);
 /* Inside lists, key is NULL. */
 void cnri_json_object(cnri_json *j, const char *key);
+/* Begins a list; key NULL: inside a list. */
 void cnri_json_list(cnri_json *j, const char *key);
+/* Ends the innermost list or object. */
 void cnri_json_end(cnri_json *j);
 void cnri_json_text(cnri_json *j, const char *key, const char *value); /* value NULL writes null */
+/* Adds a whole number; key NULL: inside a list. */
 void cnri_json_int(cnri_json *j, const char *key, int64_t value);
 /* A value that is not finite writes null. */
 void cnri_json_real(cnri_json *j, const char *key, double value);
+/* Adds true or false; key NULL: inside a list. */
 void cnri_json_bool(cnri_json *j, const char *key, bool value);
 /* Adds "warnings" about the net and its options; nothing if there are none. */
 void cnri_json_warnings(cnri_json *j, const cnr_graph *g);
+/* Ends all and prints it as one line; frees the text. */
 cnr_status cnri_json_print(cnri_json *j, cnr_error *err);
 /* Writes the text unchanged to stdout. */
 cnr_status cnri_tell_text(const cnri_text *text, cnr_error *err);
@@ -317,21 +343,28 @@ cnr_status cnri_tell(const cnri_call *call, const cnri_record *record, const voi
                      cnr_error *err);
 /* Print the line only; add the fields only, to an object that was begun. */
 cnr_status cnri_tell_line(const cnri_record *record, const void *of, cnr_error *err);
+/* Adds the fields of a record as keys. */
 void cnri_json_fields(cnri_json *j, const cnri_record *record, const void *of);
 /* Formats a duration: "12s", "3m04s", "1h02m". */
 void cnri_duration(double seconds, char *out, size_t capacity);
 
 /* ---- progress.c: progress on stderr; a bar on a terminal, an occasional line elsewhere ---- */
+/* The observer that shows the progress on stderr and stops work at Ctrl-C; valid as long as the
+ * call. */
 const cnr_observer *cnri_watch(cnri_call *call);
+/* Shows progress, at most ten times a second; returns 0. */
 int32_t cnri_watch_show(void *watching, const cnr_progress *p);
 void cnri_watch_end(cnri_watching *w); /* removes the bar */
 
 /* ---- guard.c: the only signal handlers of the program beside those of signals.c ---- */
+/* Installs the handlers of signals that a crash raises. */
 void cnri_guard_install(void);
 /* For signal handlers: prints on stderr which plugin was doing what when a signal came ("running
  * kernel NAME for node NODE on DEVICE"), and the plugin's name. Prints nothing if none was. */
 void cnri_tell_crash(const char *signal_name);
+/* Prints what a thread does now; safe in a signal handler. */
 void cnri_tell_activity(const cnri_activity *a);
+/* Plugin whose code the thread is in; "(none)". */
 const char *cnri_activity_plugin(const cnri_activity *a);
 
 /* ---- signals.c ---- */
@@ -341,6 +374,7 @@ void cnri_signals_install(void (*tell)(const char *text, int code));
 /* The exit code of a status: the status negated; 128 plus the signal's number if a signal
  * cancelled it, as in shells. */
 int cnri_exit_code(int32_t status);
+/* True after Ctrl-C or SIGTERM. */
 bool cnri_cancelled(void);
 /* Says that the command checks cnri_cancelled itself. Otherwise it is ended a second after the
  * signal. */

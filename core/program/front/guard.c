@@ -54,6 +54,7 @@ void cnri_tell_crash(const char *signal_name) {
     tell("\n");
 }
 
+/* Handler of crashes: says what was being done, and lets the crash happen. */
 static void on_crash(int number, siginfo_t *info, void *context) {
     const char *path = cnri_plugin_being_opened();
     (void)context;

@@ -44,6 +44,7 @@ static void print_wrapped(const char *text) {
     printf("\n");
 }
 
+/* Prints an option, unless it is rare. */
 static void help_option(const cnri_command *c, const cnri_option *o) {
     char left[64], letter[8] = "";
     (void)c;
@@ -79,12 +80,14 @@ void cnri_put_results(const cnri_command *c, void (*put)(const char *)) {
 
 static void put_plain(const char *text) { printf("%s", text); }
 
+/* Number of rare options that are not shown. */
 static int32_t count_hidden(const cnri_group *group) {
     int32_t n = 0;
     for (int32_t i = 0; i < group->n && !is_whole; i++) n += group->rows[i].rare;
     return n;
 }
 
+/* Prints groups of options. */
 static void help_groups(const cnri_command *c, const cnri_group *groups, int32_t n) {
     for (int32_t g = 0; g < n; g++) {
         printf("\n%s:\n", groups[g].title ? groups[g].title : "options");
@@ -96,6 +99,7 @@ static void help_groups(const cnri_command *c, const cnri_group *groups, int32_t
 
 enum { SCREEN_DETAILS = 7 }; /* most lines of details in --help */
 
+/* True if the details are short enough for one screen. */
 static bool fits_screen(const char *details) {
     int32_t lines = 1;
     for (; *details; details++) lines += *details == '\n';

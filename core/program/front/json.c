@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <math.h>
 
+/* Appends comma and key; NULL: no key. */
 static void lead(cnri_json *j, const char *key) {
     if (j->comma) cnri_text_add(&j->text, ",");
     j->comma = true;
@@ -12,6 +13,7 @@ static void lead(cnri_json *j, const char *key) {
     cnri_text_add(&j->text, ":");
 }
 
+/* Begins an object or list. */
 static void open_with(cnri_json *j, const char *key, char opener, char closer) {
     lead(j, key);
     cnri_text_add(&j->text, "%c", opener);

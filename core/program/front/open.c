@@ -5,6 +5,7 @@
 #include <malloc.h>
 #include <stdlib.h>
 
+/* Prints a message of the log. */
 static void print_log(void *arg, int32_t level, const char *who, const char *text) {
     static const char *const names[] = {"error: ", "warning: ", "", "debug: "};
     (void)arg;
@@ -12,6 +13,7 @@ static void print_log(void *arg, int32_t level, const char *who, const char *tex
                      who ? who : "", who && *who ? ": " : "");
 }
 
+/* Level of the log by -v and -q. */
 static int32_t log_level(const cnri_common *c) {
     return c->quiet ? CNR_LOG_ERROR : CNR_LOG_WARN + c->verbose;
 }
@@ -67,12 +69,14 @@ cnr_status cnri_call_runtime(cnri_call *call, cnr_error *err) {
     return call->rt ? CNR_OK : cnr_open(&call->rt, &options, err);
 }
 
+/* True if both lists have the same words. */
 static bool same_words(const cnri_words *a, const cnri_words *b) {
     bool same = a->n == b->n;
     for (int32_t i = 0; i < a->n && same; i++) same = strcmp(a->at[i], b->at[i]) == 0;
     return same;
 }
 
+/* True if both lists have the same texts; NULL: empty. */
 static bool same_list(const char *const *a, const char *const *b) {
     for (; a && b && *a && *b && strcmp(*a, *b) == 0; a++, b++) {}
     return (!a || !*a) && (!b || !*b);

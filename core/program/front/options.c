@@ -5,6 +5,7 @@
 static const char *const channel_choices[] = {"net", "rgb", "bgr", "gray", NULL};
 static const char *const modes[] = {"parallel", "reference", NULL};
 
+/* A row of the table of common options. */
 #define ROW(member, name, ...) CNRI_OPTION(cnri_common, member, name, __VA_ARGS__)
 static const cnri_option general_options[] =
     {ROW(json, "--json", NULL, "print results as JSON, one object on each line"),
@@ -37,9 +38,12 @@ static const cnri_option general_options[] =
 #define COMMAS_TYPE CNRI_T_COMMAS
 #define SETTINGS_TYPE CNRI_T_LIST
 #define SIZES_TYPE CNRI_T_LIST
+/* Row of an option that the program has. */
 #define OPTION_OF_ALL(...) {__VA_ARGS__},
 #define OPTION_OF_PROGRAM OPTION_OF_ALL
+/* Nothing: an option that only scripts have. */
 #define OPTION_OF_SCRIPT(...)
+/* Row of one load option. */
 #define OPTION(who, kind, member, key, option, wants, all, enters, usual, text) \
     OPTION_OF_##who(.name = option, .argument = wants, .type = kind##_TYPE, \
                     .at = offsetof(cnri_common, load.member), .help = text usual, .choices = all)
@@ -178,6 +182,7 @@ static bool parse_number(const cnri_option *o, const char *text, void *at) {
     return true;
 }
 
+/* Stores an option's text as its type. False: it is wrong. */
 static bool store(const cnri_option *o, void *at, const char *text) {
     const int32_t choice = o->choices ? cnri_choice(o->choices, text) : 0;
     if (choice < 0) return false;
@@ -206,6 +211,7 @@ static void describe(const cnri_option *o, cnri_text *out) {
 
 /* ---- parsing ---- */
 
+/* A command line that is being read. */
 typedef struct parser {
     cnri_call *call;
     void *values;
@@ -214,6 +220,7 @@ typedef struct parser {
     int at; /* index in argv */
 } parser;
 
+/* Begins to read a command line. */
 static parser begin(cnri_call *call, void *values) {
     parser p = {.call = call, .values = values, .at = 1};
     p.n = cnri_groups_of(call->command, p.groups);
@@ -228,6 +235,7 @@ static bool is_shared(const char *name) {
     return false;
 }
 
+/* Says that there is no such option, with a similar one; returns false. */
 static bool unknown_option(const parser *p, const char *word, int length) {
     cnri_words names = {0};
     char name[128];
@@ -275,7 +283,7 @@ static const char *optional_value(const cnri_call *c, int at) {
     return number || strcmp(word, "true") == 0 || strcmp(word, "false") == 0 ? word : NULL;
 }
 
-/* Stores the option's value: the text attached to it, or the next word. */
+/* Stores the option's value: the text attached to it, or the next word. False: it failed. */
 static bool take(parser *p, const cnri_option *o, void *at, const char *attached) {
     cnri_call *c = p->call;
     const char *name = c->command->name;
@@ -306,7 +314,8 @@ static bool take(parser *p, const cnri_option *o, void *at, const char *attached
     return false;
 }
 
-/* Parses a word that begins with a dash: --name, --name=value, -o value, -ovalue, -vv. */
+/* Parses a word that begins with a dash: --name, --name=value, -o value, -ovalue, -vv. False: it
+ * failed. */
 static bool take_word(parser *p) {
     const char *word = p->call->argv[p->at];
     void *at;
@@ -325,6 +334,7 @@ static bool take_word(parser *p) {
     return true;
 }
 
+/* Reads all words; *next: the first behind "--". False: it is to end, with call->code. */
 static bool take_all(parser *p, int *next) {
     cnri_call *c = p->call;
     for (bool options = true; p->at < c->argc; p->at++) {

@@ -6,6 +6,7 @@
 
 enum { BAR = 24 };
 
+/* Begins to show a new activity. */
 static void begin(cnri_watching *w, const cnr_progress *p) {
     cnri_watch_end(w);
     w->what = p->what;

@@ -12,6 +12,7 @@
 static volatile int32_t cancelled /* by this signal */, patient;
 static void (*tell_at_once)(const char *text, int code);
 
+/* Ends the process by that signal, after its exit hooks. */
 static void end_by(int number) {
     cnri_exit_hooks_run();
     signal(number, SIG_DFL);
@@ -32,6 +33,7 @@ static void tell_waited_for(void) {
     if (write(STDERR_FILENO, end, sizeof end - 1) < 0) return;
 }
 
+/* Handler: cancels; the second signal ends the process. */
 static void on_signal(int number) {
     if (cancelled) {
         end_by(number);
@@ -42,6 +44,7 @@ static void on_signal(int number) {
     if (!patient) alarm(1);
 }
 
+/* Handler of the alarm: ends a process that did not end by itself. */
 static void on_alarm(int number) {
     (void)number;
     cnri_exit_hooks_run();
@@ -49,6 +52,7 @@ static void on_alarm(int number) {
     _exit(cnri_exit_code(CNR_E_CANCELLED));
 }
 
+/* Installs a handler. */
 static void install(int number, void (*handler)(int)) {
     struct sigaction action;
     memset(&action, 0, sizeof action);

@@ -13,12 +13,14 @@ static bool is_reserved(const char *name) {
     return strstr(words, word) != NULL;
 }
 
+/* Appends a line "---@MARK TEXT" of n bytes. */
 static void add_mark(cnri_text *out, const char *mark, const char *text, size_t n) {
     cnri_text_add(out, "---@%s %.*s\n", mark, (int)n, text);
 }
 
 /* ---- tables that functions take: classes of their own ---- */
 
+/* Writes the name of the class for the table that a function takes. */
 static void push_table_name(const cnri_lua_help *row, char *name, size_t capacity) {
     const char *owner = row->owner;
     snprintf(name, capacity, "cnnrun.%.*s.%s.table", (int)strcspn(owner, ".:"), owner, row->name);
@@ -33,6 +35,7 @@ static bool is_table(const cnri_lua_help *row, const char *item, size_t n, bool 
     return row->options.n > 0 && type && memmem(colon + 1, type, "table", 5) != NULL;
 }
 
+/* Appends the class for the table that a function takes; items: it also has numbered entries. */
 static void add_table(cnri_text *out, const cnri_lua_help *row, bool items) {
     char name[160];
     push_table_name(row, name, sizeof name);
@@ -68,6 +71,7 @@ static void add_param(cnri_text *out, const cnri_lua_help *row, const char *item
     cnri_text_add(out, "\n");
 }
 
+/* Appends the names of arguments, with commas between. */
 static void add_names(cnri_text *out, const char *args) {
     const char *item;
     size_t n;
@@ -98,6 +102,7 @@ static const char *const *aliases_of(const cnr_op *op) {
     return op && CNRI_HAS(op, aliases) ? op->aliases : none;
 }
 
+/* Appends a function with its annotations. */
 static void add_function(cnri_text *out, const cnri_lua_manual *r, const cnri_lua_help *row,
                          const char *table) {
     const char *item, *args = row->args, *gives = row->gives;
@@ -125,6 +130,7 @@ static void add_function(cnri_text *out, const cnri_lua_manual *r, const cnri_lu
 
 /* ---- parts ---- */
 
+/* Annotations that belong to a section; "": none. */
 static const char *marks_of(const char *name) {
     const cnri_lua_section *s = cnri_lua_sections;
     while (s->name && strcmp(s->name, name) != 0) s++;

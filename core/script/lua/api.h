@@ -17,6 +17,7 @@ typedef enum cnri_lua_kind {
     CNRI_KEY_REAL,  /* double, from min to max */
     CNRI_KEY_FLAG   /* int32_t, 0 or 1 */
 } cnri_lua_kind;
+/* A key of a table that scripts pass. */
 typedef struct cnri_lua_key {
     const char *text; /* its name, a colon, and one line of help */
     cnri_lua_kind kind;
@@ -25,16 +26,22 @@ typedef struct cnri_lua_key {
     double minimum, maximum;
     const char *const *choices; /* allowed texts, ending in NULL; NULL: any */
 } cnri_lua_key;
+/* A key whose value the function reads itself. */
 #define CNRI_OTHER(text, type) \
     { text, CNRI_KEY_OTHER, type, 0, 0, 0, NULL }
+/* A key with a text. */
 #define CNRI_TEXT(text, in, field) \
     { text, CNRI_KEY_TEXT, "string", offsetof(in, field), 0, 0, NULL }
+/* A key with one of several texts. */
 #define CNRI_CHOICE(text, in, field, choices) \
     { text, CNRI_KEY_TEXT, "string", offsetof(in, field), 0, 0, choices }
+/* A key with true or false. */
 #define CNRI_FLAG(text, in, field) \
     { text, CNRI_KEY_FLAG, "boolean", offsetof(in, field), 0, 1, NULL }
+/* A key with a whole number from minimum to maximum. */
 #define CNRI_WHOLE(text, in, field, minimum, maximum) \
     { text, CNRI_KEY_WHOLE, "integer", offsetof(in, field), minimum, maximum, NULL }
+/* A key with a number from minimum to maximum. */
 #define CNRI_REAL(text, in, field, minimum, maximum) \
     { text, CNRI_KEY_REAL, "number", offsetof(in, field), minimum, maximum, NULL }
 
@@ -72,8 +79,10 @@ extern const cnri_lua_module cnri_lua_cnnrun; /* module.c */
 /* ---- rows.c ---- */
 /* Before the first state is opened (cnri_lua_install does); any thread. */
 void cnri_lua_module_register(const cnri_lua_module *module);
-void cnri_lua_push_module(lua_State *L);                        /* the registered one's table */
-void cnri_lua_set_rows(lua_State *L, const cnri_lua_row *rows); /* into the table on top */
+/* Pushes the registered module's table. */
+void cnri_lua_push_module(lua_State *L);
+/* Puts the rows' functions into the table on top. */
+void cnri_lua_set_rows(lua_State *L, const cnri_lua_row *rows);
 /* t.name, with the upvalues methods and `what`: the method, or an error. */
 int cnri_lua_find_method(lua_State *L);
 /* Makes a type of userdata. `events` go into its metatable. `index` is called for t[k] with the
@@ -88,9 +97,11 @@ size_t cnri_word_length(const char *text);
 /* Pushes t[name], where `text` begins with the name, without calling metamethods; returns its
  * type. */
 int cnri_lua_get(lua_State *L, int t, const char *text);
+/* True if a table may have that key. */
 bool cnri_lua_is_key(const cnri_lua_key *keys, const char *name);
 /* Push " (did you mean 'x'?)", or "" if no name is near. Names are the beginnings of texts. */
 void cnri_lua_suggest(lua_State *L, const char *word, const char *const *texts, int32_t n);
+/* Pushes "; did you mean ...?" for a misspelt key, or "". */
 void cnri_lua_suggest_key(lua_State *L, const char *word, const cnri_lua_key *keys);
 /* Raises an error unless each key of the table at `t` is one of `keys`. */
 void cnri_lua_check_keys(lua_State *L, int t, const cnri_lua_key *keys);

@@ -5,6 +5,7 @@
 #include <limits.h>
 #include <string.h>
 
+/* An application's description that is being read from Lua. */
 typedef struct reading {
     cnri_lua_program *program;
     cnri_lua_application *to;
@@ -23,6 +24,7 @@ static char *text_of(lua_State *L, reading *r, const char *key) {
     return copy;
 }
 
+/* Field of the table on top, as true or false. */
 static bool flag_of(lua_State *L, const char *key) {
     lua_getfield(L, -1, key);
     const bool is = lua_toboolean(L, -1);
@@ -30,6 +32,7 @@ static bool flag_of(lua_State *L, const char *key) {
     return is;
 }
 
+/* Field of the table on top, if it is a whole number from -1 on; else `otherwise`. */
 static int32_t count_of(lua_State *L, const char *key, int32_t otherwise) {
     lua_getfield(L, -1, key);
     const lua_Integer n = lua_isinteger(L, -1) ? lua_tointeger(L, -1) : otherwise;
@@ -37,6 +40,7 @@ static int32_t count_of(lua_State *L, const char *key, int32_t otherwise) {
     return n < -1 || n > INT_MAX ? otherwise : (int32_t)n;
 }
 
+/* Reads one option from the table on top. */
 static void read_flag(lua_State *L, reading *r) {
     cnri_lua_flag *flag = cnri_push(&r->to->flags);
     if (!flag) {
@@ -68,6 +72,7 @@ static void read_details(lua_State *L, reading *r) {
     lua_pop(L, 1);
 }
 
+/* Lua function: reads the whole description. */
 static int read_all(lua_State *L) {
     reading *r = lua_touserdata(L, 1);
     cnri_lua_application *a = r->to;

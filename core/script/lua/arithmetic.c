@@ -12,6 +12,7 @@ static const cnr_tensor *like(lua_State *L, int i, const cnr_tensor *t) {
     return u;
 }
 
+/* Pushes a copy of a tensor, and counts its cost to the script. */
 static cnr_tensor *copy(lua_State *L, const cnr_tensor *t) {
     cnri_script_charge(L, cnr_count(t) / 4);
     return cnri_lua_push_copy(L, t);
@@ -52,6 +53,7 @@ int cnri_lua_tensor_times(lua_State *L) {
 
 /* ---- pruning ---- */
 
+/* Options of prune. */
 typedef struct pruning {
     int64_t block;
 } pruning;

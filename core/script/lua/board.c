@@ -9,6 +9,7 @@
 
 enum { MAX_DEPTH = 8, MAX_ENTRIES = 20000, MAX_PATH = 240 };
 
+/* A board or scene that is being read. */
 typedef struct reading {
     const char *name; /* "odroid_xu3", "mine.lua" */
     char *values;     /* "seed=3,dry": the text after the name, cut at its commas */
@@ -32,6 +33,7 @@ static size_t split_value(const char *word, const char **value) {
     return n;
 }
 
+/* Reads a number, or true and false as 1 and 0. False: it is a text. */
 static bool as_number(const char *text, double *out) {
     const char *end;
     if (strcmp(text, "true") == 0 || strcmp(text, "false") == 0) {
@@ -43,6 +45,7 @@ static bool as_number(const char *text, double *out) {
 
 /* ---- the script ---- */
 
+/* Pushes the values behind the name as a table. */
 static void push_values(lua_State *L, const reading *r) {
     lua_newtable(L);
     for (const char *word = NULL, *value; (word = next_value(r, word));) {
@@ -54,6 +57,7 @@ static void push_values(lua_State *L, const reading *r) {
     }
 }
 
+/* Stores one entry; raises an error if there are too many. */
 static void put(lua_State *L, reading *r, const char *path, int kind, double number,
                 const char *text) {
     if (++r->n > MAX_ENTRIES) luaL_error(L, "%s: more than %d entries", path, (int)MAX_ENTRIES);
@@ -70,6 +74,7 @@ static void flatten_entry(lua_State *L, reading *r, const char *path, const char
     flatten(L, r, inner, depth + 1);
 }
 
+/* Stores all entries of the table on top, with paths like units.2.name. */
 static void flatten_table(lua_State *L, reading *r, const char *path, int depth) {
     const int table = lua_gettop(L);
     const lua_Integer n = (lua_Integer)lua_rawlen(L, table);
@@ -91,6 +96,7 @@ static void flatten_table(lua_State *L, reading *r, const char *path, int depth)
     }
 }
 
+/* Stores the value on top. */
 static void flatten(lua_State *L, reading *r, const char *path, int depth) {
     switch (lua_type(L, -1)) {
     case LUA_TNUMBER: put(L, r, path, CNRI_BOARD_NUMBER, lua_tonumber(L, -1), ""); break;
@@ -167,6 +173,7 @@ static int run(lua_State *L) {
 
 /* ---- what was asked to be otherwise ---- */
 
+/* Says that the board has no value of that path, with a similar one. */
 static cnr_status unknown(const reading *r, const char *path, cnr_error *err) {
     CNRI_VEC(const char *) known = {0};
     const char *at, **slot;
@@ -178,6 +185,7 @@ static cnr_status unknown(const reading *r, const char *path, cnr_error *err) {
                      near ? "; did you mean " : "", near ? near : "");
 }
 
+/* Replaces values of the board by those behind the name. */
 static cnr_status replace(reading *r, cnr_error *err) {
     for (const char *word = NULL, *value; (word = next_value(r, word));) {
         char path[MAX_PATH];

@@ -8,12 +8,16 @@
 
 enum { MAX_PATH = 240 };
 
+/* A row for a number, with its unit and limits. */
 #define NUMBER(path, unit, low, high, otherwise, help) \
     { path, unit, help, CNRI_BK_NUMBER, low, high, otherwise, NULL }
+/* A row of another type. */
 #define OTHER(type, path, otherwise, help) \
     { path, "", help, CNRI_BK_##type, 0, 0, otherwise, NULL }
+/* A row for a list of at most `maximum` entries. */
 #define LIST(path, maximum, otherwise, help) \
     { path, "", help, CNRI_BK_LIST, 1, maximum, otherwise, NULL }
+/* A row for the name of an entry of another list. */
 #define ONE_OF(path, of, otherwise, help) \
     { path, "", help, CNRI_BK_ONE_OF, 0, 0, otherwise, of }
 
@@ -149,6 +153,7 @@ static size_t parent_of(const char *generic) {
     return n ? n - 1 : 0;
 }
 
+/* The row of a path in which indices are "[]"; NULL: there is none. */
 static const cnri_board_key *find(const char *generic) {
     for (size_t i = 0; i < CNRI_COUNT(keys); i++) {
         const size_t n = strlen(keys[i].path);
@@ -168,6 +173,7 @@ bool cnri_board_takes_flag(const char *path) {
 
 /* ---- mistakes: the first by its path is told ---- */
 
+/* A board that is being judged: the first mistake by path. */
 typedef struct judge {
     const cnri_board *b;
     char path[MAX_PATH], why[320]; /* path of the first mistake; "": none so far */
@@ -175,6 +181,7 @@ typedef struct judge {
 } judge;
 
 static void wrong(judge *j, const char *path, const char *format, ...) CNRI_PRINTF(3, 4);
+/* Notes a mistake, unless one of an earlier path is known. */
 static void wrong(judge *j, const char *path, const char *format, ...) {
     va_list args;
     if (j->why[0] && strcmp(j->path, path) <= 0) return;
@@ -184,11 +191,13 @@ static void wrong(judge *j, const char *path, const char *format, ...) {
     va_end(args);
 }
 
+/* Joins path and key with a dot; returns `joined`. */
 static const char *join(char joined[MAX_PATH], const char *path, const char *key) {
     snprintf(joined, MAX_PATH, "%.180s.%s", path, key);
     return joined;
 }
 
+/* True if the table at `path` has the key. */
 static bool has_key(const judge *j, const char *path, const char *key) {
     char joined[MAX_PATH];
     return cnri_board_kind(j->b, join(joined, path, key)) != 0;
@@ -196,6 +205,7 @@ static bool has_key(const judge *j, const char *path, const char *key) {
 
 /* ---- one key by itself ---- */
 
+/* Notes an unknown key, with a similar one. */
 static void judge_unknown(judge *j, const char *path, const char *generic) {
     const char *near[CNRI_COUNT(keys)], *last = path + strlen(path);
     const size_t parent = parent_of(generic);
@@ -218,6 +228,7 @@ static void judge_unknown(judge *j, const char *path, const char *generic) {
     else wrong(j, path, "nothing may stand here");
 }
 
+/* Writes what a number must be, with unit and limits. */
 static void range_text(const cnri_board_key *k, char *out, size_t capacity) {
     char low[40], high[40];
     cnri_print_double(low, sizeof low, k->low);
@@ -226,6 +237,7 @@ static void range_text(const cnri_board_key *k, char *out, size_t capacity) {
              high);
 }
 
+/* Judges a number: type and limits. */
 static void judge_number(judge *j, const char *path, const cnri_board_key *k) {
     char want[120], is[40];
     double value = NAN;
@@ -238,6 +250,7 @@ static void judge_number(judge *j, const char *path, const cnri_board_key *k) {
     wrong(j, path, "%s, got %s", want, is);
 }
 
+/* Judges a name: length, letters, and that no other entry has it. */
 static void judge_name(judge *j, const char *path) {
     const char *name = cnri_board_get_text(j->b, path), *dot;
     char list[MAX_PATH], other[MAX_PATH];
@@ -282,6 +295,7 @@ static void judge_reference(judge *j, const char *path, const cnri_board_key *k)
           name, near ? "; did you mean " : "", near ? near : "", near ? "?" : "");
 }
 
+/* Judges a value that is true or false. */
 static void judge_flag(judge *j, const char *path, const cnri_board_key *k) {
     const char *text = cnri_board_get_text(j->b, path);
     double value = NAN;
@@ -290,6 +304,7 @@ static void judge_flag(judge *j, const char *path, const cnri_board_key *k) {
     wrong(j, path, "want %s", cnri_board_type_name(k->type));
 }
 
+/* Judges one entry by its row. */
 static void judge_entry(judge *j, const char *path, int32_t kind) {
     char generic[MAX_PATH];
     generic_path(path, generic);
@@ -345,6 +360,7 @@ static void judge_required(judge *j, const char *path) {
     }
 }
 
+/* Judges that steps of a clock rise. */
 static void judge_steps(judge *j, const char *path) {
     double before = 0, mhz;
     char at[MAX_PATH];
@@ -355,6 +371,7 @@ static void judge_steps(judge *j, const char *path) {
     }
 }
 
+/* Judges that a clock begins at one of its steps. */
 static void judge_clock(judge *j, const char *path) {
     char steps[MAX_PATH], at[MAX_PATH], all[160];
     double begins, mhz;
@@ -374,6 +391,7 @@ static void judge_clock(judge *j, const char *path) {
     if (used) wrong(j, at, "want the mhz of one of its steps: %s", all);
 }
 
+/* Judges that a unit has classes or members, and a rail. */
 static void judge_unit(judge *j, const char *path) {
     char at[MAX_PATH];
     if (!j->simulated) return;
@@ -386,6 +404,7 @@ static void judge_unit(judge *j, const char *path) {
         wrong(j, join(at, path, "power"), "missing: want { static = W, dynamic = W }");
 }
 
+/* Judges that no two classes of a unit are for one operator. */
 static void judge_class(judge *j, const char *path) {
     char at[MAX_PATH], other[MAX_PATH];
     const int32_t own = (int32_t)strtol(strrchr(path, '.') + 1, NULL, 10);
@@ -400,12 +419,14 @@ static void judge_class(judge *j, const char *path) {
         wrong(j, join(at, path, "gflops"), "missing: want gflops or gbytes (0: no bound)");
 }
 
+/* Judges that a power model has steps or a unit. */
 static void judge_model(judge *j, const char *path) {
     char at[MAX_PATH];
     if (!has_key(j, path, "unit") && !has_key(j, path, "steps"))
         wrong(j, join(at, path, "steps"), "missing: want steps of mhz and volts, or unit");
 }
 
+/* Judges entries that must fit each other. */
 static void judge_together(judge *j, const char *path) {
     static const struct {
         const char *path;
@@ -421,6 +442,7 @@ static void judge_together(judge *j, const char *path) {
     if (k && k->type == CNRI_BK_TABLE) judge_required(j, path);
 }
 
+/* Judges that a simulated board has a host that computes. */
 static void judge_board(judge *j) {
     bool host = false, runs = false;
     double flag;

@@ -20,6 +20,7 @@ static const char *push_name(lua_State *L, int args) {
     return lua_pushlstring(L, file, dot && dot != file ? (size_t)(dot - file) : strlen(file));
 }
 
+/* Raises an error: the script returns no net of that name; lists its nets. */
 static void no_such_net(lua_State *L, int table, const char *wanted) {
     CNRI_VEC(const char *) names = {0};
     lua_pushnil(L);
@@ -83,6 +84,7 @@ void cnri_lua_pick_net(lua_State *L, const char *wanted) {
 
 /* ---- what belongs to a net beside its layers ---- */
 
+/* Adds the labels of a net: a file, or a list of texts. */
 static void add_labels(lua_State *L, cnr_graph *g, int args, const char *where) {
     const int top = lua_gettop(L);
     const int type = cnri_lua_get(L, args, "labels");
@@ -157,6 +159,7 @@ static void add_adapt(lua_State *L, cnr_graph *g, int args, const char *where) {
     lua_pop(L, 1);
 }
 
+/* Names the graph. */
 static void add_name(lua_State *L, cnr_graph *g, int args) {
     char *own = cnri_strdup(push_name(L, args));
     lua_pop(L, 1);
@@ -168,6 +171,7 @@ static void add_name(lua_State *L, cnr_graph *g, int args) {
     g->name = own;
 }
 
+/* Notes that a placement names no layer, with a similar name. */
 static void complain_of_place(cnr_graph *g, const char *where, const char *layer) {
     CNRI_VEC(const char *) names = {0};
     for (int32_t i = 0; i < g->nodes.n; i++) {

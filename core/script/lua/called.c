@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+/* A script whose function an application calls. */
 struct cnr_script {
     cnri_script inner;
     char *path;
@@ -23,6 +24,7 @@ struct cnr_script {
 
 static const char function_key, net_key, result_key; /* their addresses are keys of the registry */
 
+/* Lua function: runs the file, which must return a function. */
 static int run_top(lua_State *L) {
     cnr_script *s = lua_touserdata(L, 1);
     cnri_lua_load_file(L, s->path, s->path);
@@ -50,6 +52,7 @@ static int tell(lua_State *L) {
     return 0;
 }
 
+/* Lua function: calls the script's function with text and tensors. */
 static int call_function(lua_State *L) {
     cnr_script *s = lua_touserdata(L, 1);
     luaL_checkstack(L, s->n_tensors + 20, "too many tensors");
@@ -96,6 +99,7 @@ static cnr_status unwrap(const cnr_error *raised, cnr_status status, cnr_error *
     return cnri_fail(err, raised->code, raised->where, "%s", raised->text);
 }
 
+/* Checks that all tensors are dense and on the host. */
 static cnr_status check_tensors(const cnr_tensor *const *tensors, int32_t n, cnr_error *err) {
     for (int32_t i = 0; i < n; i++) {
         const cnr_tensor *t = tensors[i];

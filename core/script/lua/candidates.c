@@ -4,26 +4,31 @@
 #include <math.h>
 #include <string.h>
 
+/* Sets a text field of the table on top, unless it is NULL. */
 static void set_text(lua_State *L, const char *key, const char *value) {
     if (!value) return;
     lua_pushstring(L, value);
     lua_setfield(L, -2, key);
 }
 
+/* Sets a number field of the table on top. */
 static void set_number(lua_State *L, const char *key, double value) {
     lua_pushnumber(L, value);
     lua_setfield(L, -2, key);
 }
 
+/* Sets a number field, unless it is 0 or less. */
 static void set_known(lua_State *L, const char *key, double value) {
     if (value > 0) set_number(L, key, value);
 }
 
+/* Sets a whole-number field of the table on top. */
 static void set_count(lua_State *L, const char *key, uint64_t value) {
     lua_pushinteger(L, (lua_Integer)value);
     lua_setfield(L, -2, key);
 }
 
+/* Sets a true-or-false field of the table on top. */
 static void set_flag(lua_State *L, const char *key, bool value) {
     lua_pushboolean(L, value);
     lua_setfield(L, -2, key);
@@ -117,6 +122,7 @@ int cnri_lua_push_rows(lua_State *L, const cnri_table *t, const char *const *wor
 
 /* ---- what is seen beside them ---- */
 
+/* Pushes a node as a table. */
 static void push_node(lua_State *L, const cnri_table_node *n) {
     lua_createtable(L, 0, 11);
     set_text(L, "name", n->name);
@@ -170,6 +176,7 @@ static void push_alone(lua_State *L, const cnri_table *t, int32_t device,
     set_known(L, "joules", seconds > 0 ? joules : rows.joules);
 }
 
+/* Pushes a device as a table. */
 static void push_device(lua_State *L, const cnri_table_device *d) {
     lua_createtable(L, 0, 9);
     set_text(L, "name", d->name);
@@ -195,6 +202,7 @@ static void push_link(lua_State *L, const cnri_table *t, const cnri_table_link *
     set_text(L, "from_where", measured ? "measured" : cnri_source_name(l->source));
 }
 
+/* Pushes the options of a policy, name=value, as a table. */
 static void push_options(lua_State *L, const char *const *words) {
     lua_newtable(L);
     for (; words && *words; words++) {
@@ -264,6 +272,7 @@ enum { MAX_DEPTH = 16, MAX_BYTES = 1 << 20 };
 
 static void add_value(lua_State *L, int at, int depth, cnri_text *out);
 
+/* Lua function: compares two texts by bytes, for table.sort. */
 static int by_text(lua_State *L) {
     lua_pushboolean(L, strcmp(lua_tostring(L, 1), lua_tostring(L, 2)) < 0);
     return 1;
@@ -291,6 +300,7 @@ static lua_Integer push_keys(lua_State *L, int table) {
     return n;
 }
 
+/* Appends a list as JSON. */
 static void add_list(lua_State *L, int table, lua_Integer n, int depth, cnri_text *out) {
     cnri_text_add(out, "[");
     for (lua_Integer i = 1; i <= n; i++) {
@@ -302,6 +312,7 @@ static void add_list(lua_State *L, int table, lua_Integer n, int depth, cnri_tex
     cnri_text_add(out, "]");
 }
 
+/* Appends a table as a JSON object, sorted by key. */
 static void add_object(lua_State *L, int table, int depth, cnri_text *out) {
     const lua_Integer n = push_keys(L, table);
     cnri_text_add(out, "{");
@@ -318,6 +329,7 @@ static void add_object(lua_State *L, int table, int depth, cnri_text *out) {
     cnri_text_add(out, "}");
 }
 
+/* Appends a Lua value as JSON; raises an error if it is too deep or too long. */
 static void add_value(lua_State *L, int at, int depth, cnri_text *out) {
     char number[64];
     luaL_checkstack(L, 8, "what it shows");

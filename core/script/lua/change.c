@@ -7,6 +7,7 @@
 #include "work/work.h"
 #include <string.h>
 
+/* net:copy. */
 static int copy_net(lua_State *L) {
     cnr_error err = CNR_ERROR_INIT;
     const cnr_model *from = cnri_lua_net_at(L, 1)->model;
@@ -17,6 +18,7 @@ static int copy_net(lua_State *L) {
     return 1;
 }
 
+/* net:close. */
 static int close_net(lua_State *L) {
     cnri_lua_close_net(L, cnri_lua_net_at(L, 1));
     return 0;
@@ -32,6 +34,7 @@ static const char *name_at(lua_State *L) {
     return name;
 }
 
+/* net:weights. */
 static int list_weights(lua_State *L) {
     const cnr_model *m = cnri_lua_model_at(L, 1);
     const char *name;
@@ -43,6 +46,7 @@ static int list_weights(lua_State *L) {
     return 1;
 }
 
+/* net:weight: copies a weight. */
 static int copy_weight(lua_State *L) {
     cnr_error err = CNR_ERROR_INIT;
     const cnr_tensor *t;
@@ -53,6 +57,7 @@ static int copy_weight(lua_State *L) {
     return 1;
 }
 
+/* net:set_weight. */
 static int set_weight(lua_State *L) {
     cnr_error err = CNR_ERROR_INIT;
     const cnri_lua_model *net = cnri_lua_net_at(L, 1);
@@ -64,6 +69,7 @@ static int set_weight(lua_State *L) {
     return 0;
 }
 
+/* net:mask: keeps the zeros of a weight, or no longer. */
 static int mask(lua_State *L) {
     cnr_error err = CNR_ERROR_INIT;
     const cnri_lua_model *net = cnri_lua_net_at(L, 1);
@@ -77,11 +83,13 @@ static int mask(lua_State *L) {
 
 enum { MAX_RESIZED = 4096 };
 
+/* Weights and attributes that resized changes. */
 typedef struct resizing {
     cnri_resizing *at; /* in memory that the collector frees, like all that it points to */
     int32_t n;
 } resizing;
 
+/* The next free entry; raises an error if there are too many. */
 static cnri_resizing *one_more(lua_State *L, resizing *r) {
     if (r->n == MAX_RESIZED) luaL_error(L, "want at most %d weights and attributes", MAX_RESIZED);
     return &r->at[r->n++];
@@ -122,6 +130,7 @@ static const cnri_lua_key resizing_keys[] =
                 "table<string, table<string, integer>>"),
      {0}};
 
+/* net:resized: a copy with weights of other shapes. */
 static int resized(lua_State *L) {
     cnr_error err = CNR_ERROR_INIT;
     const cnr_model *from = cnri_lua_net_at(L, 1)->model;
@@ -143,6 +152,7 @@ static int resized(lua_State *L) {
 
 static void free_encoded(void *e) { cnri_encoded_free(e); }
 
+/* net:encode. */
 static int encode(lua_State *L) {
     cnr_error err = CNR_ERROR_INIT;
     const cnri_lua_model *net = cnri_lua_net_at(L, 1);
@@ -159,6 +169,7 @@ static int encode(lua_State *L) {
 
 /* ---- layers ---- */
 
+/* Sets a field of the table on top to a list of texts. */
 static void push_names(lua_State *L, const char *key, const char *const *names, int32_t n) {
     lua_createtable(L, n, 0);
     for (int32_t i = 0; i < n; i++) {
@@ -168,6 +179,7 @@ static void push_names(lua_State *L, const char *key, const char *const *names, 
     lua_setfield(L, -2, key);
 }
 
+/* Pushes a layer as a table. */
 static void push_layer(lua_State *L, const cnr_layer *l) {
     lua_createtable(L, 0, 7);
     cnri_lua_set_text(L, "name", l->name);
@@ -185,6 +197,7 @@ static void push_layer(lua_State *L, const cnr_layer *l) {
     lua_rawset(L, -3);
 }
 
+/* net:layers. */
 static int list_layers(lua_State *L) {
     cnr_error err = CNR_ERROR_INIT;
     cnr_layer l = {.size = sizeof l};
@@ -199,6 +212,7 @@ static int list_layers(lua_State *L) {
 
 /* ---- files ---- */
 
+/* net:save (native) and net:export. */
 static int write_net(lua_State *L, bool native) {
     cnr_error err = CNR_ERROR_INIT;
     const cnri_lua_model *net = cnri_lua_net_at(L, 1);

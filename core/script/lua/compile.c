@@ -22,6 +22,7 @@ typedef struct item {
     const cnr_op *op;
 } item;
 
+/* Text of a row of a node's table; "". */
 static const char *text_at(lua_State *L, int table, int at) {
     lua_rawgeti(L, table, at);
     const char *text = lua_tostring(L, -1);
@@ -31,6 +32,7 @@ static const char *text_at(lua_State *L, int table, int at) {
 
 /* ---- names ---- */
 
+/* Name that a script gave a layer; NULL: none. */
 static const char *own_name(lua_State *L, int args) {
     lua_rawgeti(L, args, 1);
     if (lua_type(L, -1) != LUA_TSTRING) {
@@ -42,6 +44,7 @@ static const char *own_name(lua_State *L, int args) {
     return name;
 }
 
+/* Next number for layers named `stem`. */
 static int64_t count_up(compiler *c, const char *stem) {
     lua_getfield(c->L, c->counts, stem);
     const int64_t n = lua_tointeger(c->L, -1) + 1;
@@ -90,6 +93,7 @@ static void localise(compiler *c, const item *entry, int32_t from) {
     }
 }
 
+/* Notes a problem of one key of a layer. */
 static void complain(compiler *c, const item *entry, const char *key, const char *want) {
     cnri_graph_problem(c->g, entry->where, "%s.%s: %s", entry->path, key, want);
 }
@@ -124,7 +128,8 @@ static bool read_list(lua_State *L, cnr_attr *a) {
     return true;
 }
 
-/* Reads the value on top as attribute `name`. Data that it refers to stays on the stack above. */
+/* Reads the value on top as attribute `name`. Data that it refers to stays on the stack above.
+ * False: it failed. */
 static bool read_attr(lua_State *L, const char *name, cnr_attr *a) {
     *a = (cnr_attr){.name = name, .set = 1};
     switch (lua_type(L, -1)) {
@@ -146,6 +151,7 @@ static bool read_attr(lua_State *L, const char *name, cnr_attr *a) {
     }
 }
 
+/* Index of an operator's input by name; -1: none. */
 static int32_t port_index(const cnr_op *op, const char *name) {
     for (int32_t i = 0; op && i < op->n_inputs; i++) {
         const cnr_port *port = (const void *)((const char *)op->inputs + (size_t)i * op->port_size);
@@ -154,6 +160,7 @@ static int32_t port_index(const cnr_op *op, const char *name) {
     return -1;
 }
 
+/* True if an operator has such an attribute. */
 static bool is_attr(const cnr_op *op, const char *name) {
     cnr_attr_spec row_buffer;
     for (int32_t i = 0; op && i < op->n_attrs; i++) {
@@ -192,6 +199,7 @@ static int push_keys(lua_State *L, int args) {
 
 /* ---- values ---- */
 
+/* Notes the graph's value of a node's output. */
 static void set_made(compiler *c, int32_t node, int32_t output, cnr_value v) {
     lua_pushinteger(c->L, v);
     lua_rawseti(c->L, c->made, (lua_Integer)node * 1024 + output);
@@ -239,6 +247,7 @@ static cnr_value operand(compiler *c, const item *entry, bool whole) {
     return value;
 }
 
+/* Flags of input i of an operator; further ones of a variadic input are the same. */
 static uint32_t port_flags(const cnr_op *op, int32_t i) {
     if (op->n_inputs == 0) return 0;
     if (i >= op->n_inputs) i = op->n_inputs - 1;
@@ -285,6 +294,7 @@ static bool push_shared(compiler *c, const item *entry) {
     return lua_istable(c->L, -1);
 }
 
+/* Remembers the weights of a layer that is used several times. */
 static void keep_shared(compiler *c, const item *entry) {
     lua_State *L = c->L;
     if (c->g->nodes.n == 0) return;
@@ -300,6 +310,7 @@ static void keep_shared(compiler *c, const item *entry) {
     lua_rawset(L, c->shared);
 }
 
+/* Places the layer that was compiled last, if the script says where. */
 static void place_layer(compiler *c, const item *entry) {
     const cnri_node *node = c->g->nodes.n > 0 ? c->g->nodes.at[c->g->nodes.n - 1] : NULL;
     if (!node || !node->name || is_attr(entry->op, "place")) return;
@@ -310,6 +321,7 @@ static void place_layer(compiler *c, const item *entry) {
     lua_pop(c->L, 1);
 }
 
+/* Adds an operator's node with its inputs, weights and attributes. */
 static void compile_op(compiler *c, const item *entry, int32_t id) {
     lua_State *L = c->L;
     lua_rawgeti(L, entry->node, CNRI_AT_OUTPUTS);
@@ -350,6 +362,7 @@ static void compile_op(compiler *c, const item *entry, int32_t id) {
     for (int32_t i = 0; i < n_out; i++) set_made(c, id, i, outputs[i]);
 }
 
+/* Adds an input, constant or weight. */
 static void compile_source(compiler *c, const item *entry, cnri_layer_kind kind, int32_t id) {
     const char *name = own_name(c->L, entry->args);
     cnr_value v = -1;
@@ -361,6 +374,7 @@ static void compile_source(compiler *c, const item *entry, cnri_layer_kind kind,
     set_made(c, id, 0, v);
 }
 
+/* Adds one node of the script to the graph. */
 static void compile_node(compiler *c, int32_t id) {
     lua_State *L = c->L;
     const int top = lua_gettop(L);
@@ -428,6 +442,7 @@ static uint8_t *push_needed(lua_State *L, int private) {
     return needed;
 }
 
+/* Turns the script's mistakes into problems of the graph. */
 static void add_mistakes(lua_State *L, cnr_graph *g) {
     cnri_lua_push_mistakes(L);
     const lua_Integer n = (lua_Integer)lua_rawlen(L, -1);
@@ -440,6 +455,7 @@ static void add_mistakes(lua_State *L, cnr_graph *g) {
     lua_pop(L, 1);
 }
 
+/* Adds the outputs of a net. */
 static void add_outputs(compiler *c, int private) {
     lua_State *L = c->L;
     lua_rawgeti(L, private, CNRI_NET_OUTPUTS);
@@ -491,6 +507,7 @@ void cnri_lua_push_given(lua_State *L, int made, cnr_value v) {
     lua_rawseti(L, made, (lua_Integer)((cnri_lua_value *)lua_touserdata(L, -2))->node * 1024);
 }
 
+/* True if the value of a node is known already. */
 static bool is_given(lua_State *L, int made, int32_t id) {
     const bool given = lua_rawgeti(L, made, (lua_Integer)id * 1024) != LUA_TNIL;
     lua_pop(L, 1);

@@ -26,6 +26,7 @@ static int text_of(lua_State *L) {
     return 1;
 }
 
+/* Writes a text to a file, which is replaced whole. */
 static cnr_status write_text(const char *path, const char *text, size_t bytes, cnr_error *err) {
     cnri_writer w;
     cnr_status status = cnri_write_begin(&w, path, 0, err);
@@ -112,6 +113,7 @@ static void list_files(lua_State *L, DIR *dir) {
     }
 }
 
+/* Collector: closes a folder. */
 static int close_folder(lua_State *L) {
     DIR **dir = lua_touserdata(L, 1);
     if (*dir) closedir(*dir);

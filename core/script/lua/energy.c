@@ -16,6 +16,7 @@ const cnri_lua_key cnri_energy_keys[] =
 
 static const char *const sources[] = {"unmeasured", "measured", "estimated", "simulated"};
 
+/* Pushes the energy of one domain as a table. */
 static void push_domain(lua_State *L, const cnr_energy_domain *d, bool simulated) {
     lua_createtable(L, 0, 14);
     cnri_lua_set_text(L, "name", d->name);

@@ -14,6 +14,7 @@ void cnri_manual_text(cnri_lua_manual *r, char **slot, const char *text, size_t 
     *slot = to;
 }
 
+/* Appends a text (NULL: nothing) to a text of the manual. */
 static void add(cnri_lua_manual *r, char **slot, const char *text) {
     cnri_manual_text(r, slot, text ? text : "", text ? strlen(text) : 0);
 }

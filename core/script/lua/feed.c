@@ -8,18 +8,21 @@
 
 #define FEED_TYPE "cnnrun.feed"
 
+/* A feed of a script, and when it began (ns) */
 typedef struct feed {
     cnri_feed *at;
     cnri_lua_model *net; /* the net that it runs, kept as user value; NULL: none */
     uint64_t begun_ns;
 } feed;
 
+/* The open feed at index i of the stack; raises an error otherwise. */
 static feed *feed_at(lua_State *L, int i) {
     feed *f = luaL_checkudata(L, i, FEED_TYPE);
     if (!f->at) luaL_error(L, "the feed was closed");
     return f;
 }
 
+/* feed:close. */
 static int close_feed(lua_State *L) {
     feed *f = luaL_checkudata(L, 1, FEED_TYPE);
     cnri_feed *at = f->at;
@@ -57,6 +60,7 @@ int cnri_lua_feed(lua_State *L) {
 
 /* ---- through a net ---- */
 
+/* Attaches the feed to what net:prepare does. */
 static cnr_status set_through(void *arg, const cnr_model *model, cnri_preprocess *p,
                               const cnr_tensor *type, const cnr_tensor *picture, cnr_error *err) {
     const feed *f = arg;
@@ -100,15 +104,18 @@ static int feed_detach(lua_State *L) {
 
 static void free_fed(void *at) { cnri_fed_free(*(cnri_fed **)at); }
 
+/* Pushes a copy of a tensor. */
 static void push_tensor(lua_State *L, const cnr_tensor *t) {
     cnr_tensor *own = cnri_lua_push_tensor(L, t->dtype, t->rank, t->dim);
     if (own->bytes) memcpy(own->data, t->data, (size_t)own->bytes);
 }
 
+/* Seconds from the feed's begin to a time in ns. */
 static double seconds_since(const feed *f, uint64_t ns) {
     return (double)(int64_t)(ns - f->begun_ns) / 1e9;
 }
 
+/* Pushes a frame as a table: picture, name, number, times, outputs. */
 static void push_frame(lua_State *L, const feed *f, const cnri_fed *fed) {
     lua_createtable(L, 0, 12);
     push_tensor(L, &fed->sample.picture);
@@ -169,6 +176,7 @@ static int step(lua_State *L) {
     return next_frame(L);
 }
 
+/* feed:each. */
 static int feed_each(lua_State *L) {
     feed_at(L, 1);
     lua_settop(L, 1);
@@ -176,6 +184,7 @@ static int feed_each(lua_State *L) {
     return 1;
 }
 
+/* feed:is_live. */
 static int is_live(lua_State *L) {
     lua_pushboolean(L, cnri_feed_is_live(feed_at(L, 1)->at));
     return 1;
@@ -197,6 +206,7 @@ const cnri_lua_row cnri_feed_methods[] =
      {"close()", close_feed, "", "ends the threads", NULL},
      {0}};
 
+/* Makes the type of feeds known to Lua. */
 void cnri_lua_open_feeds(lua_State *L) {
     static const luaL_Reg ends[] = {{"__gc", close_feed}, {"__close", close_feed}, {0}};
     cnri_lua_new_type(L, FEED_TYPE, "a feed", ends, "cnnrun.Feed", NULL);

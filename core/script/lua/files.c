@@ -29,6 +29,7 @@ static bool allowed(const char *path, const char *given, bool *out) {
 /* Checks `path` against the word `given` or a part of it: "--output=FILE",
  * "net.cfg,net.weights". */
 typedef bool (*fits_fn)(const char *path, const char *part, bool *out);
+/* True if `fits` holds for a path and a given word, or a part of it between commas. */
 static bool named_by(const char *path, const char *given, fits_fn fits, bool *out) {
     if (fits(path, given, out)) return true;
     for (const char *p = given; *p; p++) {
@@ -45,12 +46,14 @@ static bool named_by(const char *path, const char *given, fits_fn fits, bool *ou
     return false;
 }
 
+/* True if a script may read, or write, the file; *out: a link leads outside. */
 static bool is_allowed(const cnri_script *s, const char *path, bool write, bool *out) {
     for (int32_t i = 0; i < s->may_name.n; i++)
         if (named_by(path, s->may_name.at[i], allowed, out)) return true;
     return (s->output && allowed(path, s->output, out)) || (!write && allowed(path, s->dir, out));
 }
 
+/* Fills err with why a script may not use the file. */
 static cnr_status refuse(const cnri_script *s, const char *path, bool write, bool out,
                          cnr_error *err) {
     if (!s->experiment)
@@ -69,6 +72,7 @@ static cnr_status refuse(const cnri_script *s, const char *path, bool write, boo
                            : "");
 }
 
+/* Raises an error unless the script may use the file. */
 static void check_one(lua_State *L, const char *path, bool write) {
     const cnri_script *s = cnri_script_of(L);
     cnr_error err = CNR_ERROR_INIT;
@@ -190,6 +194,7 @@ void **cnri_lua_push_holder(lua_State *L) {
     return block;
 }
 
+/* Collector: frees a block. */
 static int free_held(lua_State *L) {
     void **block = lua_touserdata(L, 1);
     cnri_free(*block);
@@ -197,6 +202,7 @@ static int free_held(lua_State *L) {
     return 0;
 }
 
+/* Makes the type of held blocks known to Lua. */
 void cnri_lua_open_files(lua_State *L) {
     static const luaL_Reg events[] = {{"__gc", free_held}, {0}};
     cnri_lua_new_type(L, HOLDER_TYPE, "a block", events, NULL, NULL);

@@ -3,6 +3,7 @@
 #include "lua/model.h"
 #include "work/work.h"
 
+/* Options of gauges. */
 typedef struct options {
     const char *root, *address;
 } options;
@@ -12,6 +13,7 @@ const cnri_lua_key cnri_gauge_keys[] =
      CNRI_TEXT("address: of what is no file there: a power supply's", options, address),
      {0}};
 
+/* Sets a text field of the table on top, unless it is "". */
 static void set_text(lua_State *L, const char *key, const char *value) {
     if (!*value) return;
     lua_pushstring(L, value);

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+/* Options of govern. */
 typedef struct options {
     const char *policy, *board, *scene, *replay;
     double seconds, period, limit, late;
@@ -35,18 +36,21 @@ static void check_path(lua_State *L, const char *spec) {
     lua_pop(L, 1);
 }
 
+/* Sets a number field of the table on top, unless it is NAN. */
 static void set(lua_State *L, const char *key, double value) {
     if (isnan(value)) return;
     lua_pushnumber(L, value);
     lua_setfield(L, -2, key);
 }
 
+/* Sets a text field of the table on top, unless it is "". */
 static void set_text(lua_State *L, const char *key, const char *value) {
     if (!*value) return;
     lua_pushstring(L, value);
     lua_setfield(L, -2, key);
 }
 
+/* Sets the field "ticks" to a list of tables. */
 static void push_ticks(lua_State *L, const cnr_tick *at, int32_t n) {
     lua_createtable(L, n, 0);
     for (int32_t i = 0; i < n; i++) {
@@ -61,6 +65,7 @@ static void push_ticks(lua_State *L, const cnr_tick *at, int32_t n) {
     lua_setfield(L, -2, "ticks");
 }
 
+/* Pushes the result of governing as a table. */
 static void push_governed(lua_State *L, const cnr_governed *g) {
     const struct {
         const char *key;
@@ -141,10 +146,12 @@ int cnri_lua_govern(lua_State *L) {
 
 #define GOVERNING_TYPE "cnnrun.governing"
 
+/* A governing that runs beside a script; NULL: ended. */
 typedef struct governing {
     cnr_governing *at;
 } governing;
 
+/* c.governing. */
 int cnri_lua_governing(lua_State *L) {
     cnr_error err = CNR_ERROR_INIT;
     cnri_lua_experiment(L);
@@ -177,6 +184,7 @@ static int stop_governing(lua_State *L) {
     return 1;
 }
 
+/* Collector: ends a governing. */
 static int drop_governing(lua_State *L) {
     governing *g = lua_touserdata(L, 1);
     if (g->at) (void)cnr_govern_end(g->at, NULL, NULL);
@@ -189,6 +197,7 @@ const cnri_lua_row cnri_governing_methods[] =
       "puts back what was found; what came of it, as c.govern gives it", NULL},
      {0}};
 
+/* Makes the type of governings known to Lua. */
 void cnri_lua_open_governing(lua_State *L) {
     static const luaL_Reg ends[] = {{"__gc", drop_governing}, {"__close", drop_governing}, {0}};
     cnri_lua_new_type(L, GOVERNING_TYPE, "a governing", ends, "cnnrun.Governing", NULL);

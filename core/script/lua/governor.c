@@ -18,6 +18,7 @@ enum { POLICY_BYTES = 24 << 20 };
 #define START_INSTRUCTIONS INT64_C(500000000)
 #define START_CPU_NS UINT64_C(10000000000)
 
+/* A policy of frequencies in Lua, in a state of its own. */
 typedef struct lua_governor {
     cnri_script script;
     char *path;
@@ -32,12 +33,14 @@ typedef struct lua_governor {
 
 /* ---- what it sees ---- */
 
+/* Sets a number field of the table on top; NAN: nil. */
 static void put(lua_State *L, const char *key, double value) {
     if (isnan(value)) lua_pushnil(L);
     else lua_pushnumber(L, value);
     lua_setfield(L, -2, key);
 }
 
+/* Pushes a knob as a table. */
 static void push_knob(lua_State *L, const cnri_seen_knob *k) {
     lua_createtable(L, 0, 14);
     lua_pushstring(L, k->name);
@@ -57,6 +60,7 @@ static void push_knob(lua_State *L, const cnri_seen_knob *k) {
     if (k->max_cores) put(L, "max_cores", k->max_cores);
 }
 
+/* Sets what is known of runs. */
 static void push_runs(lua_State *L, const cnri_seen *s) {
     lua_getfield(L, -1, "runs");
     put(L, "count", (double)s->runs.count);
@@ -67,6 +71,7 @@ static void push_runs(lua_State *L, const cnri_seen *s) {
     lua_pop(L, 1);
 }
 
+/* Pushes the recordings that the policy learns from. */
 static void push_traces(lua_State *L, const lua_governor *g) {
     lua_createtable(L, g->from.n, 0);
     for (int32_t i = 0; i < g->from.n; i++) {
@@ -188,6 +193,7 @@ static double neighbour_step(const cnri_seen_knob *k, int by) {
     return (double)k->steps[i < 0 ? 0 : i >= k->n_steps ? k->n_steps - 1 : i];
 }
 
+/* Frequency that a policy wants: a number, or a word such as "highest". */
 static double hz_of(lua_State *L, const cnri_seen_knob *k) {
     static const char *const words[] = {"lowest", "highest", "up", "down"};
     if (lua_type(L, -1) == LUA_TNUMBER) {
@@ -207,6 +213,7 @@ static double hz_of(lua_State *L, const cnri_seen_knob *k) {
     return 0;
 }
 
+/* Takes what a policy wants of one knob: a frequency, or { hz, cores }. */
 static void take_wish(lua_State *L, const cnri_seen_knob *k, cnri_wish *w) {
     if (!lua_istable(L, -1)) {
         w->hz = hz_of(L, k);
@@ -257,6 +264,7 @@ static void take_entry(lua_State *L, lua_governor *g, const char *key) {
                best ? " (did you mean '" : "", best ? best : "", best ? "'?)" : "");
 }
 
+/* Takes a policy's answer: one frequency, or a table by knob. */
 static void take_answer(lua_State *L, lua_governor *g) {
     const int answer = lua_gettop(L);
     if (lua_isnil(L, answer)) return;
@@ -276,6 +284,7 @@ static void take_answer(lua_State *L, lua_governor *g) {
     }
 }
 
+/* Calls a function of the policy with what is seen and its memory; 0: it has none of that name. */
 static int call(lua_State *L, const char *name) {
     lua_governor *g = lua_touserdata(L, 1);
     lua_rawgeti(L, LUA_REGISTRYINDEX, g->policy);
@@ -286,16 +295,19 @@ static int call(lua_State *L, const char *name) {
     return 1;
 }
 
+/* Lua function: calls the policy's step. */
 static int step(lua_State *L) {
     if (call(L, "step")) take_answer(L, lua_touserdata(L, 1));
     return 0;
 }
 
+/* Lua function: calls the policy's start. */
 static int start(lua_State *L) {
     call(L, "start");
     return 0;
 }
 
+/* Calls the policy for one tick; before the first also its start. */
 static cnr_status run_step(void *arg, const cnri_seen *seen, cnri_wish *wishes, double *period,
                            cnr_error *err) {
     lua_governor *g = arg;
@@ -313,6 +325,7 @@ static cnr_status run_step(void *arg, const cnri_seen *seen, cnri_wish *wishes, 
 
 /* ---- opening ---- */
 
+/* Lua function: runs the policy's file, which must return a table with step. */
 static int load(lua_State *L) {
     lua_governor *g = lua_touserdata(L, 1);
     cnri_lua_load_file(L, g->path, g->path);
@@ -359,6 +372,7 @@ static cnr_status find(lua_governor *g, cnr_error *err) {
 
 static const char *reason_of(void *arg) { return ((lua_governor *)arg)->why; }
 
+/* Frees a policy. */
 static void close_policy(void *arg) {
     lua_governor *g = arg;
     if (g->script.L) cnri_script_close(&g->script);
@@ -387,6 +401,7 @@ cnr_status cnri_lua_frequency_policy_open(const char *spec, const cnri_learns *f
 
 /* ---- c.dtw ---- */
 
+/* Options of dtw. */
 typedef struct dtw_options {
     double band, maximum;
 } dtw_options;
@@ -397,6 +412,7 @@ const cnri_lua_key cnri_dtw_keys[] =
                INFINITY),
      {0}};
 
+/* Copies a list of numbers; *n: how many. */
 static double *series(lua_State *L, int at, int32_t *n) {
     luaL_checktype(L, at, LUA_TTABLE);
     const lua_Unsigned length = lua_rawlen(L, at);
@@ -414,6 +430,7 @@ static double *series(lua_State *L, int at, int32_t *n) {
     return values;
 }
 
+/* c.dtw: distance of two series by dynamic time warping. */
 int cnri_lua_dtw(lua_State *L) {
     dtw_options o = {.band = 1, .maximum = INFINITY};
     int32_t n, m;

@@ -16,6 +16,7 @@ cnri_script *cnri_lua_experiment(lua_State *L) {
     return s;
 }
 
+/* The open net at index i of the stack; raises an error otherwise. */
 static cnri_lua_model *open_net(lua_State *L, int i) {
     cnri_lua_model *net = luaL_checkudata(L, i, CNRI_MODEL_TYPE);
     if (!net->model) luaL_error(L, "the net was closed");
@@ -24,6 +25,7 @@ static cnri_lua_model *open_net(lua_State *L, int i) {
 
 cnr_model *cnri_lua_model_at(lua_State *L, int i) { return open_net(L, i)->model; }
 
+/* Raises an error if the net is being trained or the like. */
 static void refuse_busy(lua_State *L, const cnri_lua_model *net) {
     if (net->busy)
         luaL_error(L, "the net is being %s: till that ends it may be looked at, not run or changed",
@@ -57,6 +59,7 @@ void cnri_lua_close_net(lua_State *L, cnri_lua_model *net) {
 
 enum { MAX_WORDS = 16 };
 
+/* Options of c.load, and the memory of their lists. */
 typedef struct options {
     cnr_load_options load;
     const char *lists[CNRI_N_LOAD_OPTIONS][MAX_WORDS + 1];
@@ -64,22 +67,33 @@ typedef struct options {
     const char *placed;
 } options;
 
+/* Row of a load option with a text. */
 #define TEXT_KEY(key, text, usual, member, argument, choices) \
     CNRI_CHOICE(key text usual, options, load.member, choices),
 #define FILE_KEY TEXT_KEY
+/* Row of a load option that is true or false. */
 #define FLAG_KEY(key, text, usual, member, ...) CNRI_FLAG(key text, options, load.member),
+/* Row of a load option that is given as false. */
 #define NOT_KEY(key, text, ...) CNRI_OTHER(key "false: " text, "boolean"),
+/* Row of a load option in bytes. */
 #define BYTES_KEY(key, text, usual, member, ...) \
     CNRI_WHOLE(key text usual, options, load.member, 1, 9e18),
+/* Row of a load option with a list of texts. */
 #define LIST_KEY(key, text, usual, member, argument, ...) \
     CNRI_OTHER(key text ": { \"" argument "\" }", "string[]"),
+/* Row of a load option whose texts are joined by commas. */
 #define COMMAS_KEY(key, text, usual, ...) CNRI_OTHER(key text usual, "string[]"),
+/* Row of a load option with settings by name. */
 #define SETTINGS_KEY(key, text, ...) \
     CNRI_OTHER(key text ": { name = value }", "table<string, string|number>"),
+/* Row of a load option with sizes by name. */
 #define SIZES_KEY(key, text, ...) CNRI_OTHER(key text ": { batch = 16 }", "table<string, integer>"),
+/* Row of an option that scripts have. */
 #define KEY_OF_ALL(kind, ...) kind##_KEY(__VA_ARGS__)
 #define KEY_OF_SCRIPT KEY_OF_ALL
+/* Nothing: an option that only the program has. */
 #define KEY_OF_PROGRAM(...)
+/* Row of one load option. */
 #define KEY(who, kind, member, key, option, argument, choices, enters, usual, help) \
     KEY_OF_##who(kind, key ": ", help, usual, member, argument, choices)
 const cnri_lua_key cnri_load_keys[] =
@@ -114,6 +128,7 @@ static void take_named(lua_State *L, int kept, const cnri_load_option *row, cons
     if (sizes) *size = lua_tointeger(L, -1);
 }
 
+/* Reads a list or a table by name into an option. */
 static void read_list(lua_State *L, int table, int kept, const cnri_load_option *row, options *o) {
     const char **list = o->lists[row - cnri_load_options];
     const bool sizes = row->kind == CNRI_LOAD_SIZES,
@@ -132,6 +147,7 @@ static void read_list(lua_State *L, int table, int kept, const cnri_load_option 
     if (*list) *(const char *const **)(void *)((char *)&o->load + row->at) = list;
 }
 
+/* 1 if the key is there and false. */
 static int32_t read_not(lua_State *L, int table, const char *key) {
     const int type = cnri_lua_get(L, table, key);
     if (type != LUA_TNIL && type != LUA_TBOOLEAN) luaL_error(L, "%s: want true or false", key);
@@ -171,6 +187,7 @@ static void read_options(lua_State *L, int table, options *o) {
         luaL_error(L, "cache: for trusted scripts (--trust)");
 }
 
+/* Pushes a list of texts, or of sizes by name. */
 static void push_list(lua_State *L, const char *const *list, const cnr_load_options *sizes) {
     const int32_t n = sizes ? sizes->n_symbols : cnri_count_options(list);
     lua_newtable(L);
@@ -201,6 +218,7 @@ void cnri_lua_push_load(lua_State *L, const cnr_load_options *o) {
     }
 }
 
+/* Lua function: builds the graph of a net. */
 static int build_net(lua_State *L) {
     cnri_lua_build(L, 1, lua_touserdata(L, 2));
     return 0;

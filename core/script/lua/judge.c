@@ -6,6 +6,7 @@
 
 /* ---- net:evaluate{...} ---- */
 
+/* Options of net:evaluate. */
 typedef struct evaluating {
     cnr_evaluate_options o;
 } evaluating;
@@ -49,6 +50,7 @@ static void read_labels(lua_State *L, cnr_evaluate_options *o) {
     o->labels = labels;
 }
 
+/* Sets the field "confusion": rows by label, columns by answer. */
 static void push_confusion(lua_State *L, const cnr_evaluation *e) {
     lua_createtable(L, (int)e->labels, 0);
     for (int64_t r = 0; r < e->labels; r++) {
@@ -77,6 +79,7 @@ static void push_rows(lua_State *L, const cnr_evaluation *e) {
     lua_setfield(L, -2, "rows");
 }
 
+/* net:evaluate. */
 static int evaluate(lua_State *L) {
     cnr_error err = CNR_ERROR_INIT;
     evaluating o = {.o = {.size = sizeof o.o, .validation_seed = 1}};
@@ -128,6 +131,7 @@ static const cnri_lua_key profile_keys[] =
 
 static void free_timing(void *t) { cnr_timing_free(t); }
 
+/* Pushes the timing of a step as a table. */
 static void push_step(lua_State *L, const cnr_step_timing *s) {
     lua_createtable(L, 0, 11);
     cnri_lua_set_text(L, "node", s->node);
@@ -145,6 +149,7 @@ static void push_step(lua_State *L, const cnr_step_timing *s) {
     cnri_lua_set_simulated(L);
 }
 
+/* net:profile. */
 static int profile(lua_State *L) {
     static const char *const by[] = {NULL, "counted", "time", "repeated"};
     cnr_error err = CNR_ERROR_INIT;
@@ -213,6 +218,7 @@ static const cnri_lua_key quantize_keys[] =
 
 static void free_quantizing(void *q) { cnr_quantizing_free(q); }
 
+/* Sets a field to { before, after }. */
 static void push_pair(lua_State *L, const char *key, const double pair[2]) {
     lua_createtable(L, 0, 2);
     cnri_lua_set_number(L, "before", pair[0]);
@@ -220,6 +226,7 @@ static void push_pair(lua_State *L, const char *key, const double pair[2]) {
     lua_setfield(L, -2, key);
 }
 
+/* Pushes the result of quantising as a table. */
 static void push_quantizing(lua_State *L, const cnr_quantizing *q) {
     lua_createtable(L, 0, 6);
     lua_createtable(L, q->n_layers, 0);
@@ -262,6 +269,7 @@ static void push_quantizing(lua_State *L, const cnr_quantizing *q) {
     cnri_lua_set_simulated(L);
 }
 
+/* net:quantize. */
 static int quantize(lua_State *L) {
     cnr_error err = CNR_ERROR_INIT;
     cnr_quantize_options o = {.size = sizeof o, .check = -1, .least = NAN, .max_drop = NAN};

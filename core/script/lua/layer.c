@@ -22,6 +22,7 @@ void cnri_lua_mistake(lua_State *L, const char *where) {
 
 /* ---- what is what ---- */
 
+/* True for a table without a metatable. */
 static bool is_plain_table(lua_State *L, int i) {
     if (!lua_istable(L, i)) return false;
     if (!lua_getmetatable(L, i)) return true;
@@ -29,6 +30,7 @@ static bool is_plain_table(lua_State *L, int i) {
     return false;
 }
 
+/* True for a plain table that begins with a number. */
 static bool is_numbers(lua_State *L, int i) {
     if (!is_plain_table(L, i)) return false;
     const bool number = lua_rawgeti(L, i, 1) == LUA_TNUMBER;
@@ -55,12 +57,14 @@ void cnri_lua_push_node(lua_State *L, int32_t node) {
     lua_remove(L, -2);
 }
 
+/* Pushes output `output` of a node as a value. */
 static void push_value(lua_State *L, int32_t node, int32_t output) {
     cnri_lua_value *v = lua_newuserdatauv(L, sizeof *v, 0);
     *v = (cnri_lua_value){node, output};
     luaL_setmetatable(L, CNRI_VALUE_TYPE);
 }
 
+/* Sets entry `at` of the table on top to a text. */
 static void set_text(lua_State *L, int at, const char *text) {
     lua_pushstring(L, text);
     lua_rawseti(L, -2, at);
@@ -194,6 +198,7 @@ int cnri_lua_construct(lua_State *L) {
     return 1;
 }
 
+/* Makes a group of layers: a list or branches. */
 static int construct_group(lua_State *L, cnri_layer_kind kind, const char *word) {
     cnri_lua_take_args(L);
     push_private(L, kind, word);
@@ -203,10 +208,12 @@ static int construct_group(lua_State *L, cnri_layer_kind kind, const char *word)
 
 static int construct_seq(lua_State *L) { return construct_group(L, CNRI_LAYER_LIST, "seq"); }
 
+/* c.parallel. */
 static int construct_parallel(lua_State *L) {
     return construct_group(L, CNRI_LAYER_BRANCHES, "parallel");
 }
 
+/* Makes a node without inputs: an input, constant or weight. */
 static void make_source(lua_State *L, cnri_layer_kind kind, const char *word) {
     push_private(L, kind, word);
     lua_newtable(L);
@@ -226,17 +233,20 @@ int cnri_lua_make_nothing(lua_State *L) {
     return 1;
 }
 
+/* c.input. */
 static int construct_input(lua_State *L) {
     cnri_lua_take_args(L);
     return cnri_lua_make_input(L);
 }
 
+/* c.data. */
 static int construct_data(lua_State *L) {
     cnri_lua_take_args(L);
     make_source(L, CNRI_LAYER_DATA, "data");
     return 1;
 }
 
+/* c.weight. */
 static int construct_weight(lua_State *L) {
     cnri_lua_take_args(L);
     make_source(L, CNRI_LAYER_WEIGHT, "weight");
@@ -271,6 +281,7 @@ static void append(lua_State *L) {
     lua_pop(L, 1);
 }
 
+/* Pushes "PATH[i]". */
 static const char *item_path(lua_State *L, const char *path, int i) {
     return lua_pushfstring(L, "%s[%d]", path, i);
 }
@@ -366,6 +377,7 @@ static void apply_op(lua_State *L, int layer, int values, const char *path, cons
     lua_remove(L, from);
 }
 
+/* Applies a layer, or all layers of a group, to the values on the stack. */
 static void apply_layer(lua_State *L, int layer, int values, const char *path, const char *prefix) {
     const cnri_layer_kind kind = ((cnri_layer *)lua_touserdata(L, layer))->kind;
     if (kind == CNRI_LAYER_OP) {
@@ -452,6 +464,7 @@ static int call_layer(lua_State *L) {
 
 /* ---- value[i]: another output of the same node ---- */
 
+/* value[i]: another output of the same node. */
 static int index_value(lua_State *L) {
     const cnri_lua_value *v = luaL_checkudata(L, 1, CNRI_VALUE_TYPE);
     const lua_Integer i = luaL_checkinteger(L, 2);
@@ -466,6 +479,7 @@ static int index_value(lua_State *L) {
     return 1;
 }
 
+/* Text of a layer for print. */
 static int show_layer(lua_State *L) {
     lua_getiuservalue(L, 1, 1);
     lua_rawgeti(L, -1, CNRI_AT_WORD);
@@ -474,6 +488,7 @@ static int show_layer(lua_State *L) {
     return 1;
 }
 
+/* Text of a value for print. */
 static int show_value(lua_State *L) {
     const cnri_lua_value *v = luaL_checkudata(L, 1, CNRI_VALUE_TYPE);
     cnri_lua_push_node(L, v->node);

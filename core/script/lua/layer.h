@@ -18,6 +18,7 @@
 #define CNRI_VALUE_TYPE "cnnrun value"
 #define CNRI_NET_TYPE "cnnrun net"
 
+/* Kinds of layers and nodes. */
 typedef enum cnri_layer_kind {
     CNRI_LAYER_OP,
     CNRI_LAYER_LIST,
@@ -27,9 +28,11 @@ typedef enum cnri_layer_kind {
     CNRI_LAYER_WEIGHT /* for nodes only */
 } cnri_layer_kind;
 
+/* What a layer's userdata holds; the rest is in a table beside it. */
 typedef struct cnri_layer {
     cnri_layer_kind kind;
 } cnri_layer;
+/* What a value's userdata holds: a node of the script and the number of its output. */
 typedef struct cnri_lua_value {
     int32_t node, output;
 } cnri_lua_value;
@@ -61,6 +64,7 @@ void cnri_lua_apply(lua_State *L, int what, int values, const char *path, const 
 /* Records a mistake, whose text it pops. All mistakes are reported together. */
 void cnri_lua_mistake(lua_State *L, const char *where);
 void cnri_lua_push_mistakes(lua_State *L); /* pushes the list: place, text, place, text ... */
+/* Pushes the table of a node. */
 void cnri_lua_push_node(lua_State *L, int32_t node);
 /* Checks the constructor's argument and leaves the table alone at 1; a table, a value, a string
  * or nothing is allowed. Pushes the place of the call, "net.lua:14", at 2. */
@@ -99,13 +103,16 @@ bool cnri_lua_place_names(const cnr_graph *g, const char *layer);
 /* ---- source.c: values without inputs. `args` is the table that their constructor was given.
  * Returns -1 after a mistake, which becomes a problem of the graph. ---- */
 extern const cnri_lua_key cnri_input_keys[], cnri_data_keys[], cnri_weight_keys[];
+/* Adds an input by the layer's arguments; -1: see the graph's problems. */
 cnr_value cnri_lua_add_input(lua_State *L, cnr_graph *g, int args, const char *name,
                              const char *where);
+/* Adds a constant by the layer's arguments; -1: see the graph's problems. */
 cnr_value cnri_lua_add_data(lua_State *L, cnr_graph *g, int args, const char *name,
                             const char *where);
 /* Pushes the value on top as text for preprocessing: numbers separated by commas. False: it
  * can't be one. */
 bool cnri_lua_push_step(lua_State *L);
+/* Adds a weight by the layer's arguments; -1: see the graph's problems. */
 cnr_value cnri_lua_add_weight(lua_State *L, cnr_graph *g, int args, const char *name,
                               const char *where);
 

@@ -8,6 +8,7 @@
 
 /* ---- net:train{...} ---- */
 
+/* Options of net:train. */
 typedef struct options {
     cnr_train_options o;
     const char *policy;
@@ -88,6 +89,7 @@ typedef struct training {
     bool failed;
 } training;
 
+/* Lua function: pushes an epoch as a table. */
 static int epoch_table(lua_State *L) {
     const cnr_epoch *e = lua_touserdata(L, 2);
     lua_settop(L, 1);
@@ -105,6 +107,7 @@ static int epoch_table(lua_State *L) {
     return 1;
 }
 
+/* Calls the script's function for each epoch. */
 static int32_t hear(void *arg, int32_t kind, const void *of) {
     training *t = arg;
     lua_State *L = t->L;
@@ -120,6 +123,7 @@ static int32_t hear(void *arg, int32_t kind, const void *of) {
     return stop;
 }
 
+/* Lua function: asks the script's function for the rate, which must be a number from 0 on. */
 static int ask_rate(lua_State *L) {
     lua_Debug about;
     lua_pushvalue(L, 1);
@@ -134,6 +138,7 @@ static int ask_rate(lua_State *L) {
                       about.short_src, about.linedefined, got);
 }
 
+/* Learning rate of a step, by the script's function. */
 static double schedule(void *arg, int64_t step, int64_t steps) {
     training *t = arg;
     lua_State *L = t->L;
@@ -149,6 +154,7 @@ static double schedule(void *arg, int64_t step, int64_t steps) {
     return rate;
 }
 
+/* Number of a policy of rates; raises an error for an unknown word. */
 static int32_t policy_of(lua_State *L, const char *word) {
     static const char *const policies[] = {"fixed",  "inverse", "step",
                                            "cosine", "poly",    "multistep"};
@@ -170,6 +176,7 @@ static int function_at(lua_State *L, const char *key) {
     return lua_gettop(L);
 }
 
+/* Reads the rate: a number or a function. */
 static void read_rate(lua_State *L, options *o, training *t) {
     const int type = cnri_lua_get(L, 2, "rate");
     if (type == LUA_TFUNCTION) {
@@ -184,6 +191,7 @@ static void read_rate(lua_State *L, options *o, training *t) {
     }
 }
 
+/* Pushes the result of a training as a table. */
 static int push_training(lua_State *L, const cnr_train_result *r) {
     static const char *const ends[] = {NULL, "stopped", "diverged"};
     lua_createtable(L, 0, 9);
@@ -205,6 +213,7 @@ static int push_training(lua_State *L, const cnr_train_result *r) {
 
 static void free_result(void *r) { cnr_train_result_free(r); }
 
+/* net:train. */
 static int train(lua_State *L) {
     cnr_error err = CNR_ERROR_INIT;
     options o = {.o = {.size = sizeof o.o}};
@@ -251,6 +260,7 @@ static int train(lua_State *L) {
 
 /* ---- net:trainable() ---- */
 
+/* net:trainable: names of the weights that training changes. */
 static int trainable(lua_State *L) {
     cnr_error err = CNR_ERROR_INIT;
     const cnri_lua_model *net = cnri_lua_net_at(L, 1);
@@ -293,6 +303,7 @@ static int32_t *take_labels(lua_State *L, int at, int64_t *n) {
     return labels;
 }
 
+/* net:gradients. */
 static int gradients(lua_State *L) {
     cnr_error err = CNR_ERROR_INIT;
     cnr_gradient_options o = {.size = sizeof o};

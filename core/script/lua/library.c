@@ -17,10 +17,12 @@ enum { MAX_BYTES = 1 << 20, DEEPEST_CLASS = 4, MAX_NAME = 64 };
 static const char class_mark[] = "---@class ", field_mark[] = "---@field ";
 static const char param_mark[] = "---@param ", return_mark[] = "---@return ";
 
+/* True if the line begins with `with`. */
 static bool starts_with(const char *line, const char *with) {
     return strncmp(line, with, strlen(with)) == 0;
 }
 
+/* Start of the next line; NULL: there is none. */
 static const char *next_line(const char *line) {
     line += strcspn(line, "\n");
     return *line ? line + 1 : NULL;
@@ -52,12 +54,14 @@ static size_t type_length(const char *p) {
 
 /* ---- classes of options ---- */
 
+/* True if the line declares the class of that name. */
 static bool names_class(const char *line, const char *name, size_t n) {
     if (!starts_with(line, class_mark)) return false;
     line += strlen(class_mark);
     return word(line, true) == n && strncmp(line, name, n) == 0;
 }
 
+/* Adds a ---@field line as an option. */
 static void add_field(cnri_lua_manual *r, cnri_lua_help *row, const char *line) {
     const char *name = line + strlen(field_mark);
     if (starts_with(name, "private ")) return;
@@ -86,6 +90,7 @@ static void add_fields(cnri_lua_manual *r, cnri_lua_help *row, const char *text,
 
 /* ---- functions ---- */
 
+/* Appends to a list with commas between. */
 static void join(cnri_lua_manual *r, char **slot, const char *text, size_t n) {
     if (**slot) cnri_manual_text(r, slot, ", ", 2);
     cnri_manual_text(r, slot, text, n);
@@ -127,6 +132,7 @@ static const char *function_of(const char *line, const char *table, size_t n, ch
     return *mark == '.' || *mark == ':' ? line + strlen(begin) + n + 1 : NULL;
 }
 
+/* Adds the functions of a class with the comments before them. */
 static void add_functions(cnri_lua_manual *r, const char *text, const char *class, size_t n,
                           const char *table, size_t m) {
     const char *last = class + n;
@@ -159,6 +165,7 @@ static void add_part(cnri_lua_manual *r, const char *text, const char *before, c
     cnri_manual_part(r, name, help);
 }
 
+/* Adds all classes of a file. */
 static void gather_file(cnri_lua_manual *r, const char *text) {
     static const char local[] = "local ";
     const char *before = NULL;
@@ -174,10 +181,12 @@ static void gather_file(cnri_lua_manual *r, const char *text) {
     }
 }
 
+/* Compares two names, for scandir. */
 static int by_name(const struct dirent **a, const struct dirent **b) {
     return strcmp((*a)->d_name, (*b)->d_name);
 }
 
+/* True for a name that ends in .lua, for scandir. */
 static int is_script(const struct dirent *entry) {
     const size_t n = strlen(entry->d_name);
     return n > 4 && strcmp(entry->d_name + n - 4, ".lua") == 0;

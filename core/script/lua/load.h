@@ -6,6 +6,7 @@
 #include "lua/state.h"
 
 typedef CNRI_VEC(char *) cnri_lua_words;
+/* A net that a script described. */
 typedef struct cnri_lua_built {
     cnr_graph *graph;
     /* `weights` of the net: paths, and "name=value" for their importer */

@@ -18,6 +18,7 @@ cnr_status cnri_lua_load(cnr_runtime *rt, const char *path, const cnr_load_optio
     return status ? status : cnri_lua_graph(p, options, out, err);
 }
 
+/* True if the head of a file contains the word. */
 static bool contains(const uint8_t *head, size_t bytes, const char *word) {
     return head && memmem(head, bytes, word, strlen(word)) != NULL;
 }

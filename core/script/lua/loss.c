@@ -10,12 +10,14 @@
 #include <string.h>
 #include <unistd.h>
 
+/* What a script's loss is built from. */
 typedef struct loss_request {
     cnr_graph *g;
     const cnri_loss_inputs *in;
     cnr_value *loss;
 } loss_request;
 
+/* Number of mistakes that the script made so far. */
 static lua_Integer count_mistakes(lua_State *L) {
     cnri_lua_push_mistakes(L);
     const lua_Integer n = (lua_Integer)lua_rawlen(L, -1);
@@ -41,6 +43,7 @@ static void raise_mistake(lua_State *L, lua_Integer n) {
     luaL_error(L, "%s: %s", lua_tostring(L, -2), lua_tostring(L, -1));
 }
 
+/* Raises an error: the function returned something else than was wanted. */
 static int wrong_answer(lua_State *L, int function, int answer, const char *want) {
     lua_Debug about;
     const char *got = luaL_typename(L, answer);
@@ -79,6 +82,7 @@ static int build_loss_nodes(lua_State *L) {
     return 0;
 }
 
+/* Builds a loss by the script's function. */
 static cnr_status build_loss(void *arg, cnr_graph *g, const cnri_loss_inputs *in, cnr_value *loss,
                              cnr_error *err) {
     const cnri_lua_loss *l = arg;
@@ -146,6 +150,7 @@ void cnri_lua_take_loss(lua_State *L, int options, const char **name, cnri_lua_l
 /* Stack indices while nodes are built. */
 enum { FUNCTION = 1, REQUEST = 2, MADE = 3, BOX = 4, WRAP = 5 };
 
+/* What a script's optimiser is built from. */
 typedef struct request {
     cnri_trainer *t;
     cnr_graph *g;
@@ -207,10 +212,12 @@ static void push_weights(lua_State *L, const request *r) {
     }
 }
 
+/* Sets a number field, unless it is 0 or less. */
 static void set_given(lua_State *L, const char *key, double value) {
     if (value > 0) cnri_lua_set_number(L, key, value);
 }
 
+/* Pushes the settings of the training as a table. */
 static void push_settings(lua_State *L, const request *r) {
     const cnri_train_options *o = &r->t->options;
     lua_Debug about;
@@ -243,6 +250,7 @@ static void push_settings(lua_State *L, const request *r) {
     cnri_lua_set_text(L, "layer_rates", o->layer_rates);
 }
 
+/* Pushes the function of lib/optimiser.lua, which builds the nodes. */
 static void push_wrap(lua_State *L) {
     char *path = cnri_lua_shipped("lib/optimiser.lua");
     if (!path) luaL_error(L, "lib/optimiser.lua is not among the installed scripts");
@@ -269,6 +277,7 @@ static int build_nodes(lua_State *L) {
     return 0;
 }
 
+/* Builds an optimiser by the script's function. */
 static cnr_status build_optimizer(void *arg, cnri_trainer *t, cnr_graph *g, const cnri_backward *b,
                                   cnr_value rate, cnr_value step, cnr_error *err) {
     const cnri_lua_optimizer *o = arg;
@@ -304,6 +313,7 @@ void cnri_lua_take_optimizer(lua_State *L, int options, const char **name,
 
 /* ---- a loss or an optimiser in a file, which has a state of its own ---- */
 
+/* Lua function: runs a file, which must return a function (or a table of them) */
 static int run_file(lua_State *L) {
     const cnri_lua_file_part *f = lua_touserdata(L, 1);
     cnri_lua_load_file(L, f->path, f->path);
@@ -347,6 +357,7 @@ cnr_status cnri_lua_file_part_open(const char *folder, const char *name, const c
     return status;
 }
 
+/* A loss from a file. */
 typedef struct loss_file {
     cnri_lua_loss loss;
     cnri_lua_file_part *file;
@@ -373,6 +384,7 @@ void cnri_lua_loss_close(cnri_own_loss *loss) {
     cnri_free(f);
 }
 
+/* An optimiser from a file. */
 typedef struct optimizer_file {
     cnri_lua_optimizer optimizer;
     cnri_lua_file_part *file;
@@ -426,6 +438,7 @@ static int call_metric(lua_State *L) {
                       about.linedefined, luaL_typename(L, -1));
 }
 
+/* Computes a metric by the script's function. */
 static cnr_status compute_metric(void *arg, const cnr_tensor *scores, const int32_t *labels,
                                  double *value, cnr_error *err) {
     const cnri_lua_metric *m = arg;
@@ -461,6 +474,7 @@ static void add_metric(lua_State *L, cnri_lua_metrics *m, const char *name) {
     lua_rawseti(L, m->functions, m->n);
 }
 
+/* Compares two names, for qsort. */
 static int by_name(const void *a, const void *b) {
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
@@ -528,12 +542,14 @@ void cnri_lua_set_metrics(lua_State *L, const char *key, const cnr_metric_value 
 
 /* ---- metrics in a file ---- */
 
+/* Metrics from a file. */
 typedef struct metric_file {
     cnri_lua_metrics metrics;
     cnri_lua_file_part *part;
     char name[64]; /* of one without a name of its own: the file's */
 } metric_file;
 
+/* Lua function: takes the metrics that the file returned. */
 static int take_file(lua_State *L) {
     metric_file *f = lua_touserdata(L, 1);
     lua_settop(L, 0);
@@ -543,6 +559,7 @@ static int take_file(lua_State *L) {
     return 1;
 }
 
+/* Names a metric after its file. */
 static void name_after(metric_file *f, const char *path) {
     const char *slash = strrchr(path, '/'), *start = slash ? slash + 1 : path;
     snprintf(f->name, sizeof f->name, "%s", start);

@@ -22,6 +22,7 @@ static void push_item(lua_State *L, const char *text) {
     lua_pop(L, 2);
 }
 
+/* Adds named arguments to the table on top, with _ for -. */
 static void push_named(lua_State *L, const cnri_lua_named *named) {
     for (; named && named->name; named++) {
         luaL_gsub(L, named->name, "-", "_");
@@ -40,6 +41,7 @@ static void push_named(lua_State *L, const cnri_lua_named *named) {
     }
 }
 
+/* Pushes the table of arguments that main gets. */
 static void push_args(lua_State *L, const cnri_lua_program *p) {
     const cnri_script *s = &p->script;
     lua_createtable(L, s->n_args, 2);
@@ -69,6 +71,7 @@ static bool is_application(lua_State *L) {
     return is;
 }
 
+/* Lua function: runs the file and keeps what it returns. */
 static int run_top(lua_State *L) {
     cnri_lua_program *p = lua_touserdata(L, 1);
     cnri_lua_load_file(L, p->script.path, p->script.path);
@@ -98,6 +101,7 @@ void cnri_lua_begin_main(cnri_script *s) {
     s->limit = CNRI_MAIN_BYTES;
 }
 
+/* Lua function: calls main; its number becomes the exit code. */
 static int run_main(lua_State *L) {
     cnri_lua_program *p = lua_touserdata(L, 1);
     refuse_mistakes(L);
@@ -116,6 +120,7 @@ static int run_main(lua_State *L) {
 
 /* ---- results ---- */
 
+/* What run_results needs: whom to tell of each result. */
 typedef struct results {
     cnri_lua_program *program;
     cnri_lua_result_fn each;
@@ -169,6 +174,7 @@ static const char *next_name(lua_State *L, const char *after) {
     return found;
 }
 
+/* Lua function: calls main and passes on the results that it returns. */
 static int run_results(lua_State *L) {
     const results *r = lua_touserdata(L, 1);
     cnri_lua_program *p = r->program;
@@ -191,6 +197,7 @@ static int run_results(lua_State *L) {
     return 0;
 }
 
+/* Allows the script to name a file. False: out of memory. */
 static bool add_name(cnri_script *s, const char *name) {
     const char **slot = name ? cnri_push(&s->may_name) : NULL;
     if (slot) *slot = name;
@@ -198,7 +205,7 @@ static bool add_name(cnri_script *s, const char *name) {
 }
 
 /* Collects the words that paths may be named by: words, texts beside them, files of load
- * options. */
+ * options. False: it failed. */
 static bool add_names(cnri_script *s, const cnri_lua_rights *rights) {
     const cnr_load_options *load = rights->load;
     bool good = true;
@@ -269,6 +276,7 @@ static cnr_status explain(const cnri_lua_program *p, cnr_status status, cnr_erro
     return err->code;
 }
 
+/* Makes a folder, unless it is there. */
 static cnr_status make_folder(const char *path, cnr_error *err) {
     struct stat info;
     if (mkdir(path, 0777) == 0 || (stat(path, &info) == 0 && S_ISDIR(info.st_mode))) return CNR_OK;
@@ -295,11 +303,13 @@ cnr_status cnri_lua_results(cnri_lua_program *p, cnri_lua_result_fn each, void *
     return cnri_script_guard(&p->script, run_results, &r, 0, err);
 }
 
+/* A net that is to be built. */
 typedef struct building {
     const char *net;
     cnri_lua_built built;
 } building;
 
+/* Lua function: builds the net that was chosen. */
 static int build(lua_State *L) {
     building *b = lua_touserdata(L, 1);
     lua_rawgetp(L, LUA_REGISTRYINDEX, &cnri_lua_result);

@@ -4,6 +4,7 @@
 #include "show/show.h"
 #include <string.h>
 
+/* Appends a text (NULL: nothing) to a text of the manual. */
 static void add(cnri_lua_manual *r, char **slot, const char *text) {
     cnri_manual_text(r, slot, text ? text : "", text ? strlen(text) : 0);
 }
@@ -32,6 +33,7 @@ static void add_args(cnri_lua_manual *r, cnri_lua_help *row, const char *text) {
     if (to) cnri_manual_text(r, &row->args, from + 1, (size_t)(to - from - 1));
 }
 
+/* Adds the keys of a table as options. */
 static void add_keys(cnri_lua_manual *r, cnri_lua_help *row, const cnri_lua_key *key) {
     for (; key && key->text; key++) {
         const size_t n = cnri_word_length(key->text);
@@ -48,6 +50,7 @@ static void add_keys(cnri_lua_manual *r, cnri_lua_help *row, const cnri_lua_key 
     }
 }
 
+/* Adds the functions of all sections. */
 static void gather_sections(cnri_lua_manual *r) {
     for (const cnri_lua_section *s = cnri_lua_sections; s->name && !r->failed; s++) {
         cnri_manual_part(r, s->name, s->help);
@@ -65,6 +68,7 @@ static void gather_sections(cnri_lua_manual *r) {
 
 /* ---- objects ---- */
 
+/* Adds the objects of plugins with their methods. */
 static void gather_objects(cnri_lua_manual *r) {
     for (int32_t i = 0; i < cnri_descriptor_count(CNR_KIND_OBJECT) && !r->failed; i++) {
         const cnr_object *o = cnri_descriptor_at(CNR_KIND_OBJECT, i);
@@ -95,6 +99,7 @@ static const char *const attribute_types[] = {[CNR_ATTR_INT] = "integer",
                                               [CNR_ATTR_FLOATS] = "number|number[]",
                                               [CNR_ATTR_DTYPE] = "string"};
 
+/* Adds an attribute of an operator as an option. */
 static void add_attribute(cnri_lua_manual *r, cnri_lua_help *row, const cnr_attr_spec *a) {
     cnri_text help = {0}, standard = {0};
     const bool choice = a->type == CNR_ATTR_ENUM;
@@ -123,10 +128,12 @@ static void add_attribute(cnri_lua_manual *r, cnri_lua_help *row, const cnr_attr
     cnri_text_free(&standard);
 }
 
+/* True if the row has that option. */
 static bool is_option(const cnri_lua_help *row, const char *name) {
     return CNRI_INDEX_OF(row->options.at, row->options.n, name) >= 0;
 }
 
+/* Adds inputs of an operator as options. */
 static void add_ports(cnri_lua_manual *r, cnri_lua_help *row, const cnr_op *op) {
     for (int32_t i = 0; i < op->n_inputs; i++) {
         const cnr_port p = cnri_port_at(op, op->inputs, i);
@@ -143,6 +150,7 @@ static void add_ports(cnri_lua_manual *r, cnri_lua_help *row, const cnr_op *op) 
     }
 }
 
+/* Adds an option unless the operator has one of that name. */
 static void add_own(cnri_lua_manual *r, cnri_lua_help *row, const char *name, const char *type,
                     const char *help) {
     if (is_option(row, name)) return;
@@ -150,6 +158,7 @@ static void add_own(cnri_lua_manual *r, cnri_lua_help *row, const char *name, co
     if (option) add(r, &option->help, help);
 }
 
+/* Adds all operators. */
 static void gather_operators(cnri_lua_manual *r) {
     cnri_manual_part(r, "cnnrun", "operators: the first word is the layer's name, then inputs");
     for (int32_t i = 0; i < cnri_descriptor_count(CNR_KIND_OPERATOR); i++) {

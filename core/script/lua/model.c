@@ -11,6 +11,7 @@ enum { MAX_PORTS = 64, MAX_RUNS = 100000 };
 
 /* ---- running ---- */
 
+/* Pushes copies of n outputs; returns n. */
 static int push_outputs(lua_State *L, const cnr_tensor **outputs, int32_t n) {
     for (int32_t i = 0; i < n; i++) cnri_lua_push_copy(L, outputs[i]);
     return n;
@@ -31,6 +32,7 @@ static const cnr_tensor *input_at(lua_State *L, const cnr_model *model, int32_t 
     return t;
 }
 
+/* Reads all inputs of a model from the stack; returns how many. */
 static int32_t take_inputs(lua_State *L, const cnr_model *model, const cnr_tensor **inputs) {
     const int32_t n = cnr_input_count(model);
     if (n > MAX_PORTS || cnr_output_count(model) > MAX_PORTS)
@@ -39,6 +41,7 @@ static int32_t take_inputs(lua_State *L, const cnr_model *model, const cnr_tenso
     return n;
 }
 
+/* net:run: runs a model on tensors. */
 static int run_model(lua_State *L) {
     const cnr_tensor *inputs[MAX_PORTS], *outputs[MAX_PORTS];
     cnr_error err = CNR_ERROR_INIT;
@@ -52,6 +55,7 @@ static int run_model(lua_State *L) {
     return push_outputs(L, outputs, n_out);
 }
 
+/* net:run_picture: runs a model on a file. */
 static int run_picture(lua_State *L) {
     cnr_error err = CNR_ERROR_INIT;
     const cnr_tensor *out;
@@ -86,6 +90,7 @@ static int time_model(lua_State *L) {
 
 /* ---- looking at it ---- */
 
+/* Pushes an input or output as a table: name, dtype, sizes. */
 static void push_type(lua_State *L, const cnr_model *model, const char *name,
                       const cnr_tensor *type) {
     lua_newtable(L);
@@ -106,6 +111,7 @@ static void push_type(lua_State *L, const cnr_model *model, const char *name,
     lua_rawset(L, -3);
 }
 
+/* net:inputs. */
 static int list_inputs(lua_State *L) {
     const cnr_model *model = cnri_lua_model_at(L, 1);
     lua_newtable(L);
@@ -116,6 +122,7 @@ static int list_inputs(lua_State *L) {
     return 1;
 }
 
+/* net:outputs. */
 static int list_outputs(lua_State *L) {
     const cnr_model *model = cnri_lua_model_at(L, 1);
     lua_newtable(L);
@@ -173,6 +180,7 @@ static int list_candidates(lua_State *L) {
     return raised ? lua_error(L) : 2;
 }
 
+/* Sets a field of the table on top to a list of texts. */
 static void push_words(lua_State *L, const char *key, const char *const *words, int32_t n) {
     lua_createtable(L, n, 0);
     for (int32_t i = 0; i < n; i++) {
@@ -182,6 +190,7 @@ static void push_words(lua_State *L, const char *key, const char *const *words, 
     lua_setfield(L, -2, key);
 }
 
+/* Sets a true-or-false field of the table on top. */
 static void set_flag(lua_State *L, const char *key, bool on) {
     lua_pushboolean(L, on);
     lua_setfield(L, -2, key);
@@ -226,6 +235,7 @@ static int meta(lua_State *L) {
     return 1;
 }
 
+/* c.now: seconds of the clock, for trusted scripts. */
 static int now(lua_State *L) {
     if (!cnri_lua_experiment(L)->trust)
         return luaL_error(L, "the clock is for trusted scripts (--trust); net:time() is for all");
@@ -273,6 +283,7 @@ static int date(lua_State *L) {
     return 2;
 }
 
+/* c.simulated. */
 static int simulated(lua_State *L) {
     lua_pushboolean(L, !cnri_clock_is_real());
     return 1;

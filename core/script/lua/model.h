@@ -12,6 +12,7 @@
 
 /* Raises an error unless the script is an experiment inside its main, with a runtime. */
 cnri_script *cnri_lua_experiment(lua_State *L);
+/* Makes the types of nets, samples, feeds and workers known to Lua. */
 void cnri_lua_open_models(lua_State *L);
 /* Functions of the module; methods of nets. */
 extern const cnri_lua_row cnri_model_rows[], cnri_model_methods[];
@@ -35,7 +36,9 @@ cnr_model *cnri_lua_model_at(lua_State *L, int i);
 /* Pushes a closed net, to be filled. Collects garbage first, because nets are larger than Lua
  * knows. */
 cnri_lua_model *cnri_lua_push_net(lua_State *L);
+/* Closes a net; raises an error while it is trained. */
 void cnri_lua_close_net(lua_State *L, cnri_lua_model *net);
+/* Drops the options that unplace would restore. */
 void cnri_lua_forget_place(cnri_lua_model *net);
 int cnri_lua_load_net(lua_State *L); /* c.load */
 extern const cnri_lua_key cnri_load_keys[];
@@ -44,6 +47,7 @@ void cnri_lua_push_load(lua_State *L, const cnr_load_options *o);
 int cnri_lua_release_net(lua_State *L); /* implements __gc and __close */
 
 /* ---- loss.c ---- */
+/* A loss that a script gives. */
 typedef struct cnri_lua_loss {
     lua_State *L;
     int function; /* stack index of the function; 0: none */
@@ -60,6 +64,7 @@ void cnri_lua_take_loss(lua_State *L, int options, const char **name, cnri_lua_l
                "cnnrun.Value, " \
                "batch: integer, classes: integer }): cnnrun.Value")
 
+/* An optimiser that a script gave as a function. */
 typedef struct cnri_lua_optimizer {
     lua_State *L;
     int function; /* stack index of the function; 0: none */
@@ -78,17 +83,20 @@ typedef struct cnri_lua_file_part {
     bool or_table;     /* a table of functions will do */
     int function;      /* where it stands in the script's state */
 } cnri_lua_file_part;
+/* Runs a file of losses, optimisers or metrics, found by name in `folder` of the scripts. */
 cnr_status cnri_lua_file_part_open(const char *folder, const char *name, const char *takes,
                                    bool or_table, cnri_lua_file_part **out, cnr_error *err);
 void cnri_lua_file_part_close(cnri_lua_file_part *f);
 
 /* ---- loss.c: metrics ---- */
 struct cnri_lua_metrics;
+/* A metric that a script gave as a function. */
 typedef struct cnri_lua_metric {
     cnr_metric metric;
     const struct cnri_lua_metrics *all;
     char name[64];
 } cnri_lua_metric;
+/* All metrics that a script gave. */
 typedef struct cnri_lua_metrics {
     lua_State *L;
     int functions; /* where their list stands; 0: there are none */
@@ -113,6 +121,7 @@ int cnri_lua_sweep(lua_State *L); /* c.sweep */
 extern const cnri_lua_key cnri_sweep_keys[];
 
 /* ---- work.c: long work ---- */
+/* Long work that a script started. */
 typedef struct cnri_lua_work {
     cnr_observer observer;
     cnri_script *script;
@@ -131,35 +140,49 @@ void cnri_lua_end(lua_State *L, const cnri_lua_work *w, cnr_status status, cnr_e
 void cnri_lua_clear_progress(const cnri_script *s);
 /* Pushes zeroed memory for a result, which `free` releases once it is collected. */
 void *cnri_lua_push_result(lua_State *L, size_t bytes, void (*free)(void *));
+/* Makes the type of results known to Lua. */
 void cnri_lua_open_work(lua_State *L);
 /* Fields of the table on top; what is no number, or NULL, is left out. */
 void cnri_lua_set_number(lua_State *L, const char *key, double value);
+/* Sets a whole-number field of the table on top. */
 void cnri_lua_set_whole(lua_State *L, const char *key, int64_t value);
+/* Sets a text field of the table on top, unless it is NULL. */
 void cnri_lua_set_text(lua_State *L, const char *key, const char *value);
 /* Sets `simulated` = true while a plugin's clock is in force. */
 void cnri_lua_set_simulated(lua_State *L);
-int cnri_lua_devices(lua_State *L); /* change.c */
-int cnri_lua_plugins(lua_State *L); /* plugins.c */
+/* The function c.devices. */
+int cnri_lua_devices(lua_State *L);
+/* The function c.plugins. */
+int cnri_lua_plugins(lua_State *L);
 
 /* ---- prepare.c: net:prepare ---- */
+/* The method net:prepare. */
 int cnri_lua_prepare(lua_State *L);
 extern const cnri_lua_key cnri_prepare_keys[];
+/* Pushes which part of a picture an input shows. */
 void cnri_lua_push_framing(lua_State *L, const cnri_framing *framing);
 /* Called with the steps (which it may take over), the input's type and the first picture, in
  * place of making a batch. */
 typedef cnr_status (*cnri_lua_instead)(void *arg, const cnr_model *model, cnri_preprocess *p,
                                        const cnr_tensor *type, const cnr_tensor *picture,
                                        cnr_error *err);
+/* Does what net:prepare does, but passes the preprocessing to `instead`. */
 int cnri_lua_prepare_with(lua_State *L, cnri_lua_instead instead, void *arg);
 /* ---- feed.c, worker.c: stages on threads of their own ---- */
+/* The function c.feed: stages on threads of their own. */
 int cnri_lua_feed(lua_State *L);
+/* c.worker: a thread that calls objects and writes pictures. */
 int cnri_lua_worker(lua_State *L);
+/* Makes the type of feeds known to Lua. */
 void cnri_lua_open_feeds(lua_State *L);
+/* Makes the types of workers and promises known to Lua. */
 void cnri_lua_open_workers(lua_State *L);
 extern const cnri_lua_row cnri_feed_methods[], cnri_worker_methods[];
 
 /* ---- object.c: c.object(name, options) ---- */
+/* The function c.object. */
 int cnri_lua_object(lua_State *L);
+/* An object of a plugin that a script made. */
 typedef struct cnri_lua_instance {
     const cnr_object *about;
     void *state;
@@ -171,26 +194,34 @@ typedef struct cnri_lua_instance {
 cnr_status cnri_lua_object_call(cnri_lua_instance *o, int32_t method, const cnr_tensor *const *in,
                                 int32_t n_in, cnr_tensor *const *out, int32_t n_out,
                                 cnr_error *err);
+/* The open object at index i of the stack; raises an error otherwise. */
 cnri_lua_instance *cnri_lua_object_at(lua_State *L, int i);
 /* Number of the method `word`, or an error; and the number of results of a method. */
 int32_t cnri_lua_object_method(lua_State *L, const cnri_lua_instance *o, const char *word);
+/* Number of results of a method. */
 int32_t cnri_lua_object_results(const cnri_lua_instance *o, int32_t method);
+/* c.writer: opens a sequence of pictures for writing. */
 int cnri_lua_writer(lua_State *L);
 extern const cnri_lua_key cnri_samples_keys[], cnri_writer_keys[]; /* samples.c */
 /* Reads which samples the table at i chooses: { every =, from =, to = }. */
 void cnri_lua_take_choice(lua_State *L, int i, cnr_selection *out);
+/* A writer of a script. */
 typedef struct cnri_lua_writer_box {
     cnr_writer *at;       /* NULL: closed */
     pthread_mutex_t lock; /* held by the thread that writes */
 } cnri_lua_writer_box;
+/* The open writer at index i of the stack; raises an error otherwise. */
 cnri_lua_writer_box *cnri_lua_writer_at(lua_State *L, int i);
-/* gauges.c */
+/* The function c.gauges. */
 int cnri_lua_gauges(lua_State *L);
-/* govern.c, governor.c */
+/* The function c.govern. */
 int cnri_lua_govern(lua_State *L);
+/* c.governing: governs frequencies while the script goes on. */
 int cnri_lua_governing(lua_State *L);
+/* Makes the type of governings known to Lua. */
 void cnri_lua_open_governing(lua_State *L);
 extern const cnri_lua_row cnri_governing_methods[];
+/* c.dtw: distance of two series. */
 int cnri_lua_dtw(lua_State *L);
 extern const cnri_lua_key cnri_govern_keys[], cnri_dtw_keys[];
 extern const cnri_lua_key cnri_gauge_keys[];
@@ -199,9 +230,11 @@ int cnri_lua_energy(lua_State *L); /* implements c.energy(work, options) */
 extern const cnri_lua_key cnri_energy_keys[];
 /* Sets t.energy of the table on top; NULL: nothing. */
 void cnri_lua_set_energy(lua_State *L, const cnr_energy *energy);
+/* Makes the type of objects known to Lua. */
 void cnri_lua_open_objects(lua_State *L);
 
 /* ---- samples.c ---- */
+/* A source of samples as an option of a script names it. */
 typedef struct cnri_lua_data {
     const char *spec, *split;
     cnri_samples *samples; /* NULL: of the spec */
@@ -211,12 +244,14 @@ typedef struct cnri_lua_data {
 void cnri_lua_take_data(lua_State *L, int options, const char *split, cnri_lua_data *out);
 /* Raises unless the script may read what the spec names; unless it is a split, or NULL. */
 void cnri_lua_check_spec(lua_State *L, const char *spec);
+/* Raises an error unless split is NULL, "train" or "eval". */
 void cnri_lua_check_split(lua_State *L, const char *split);
 cnri_samples *cnri_lua_samples_at(lua_State *L, int i); /* raises an error if they are closed */
 /* Marks the samples as in use (`by` 1), so that they can't be closed, or as free again (-1). */
 void cnri_lua_hold_samples(const cnri_lua_data *data, int by);
 int cnri_lua_samples(lua_State *L); /* implements c.samples(spec, split) */
 int cnri_lua_picture(lua_State *L); /* implements c.picture(path) */
+/* Makes the types of samples and writers known to Lua. */
 void cnri_lua_open_samples(lua_State *L);
 extern const cnri_lua_row cnri_samples_methods[], cnri_writer_methods[];
 

@@ -43,6 +43,7 @@ const cnri_lua_section cnri_lua_sections[] =
       NULL, "overload fun(...: cnnrun.Value): cnnrun.Value"},
      {0}};
 
+/* Adds the constructor of an operator under a name. */
 static void add_constructor(lua_State *L, const cnr_op *op, const char *word) {
     lua_pushlightuserdata(L, (void *)op);
     lua_pushstring(L, word);
@@ -50,6 +51,7 @@ static void add_constructor(lua_State *L, const cnr_op *op, const char *word) {
     lua_setfield(L, -2, word);
 }
 
+/* Adds constructors of all operators and their aliases. */
 static void add_operators(lua_State *L) {
     const int32_t n = cnri_descriptor_count(CNR_KIND_OPERATOR);
     for (int32_t i = 0; i < n; i++) {
@@ -105,10 +107,12 @@ static int next_word(lua_State *L) {
     return 2;
 }
 
+/* Compares two words, for qsort. */
 static int by_name(const void *a, const void *b) {
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
+/* Lua function: returns all words of the module, sorted. */
 static int all_words(lua_State *L) {
     lua_Integer n = 0;
     for (lua_pushnil(L); lua_next(L, lua_upvalueindex(1)); lua_pop(L, 1)) n++;
@@ -130,6 +134,7 @@ static int all_words(lua_State *L) {
 
 static int read_only(lua_State *L) { return luaL_error(L, "the module is not to be changed"); }
 
+/* Pushes the module, with functions and operators. */
 static void push(lua_State *L) {
     cnri_lua_open_layers(L);
     cnri_lua_open_tensors(L);

@@ -20,11 +20,13 @@ const cnri_lua_key cnri_net_keys[] =
 /* Stack of cnri_lua_net: 1 args, 2 line, 3 private table, 4 inputs, 5 outputs. */
 enum { ARGS = 1, LINE, PRIVATE, INPUTS, OUTPUTS };
 
+/* Notes a mistake at the line of the call. */
 static void mistake(lua_State *L, const char *text) {
     lua_pushstring(L, text);
     cnri_lua_mistake(L, lua_tostring(L, LINE));
 }
 
+/* Notes keys that a net does not have. */
 static void check_keys(lua_State *L) {
     lua_pushnil(L);
     while (lua_next(L, ARGS)) {
@@ -58,6 +60,7 @@ static void add_input(lua_State *L) {
     } else mistake(L, "input: want a table { \"name\", shape = ... } or a value of c.input");
 }
 
+/* Takes `input` and `inputs`. */
 static void take_inputs(lua_State *L) {
     cnri_lua_get(L, ARGS, "input: one");
     if (!lua_isnil(L, -1)) add_input(L);
@@ -73,11 +76,13 @@ static void take_inputs(lua_State *L) {
     lua_settop(L, OUTPUTS);
 }
 
+/* Adds the value on top as an output. */
 static void add_output(lua_State *L) {
     if (luaL_testudata(L, -1, CNRI_VALUE_TYPE)) add(L, OUTPUTS);
     else mistake(L, "outputs: want values, which layers that are given one return");
 }
 
+/* Takes `output` and `outputs`. */
 static void take_outputs(lua_State *L) {
     cnri_lua_get(L, ARGS, "output");
     if (!lua_isnil(L, -1)) add_output(L);

@@ -27,6 +27,7 @@ static const char *descr_of(int32_t dtype) {
     return NULL;
 }
 
+/* Writes the header of a .npy file; descr: element type as NumPy names it. */
 static cnr_status write_header(cnri_writer *w, const cnr_tensor *t, const char *descr,
                                cnr_error *err) {
     cnri_text text = {0};
@@ -51,6 +52,7 @@ static cnr_status write_header(cnri_writer *w, const cnr_tensor *t, const char *
     return status;
 }
 
+/* Writes all elements as 32-bit floats, for types that NumPy lacks. */
 static cnr_status write_as_f32(cnri_writer *w, const cnr_tensor *t, cnr_error *err) {
     float buffer[1024];
     cnr_status status = CNR_OK;

@@ -4,6 +4,7 @@
 
 #include "base/base.h"
 
+/* Writes a tensor as a .npy file; f16-like types that NumPy lacks become f32. */
 cnr_status cnri_npy_write(const char *path, const cnr_tensor *t, cnr_error *err);
 /* Reads the header of the file in `text`: fills type, rank and dimensions of *out, and the
  * offset of its data. Fails unless the data is complete. */

@@ -16,6 +16,7 @@ cnri_lua_instance *cnri_lua_object_at(lua_State *L, int i) {
     return o;
 }
 
+/* object:close, and the collector. */
 static int close_object(lua_State *L) {
     object *o = lua_touserdata(L, 1);
     pthread_mutex_lock(&o->lock);
@@ -82,6 +83,7 @@ static int32_t read_options(lua_State *L, cnr_attr *attrs) {
     return n;
 }
 
+/* Raises an error: no plugin brings such an object; lists them. */
 static void unknown(lua_State *L, const char *name) {
     cnri_text known = {0};
     for (int32_t i = 0; i < cnri_descriptor_count(CNR_KIND_OBJECT); i++) {
@@ -232,6 +234,7 @@ int32_t cnri_lua_object_results(const cnri_lua_instance *o, int32_t method) {
     return results_of(o->about->methods[method]);
 }
 
+/* object.NAME: a function that calls the method. */
 static int object_index(lua_State *L) {
     lua_pushinteger(L, cnri_lua_object_method(L, cnri_lua_object_at(L, 1), luaL_checkstring(L, 2)));
     lua_pushcclosure(L, call_method, 1);

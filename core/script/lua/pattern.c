@@ -25,6 +25,7 @@ static const char *item_end(const cnri_match *m, const char *p) {
     }
 }
 
+/* True if a character belongs to a class such as %a; upper case: if not. */
 static bool in_class(int c, int class) {
     bool in;
     switch (tolower(class)) {
@@ -59,6 +60,7 @@ static bool in_set(int c, const char *p, const char *end) {
     return !wanted;
 }
 
+/* True if the character at s fits one item of the pattern. */
 static bool matches_one(const cnri_match *m, const char *s, const char *p, const char *end) {
     if (s >= m->text_end) return false;
     const int c = (unsigned char)*s;
@@ -72,6 +74,7 @@ static bool matches_one(const cnri_match *m, const char *s, const char *p, const
 
 /* ---- repetition ---- */
 
+/* Matches an item as often as possible, then the rest; returns the end, NULL: no match. */
 static const char *match_longest(cnri_match *m, const char *s, const char *p, const char *end,
                                  ptrdiff_t minimum) {
     ptrdiff_t n = 0;
@@ -84,6 +87,7 @@ static const char *match_longest(cnri_match *m, const char *s, const char *p, co
     return NULL;
 }
 
+/* Matches an item as seldom as possible, then the rest. */
 static const char *match_shortest(cnri_match *m, const char *s, const char *p, const char *end) {
     for (;; s++) {
         const char *e = match(m, s, end + 1);
@@ -94,6 +98,7 @@ static const char *match_shortest(cnri_match *m, const char *s, const char *p, c
 
 /* ---- captures, %b, %f ---- */
 
+/* Begins a capture and matches the rest. */
 static const char *open_capture(cnri_match *m, const char *s, const char *p) {
     if (m->n == CNRI_CAPTURES) luaL_error(m->L, "too many captures in a pattern");
     const bool position = p + 1 < m->pattern_end && p[1] == ')';
@@ -103,6 +108,7 @@ static const char *open_capture(cnri_match *m, const char *s, const char *p) {
     return e;
 }
 
+/* Ends a capture and matches the rest. */
 static const char *close_capture(cnri_match *m, const char *s, const char *p) {
     int i = m->n - 1;
     while (i >= 0 && m->captures[i].n != CNRI_CAPTURE_OPEN) i--;
@@ -190,6 +196,7 @@ static const char *follow(cnri_match *m, const char *s, const char *p) {
     return s;
 }
 
+/* Matches the pattern from p on at s; returns the end of the match, NULL: none. */
 static const char *match(cnri_match *m, const char *s, const char *p) {
     if (++m->depth > CNRI_PATTERN_DEPTH) luaL_error(m->L, "the pattern is too complex");
     const char *e = follow(m, s, p);

@@ -6,12 +6,14 @@
 
 enum { CNRI_CAPTURES = 32, CNRI_PATTERN_DEPTH = 180 };
 
+/* A part of a match in parentheses. */
 typedef struct cnri_capture {
     const char *at;
     ptrdiff_t n; /* length; CAPTURE_OPEN: not closed yet; CAPTURE_PLACE: a position, () */
 } cnri_capture;
 enum { CNRI_CAPTURE_OPEN = -1, CNRI_CAPTURE_POSITION = -2 };
 
+/* A match that is tried. */
 typedef struct cnri_match {
     lua_State *L;
     const char *text, *text_end, *pattern_end;

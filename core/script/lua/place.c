@@ -8,6 +8,7 @@ enum { MAX_DEVICES = 8 };
 static const char *const wanted =
     "want a device's name, or { axis = A, device = share, ... } with shares that sum to 1";
 
+/* True if a text can be the name of a device. */
 static bool is_device(const char *name) {
     return name && *name && strlen(name) < 32 && !strpbrk(name, " =");
 }
@@ -33,6 +34,7 @@ static int32_t read_names(lua_State *L, const char **names) {
     return n;
 }
 
+/* Appends the devices and shares of the table on top. False: they are wrong. */
 static bool add_shares(lua_State *L, cnri_text *text) {
     const char *names[MAX_DEVICES] = {0};
     const int32_t n = read_names(L, names);

@@ -37,6 +37,7 @@ static int read_devices(lua_State *L, const char **to) {
     return n;
 }
 
+/* Compares two texts, for qsort. */
 static int by_text(const void *a, const void *b) {
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
@@ -63,6 +64,7 @@ static int read_settings(lua_State *L, const char **to) {
     return n;
 }
 
+/* Pushes time and energy of one placement as a table. */
 static void push_row(lua_State *L, const cnri_place_row *r) {
     lua_createtable(L, 0, 5);
     cnri_lua_set_text(L, "name", r->name);
@@ -73,6 +75,7 @@ static void push_row(lua_State *L, const cnri_place_row *r) {
     cnri_lua_set_simulated(L);
 }
 
+/* Pushes the result of placing as a table. */
 static void push_placing(lua_State *L, const cnri_placing *p) {
     lua_createtable(L, p->alone.n, 5);
     for (int32_t i = 0; i < p->alone.n; i++) {
@@ -113,6 +116,7 @@ static cnr_status begin_place(cnri_lua_model *net, cnr_error *err) {
     return cnri_out_of_memory(err, "place");
 }
 
+/* net:unplace: returns to the options from before net:place. */
 static int unplace(lua_State *L) {
     cnr_error err = CNR_ERROR_INIT;
     cnri_lua_model *net = cnri_lua_net_at(L, 1);
@@ -122,6 +126,7 @@ static int unplace(lua_State *L) {
     return 0;
 }
 
+/* net:place. */
 static int place(lua_State *L) {
     cnr_error err = CNR_ERROR_INIT;
     const char *devices[MAX_WORDS + 1] = {0}, *settings[MAX_WORDS + 1] = {0};

@@ -12,6 +12,7 @@ enum { POLICY_FILE_BYTES = 1 << 20, MAX_DEVICES = 16 };
 #define POLICY_INSTRUCTIONS INT64_C(500000000)
 #define POLICY_CPU_NS UINT64_C(5000000000)
 
+/* A policy in Lua; it runs in a new state each time. */
 typedef struct lua_policy {
     cnri_policy base;
     char *name, *where, *text;
@@ -30,6 +31,7 @@ typedef struct lua_policy {
 
 /* ---- the state ---- */
 
+/* Stands for functions that read files: raises an error. */
 static int no_files(lua_State *L) {
     return luaL_error(L, "a policy reads no files: it has rows and what is seen");
 }
@@ -49,6 +51,7 @@ static void run_top(lua_State *L, lua_policy *p) {
     if (!lua_isfunction(L, -1)) luaL_error(L, "%s:1: its table has no function 'place'", p->name);
 }
 
+/* Opens a state with a policy's limits. */
 static cnr_status open_state(lua_policy *p, cnri_script *s, cnr_error *err) {
     const cnr_status status = cnri_script_open(s, NULL, p->name, false, err);
     if (status) return status;
@@ -59,6 +62,7 @@ static cnr_status open_state(lua_policy *p, cnri_script *s, cnr_error *err) {
 
 /* ---- opening ---- */
 
+/* Reads the policy's list of devices. */
 static void read_devices(lua_State *L, int table, lua_policy *p) {
     if (lua_getfield(L, table, "devices") == LUA_TNIL) return;
     const lua_Integer n = lua_istable(L, -1) ? (lua_Integer)lua_rawlen(L, -1) : 0;
@@ -74,6 +78,7 @@ static void read_devices(lua_State *L, int table, lua_policy *p) {
     }
 }
 
+/* Reads what the policy's plans minimise. */
 static void read_objective(lua_State *L, int table, lua_policy *p) {
     static const char *const known[] = {"edp", "energy", "time"};
     if (lua_getfield(L, table, "objective") == LUA_TNIL) return;
@@ -101,6 +106,7 @@ static void read_adapt(lua_State *L, int table, lua_policy *p) {
     }
 }
 
+/* Number of the policy's table; NAN: there is none. */
 static double number_of(const cnri_policy *base, const char *table, const char *name) {
     const lua_policy *p = (const lua_policy *)base;
     for (int32_t i = 0; i < p->adapt.n; i++)
@@ -109,6 +115,7 @@ static double number_of(const cnri_policy *base, const char *table, const char *
     return NAN;
 }
 
+/* Lua function: runs the policy once to read its tables. */
 static int look_at(lua_State *L) {
     lua_policy *p = lua_touserdata(L, 1);
     lua_Debug ar;
@@ -124,11 +131,13 @@ static int look_at(lua_State *L) {
     return 0;
 }
 
+/* Frees n texts and their list. */
 static void free_words(const char **at, int32_t n) {
     for (int32_t i = 0; i < n; i++) cnri_free((void *)at[i]);
     cnri_free((void *)at);
 }
 
+/* Frees a policy. */
 static void free_policy(cnri_policy *base) {
     lua_policy *p = (lua_policy *)base;
     free_words(p->options.at, p->options.n);
@@ -142,6 +151,7 @@ static void free_policy(cnri_policy *base) {
     cnri_free(p);
 }
 
+/* Copies the options of a policy, each name=value. */
 static cnr_status copy_options(lua_policy *p, const char *const *options, cnr_error *err) {
     for (; options && *options; options++) {
         const char *equals = strchr(*options, '=');
@@ -164,9 +174,11 @@ static void take_print(lua_policy *p) {
     cnri_text_free(&all);
 }
 
+/* Asks the policy for the placement of all nodes. *notes: JSON that it added, or NULL. */
 static cnr_status place(cnri_policy *base, const cnri_table *t, cnri_policy_answer *answers,
                         char **notes, cnr_error *err);
 
+/* True for a name that can only be an installed policy. */
 static bool is_plain(const char *name) {
     return !strchr(name, '/') && !strchr(name, '.') && access(name, F_OK) != 0;
 }
@@ -178,6 +190,7 @@ char *cnri_lua_policy_file(const char *name) {
     return path ? path : cnri_strdup(name);
 }
 
+/* Reads a policy's file, or the installed one of that name. */
 static cnr_status read_policy(lua_policy *p, const char *name, cnr_error *err) {
     char *path = cnri_lua_policy_file(name);
     if (!path) return cnri_out_of_memory(err, name);
@@ -191,6 +204,7 @@ static cnr_status read_policy(lua_policy *p, const char *name, cnr_error *err) {
     return status;
 }
 
+/* Takes a policy's text, or with NULL reads its file. */
 static cnr_status read_text(lua_policy *p, const char *name, const char *text, cnr_error *err) {
     const char *slash = strrchr(name, '/');
     p->name = cnri_strdup(text || !slash ? name : slash + 1);
@@ -241,6 +255,7 @@ cnr_status cnri_lua_policy_open(const char *name, const char *text, const char *
 
 /* ---- asking ---- */
 
+/* A question to a policy. */
 typedef struct asking {
     lua_policy *p;
     const cnri_table *t;
@@ -248,6 +263,7 @@ typedef struct asking {
     cnri_text notes;
 } asking;
 
+/* Raises an error: the answer names no node; with a similar name. */
 static int unknown_node(lua_State *L, const asking *a, const char *name) {
     CNRI_VEC(const char *) names = {0};
     for (int32_t i = 0; i < a->t->nodes.n; i++) {
@@ -289,7 +305,8 @@ static bool read_shares(lua_State *L, cnri_policy_answer *to) {
     return to->n_parts > 0;
 }
 
-/* Reads the answer for a node, on top. `rows`: stack index of the map from rows to indices. */
+/* Reads the answer for a node, on top. `rows`: stack index of the map from rows to indices. False:
+ * it failed. */
 static bool read_answer(lua_State *L, int rows, cnri_policy_answer *to) {
     if (lua_type(L, -1) == LUA_TSTRING) {
         if (strlen(lua_tostring(L, -1)) >= sizeof to->parts[0].device) return false;
@@ -305,6 +322,7 @@ static bool read_answer(lua_State *L, int rows, cnri_policy_answer *to) {
     return to->row >= 0 || read_shares(L, to);
 }
 
+/* Reads a policy's answer, a table by node. */
 static void read_answers(lua_State *L, asking *a, int answer, int rows) {
     if (lua_isnil(L, answer)) return;
     if (!lua_istable(L, answer))
@@ -325,6 +343,7 @@ static void read_answers(lua_State *L, asking *a, int answer, int rows) {
     }
 }
 
+/* Lua function: runs the policy with rows and what is seen. */
 static int ask(lua_State *L) {
     asking *a = lua_touserdata(L, 1);
     run_top(L, a->p);

@@ -9,6 +9,7 @@ const cnri_lua_key cnri_prepare_keys[] =
      CNRI_OTHER("size: { height, width } of an input that leaves them open", "integer[]"),
      {0}};
 
+/* Reads the size that a script wants, height and width. False: it gave none. */
 static bool read_size(lua_State *L, int table, int64_t size[2]) {
     const bool given = table && cnri_lua_get(L, table, cnri_prepare_keys[0].text) != LUA_TNIL;
     int64_t dim[CNR_MAX_RANK];
@@ -79,6 +80,7 @@ void cnri_lua_push_framing(lua_State *L, const cnri_framing *framing) {
     }
 }
 
+/* Pictures that are prepared. */
 typedef struct job {
     const cnr_model *model;
     cnri_preprocess *p;

@@ -4,6 +4,7 @@
 
 #include "lua/state.h"
 
+/* A script that is run as a program. */
 struct cnri_lua_program {
     cnri_script script;
     const cnri_lua_named *named;

@@ -148,6 +148,7 @@ static const char *push_file(lua_State *L, const char *name) {
     return lua_tostring(L, -1);
 }
 
+/* Finds a module beside the script or among the installed ones; pushes its path. */
 static bool find_file(lua_State *L, const char *file) {
     return find_in(L, cnri_script_of(L)->dir, file, true) || find_installed(L, file);
 }

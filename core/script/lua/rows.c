@@ -27,6 +27,7 @@ typedef struct words {
     int32_t n;
 } words;
 
+/* Adds the name at the start of a text to a list of words. */
 static void add_word(lua_State *L, words *w, const char *text) {
     if (w->n == MAX_WORDS) return;
     luaL_checkstack(L, 8, "too many names");
@@ -129,6 +130,7 @@ void cnri_lua_check_keys(lua_State *L, int t, const cnri_lua_key *keys) {
     }
 }
 
+/* Raises an error for the value on top, saying what was wanted. */
 static int refuse(lua_State *L, const cnri_lua_key *key, const char *want) {
     const char *got = lua_type(L, -1) == LUA_TNUMBER
                           ? luaL_tolstring(L, -1, NULL)
@@ -145,6 +147,7 @@ static const char *push_range(lua_State *L, const cnri_lua_key *key, const char 
     return lua_pushfstring(L, "%s from %s to %s", what, minimum, maximum);
 }
 
+/* Takes a number, if it is in the key's range. */
 static void take_number(lua_State *L, const cnri_lua_key *key, char *at) {
     const bool whole = key->kind == CNRI_KEY_WHOLE;
     const char *what = whole ? "a whole number" : "a number";

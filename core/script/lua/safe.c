@@ -7,6 +7,7 @@
 
 /* ---- protected calls: an exhausted budget passes through them ---- */
 
+/* Ends pcall: true and results, or false and the error; limits of scripts are not caught. */
 static int finish_pcall(lua_State *L, int status, lua_KContext extra) {
     if (status != LUA_OK && status != LUA_YIELD) {
         cnri_script_check(L);
@@ -17,6 +18,7 @@ static int finish_pcall(lua_State *L, int status, lua_KContext extra) {
     return lua_gettop(L) - (int)extra;
 }
 
+/* pcall that can't catch the script's limits. */
 static int safe_pcall(lua_State *L) {
     luaL_checkany(L, 1);
     lua_pushboolean(L, 1);
@@ -34,6 +36,7 @@ static int handle(lua_State *L) {
     return lua_gettop(L);
 }
 
+/* xpcall that can't catch the script's limits. */
 static int safe_xpcall(lua_State *L) {
     const int n = lua_gettop(L);
     luaL_checktype(L, 2, LUA_TFUNCTION);
@@ -48,6 +51,7 @@ static int safe_xpcall(lua_State *L) {
 
 /* ---- coroutines ---- */
 
+/* Resumes a coroutine with n arguments; returns the number of results, -1: it failed. */
 static int resume(lua_State *L, lua_State *co, int n) {
     int results;
     if (!lua_checkstack(co, n)) return luaL_error(L, "too many arguments to a coroutine");
@@ -66,6 +70,7 @@ static int resume(lua_State *L, lua_State *co, int n) {
     return results;
 }
 
+/* coroutine.resume that can't catch the script's limits. */
 static int safe_resume(lua_State *L) {
     lua_State *co = lua_tothread(L, 1);
     luaL_argexpected(L, co, 1, "coroutine");
@@ -75,12 +80,14 @@ static int safe_resume(lua_State *L) {
     return results >= 0 ? results + 1 : 2;
 }
 
+/* Function that coroutine.wrap returns. */
 static int call_wrapped(lua_State *L) {
     lua_State *co = lua_tothread(L, lua_upvalueindex(1));
     const int results = resume(L, co, lua_gettop(L));
     return results >= 0 ? results : lua_error(L);
 }
 
+/* coroutine.wrap that can't catch the script's limits. */
 static int safe_wrap(lua_State *L) {
     luaL_checktype(L, 1, LUA_TFUNCTION);
     lua_State *co = lua_newthread(L); /* inherits the hook */
@@ -92,6 +99,7 @@ static int safe_wrap(lua_State *L) {
 
 /* ---- metatables ---- */
 
+/* setmetatable without finalizers, which nothing could stop. */
 static int safe_setmetatable(lua_State *L) {
     luaL_checktype(L, 1, LUA_TTABLE);
     luaL_argexpected(L, lua_isnoneornil(L, 2) || lua_istable(L, 2), 2, "nil or table");
@@ -152,6 +160,7 @@ static int push_names(lua_State *L, int table, lua_Integer listed) {
     return n;
 }
 
+/* Pushes a table as text, for print. */
 static void push_table(lua_State *L, int table, int depth) {
     const lua_Integer listed = (lua_Integer)lua_rawlen(L, table);
     int shown = 0;
@@ -197,6 +206,7 @@ static void push_shown(lua_State *L, int at, int depth) {
     }
 }
 
+/* print: shows tables, and escapes control characters. */
 static int safe_print(lua_State *L) {
     FILE *to = cnri_script_of(L)->experiment ? stdout : stderr;
     const int n = lua_gettop(L);
@@ -215,6 +225,7 @@ static int safe_print(lua_State *L) {
 /* ---- table functions: the standard ones behind a charge for what they are about to do. A __len
  * could make them loop for ever over nothing, without one instruction of Lua's. ---- */
 
+/* Number of entries from argument `first` to argument `last`. */
 static int64_t span(lua_State *L, int first, int last, int64_t length) {
     const int64_t i = luaL_optinteger(L, first, 1), j = luaL_optinteger(L, last, length);
     int64_t n;
@@ -239,8 +250,10 @@ static int64_t joined(lua_State *L, int64_t length) {
     return bytes / 8;
 }
 
+/* How the cost of a table function is found. */
 typedef enum work { WORK_SPAN, WORK_JOIN, WORK_MOVE, WORK_SHIFT, WORK_SORT } work;
 
+/* A function of `table` whose cost is counted to the script first. */
 static int guarded(lua_State *L) {
     const int n = lua_gettop(L);
     int64_t cost = 0;
@@ -274,6 +287,7 @@ static void take(lua_State *L, const char *const *names, size_t n) {
     }
 }
 
+/* Adds the base functions that scripts may use. */
 static void open_base(lua_State *L) {
     static const char *const names[] = {"assert", "error",    "getmetatable", "ipairs", "next",
                                         "pairs",  "rawequal", "rawget",       "rawlen", "rawset",
@@ -291,6 +305,7 @@ static void open_base(lua_State *L) {
     luaL_setfuncs(L, ours, 0);
 }
 
+/* Adds the library `coroutine`. */
 static void open_coroutine(lua_State *L) {
     static const char *const names[] = {"create", "yield", "status", "running", "isyieldable"};
     static const luaL_Reg ours[] = {{"resume", safe_resume}, {"wrap", safe_wrap}, {0}};
@@ -303,6 +318,7 @@ static void open_coroutine(lua_State *L) {
     lua_setfield(L, -2, "coroutine");
 }
 
+/* Adds the library `table`. */
 static void open_table(lua_State *L) {
     static const struct {
         const char *row;

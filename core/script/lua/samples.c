@@ -5,12 +5,14 @@
 #include "samples/samples.h"
 #include <string.h>
 
+/* Samples of a script. */
 typedef struct cnri_lua_source {
     cnri_samples samples;
     bool open;
     int held; /* number of tasks that read them */
 } cnri_lua_source;
 
+/* The open samples at index i of the stack; raises an error otherwise. */
 static cnri_lua_source *source_at(lua_State *L, int i) {
     cnri_lua_source *s = luaL_checkudata(L, i, CNRI_SAMPLES_TYPE);
     if (!s->open) luaL_error(L, "the samples were closed");
@@ -34,6 +36,7 @@ void cnri_lua_check_spec(lua_State *L, const char *spec) {
     lua_pop(L, 2);
 }
 
+/* Pushes the opened samples of a source. */
 static cnri_lua_source *open_source(lua_State *L, const char *spec, const char *split) {
     cnr_error err = CNR_ERROR_INIT;
     cnri_lua_source *s = lua_newuserdatauv(L, sizeof *s, 0);
@@ -57,6 +60,7 @@ void cnri_lua_check_split(lua_State *L, const char *split) {
     }
 }
 
+/* Options of c.samples that choose samples: every Nth, from and to in seconds. */
 typedef struct choice {
     int64_t every;
     double from, to;
@@ -99,6 +103,7 @@ void cnri_lua_hold_samples(const cnri_lua_data *data, int by) {
     if (data->source) data->source->held += by;
 }
 
+/* samples:close. */
 static int close_source(lua_State *L) {
     cnri_lua_source *s = lua_touserdata(L, 1);
     if (s->held) return luaL_error(L, "the samples are in use: a net is being trained on them");
@@ -147,16 +152,19 @@ static int sample_at(lua_State *L) {
     return 4;
 }
 
+/* #samples. */
 static int count(lua_State *L) {
     lua_pushinteger(L, source_at(L, 1)->samples.info.count);
     return 1;
 }
 
+/* samples:classes. */
 static int classes(lua_State *L) {
     lua_pushinteger(L, source_at(L, 1)->samples.info.classes);
     return 1;
 }
 
+/* samples:is_live. */
 static int is_live(lua_State *L) {
     lua_pushboolean(L, source_at(L, 1)->samples.info.is_live);
     return 1;
@@ -178,6 +186,7 @@ static int next_sample(lua_State *L) {
     return 5;
 }
 
+/* samples:each: an iterator over at most that many samples. */
 static int each(lua_State *L) {
     source_at(L, 1);
     lua_Integer maximum = luaL_optinteger(L, 2, LUA_MAXINTEGER);
@@ -211,6 +220,7 @@ cnri_lua_writer_box *cnri_lua_writer_at(lua_State *L, int i) {
     return w;
 }
 
+/* Where the sound of a written video comes from. */
 typedef struct origin {
     const char *from;
     double start, stop;
@@ -223,6 +233,7 @@ const cnri_lua_key cnri_writer_keys[] =
      CNRI_REAL("stop: seconds there at which they end", origin, stop, 0, 1e9),
      {0}};
 
+/* c.writer. */
 int cnri_lua_writer(lua_State *L) {
     cnr_error err = CNR_ERROR_INIT;
     origin o = {0};
@@ -244,6 +255,7 @@ int cnri_lua_writer(lua_State *L) {
     return status ? cnri_script_raise(L, &err) : 1;
 }
 
+/* writer:write: adds a picture. */
 static int write_picture(lua_State *L) {
     cnr_error err = CNR_ERROR_INIT;
     writer *w = cnri_lua_writer_at(L, 1);
@@ -269,6 +281,7 @@ static int write_picture(lua_State *L) {
     return status ? cnri_script_raise(L, &err) : 0;
 }
 
+/* writer:close. */
 static int close_writer(lua_State *L) {
     cnr_error err = CNR_ERROR_INIT;
     writer *w = cnri_lua_writer_at(L, 1);
@@ -281,6 +294,7 @@ static int close_writer(lua_State *L) {
     return status ? cnri_script_raise(L, &err) : 0;
 }
 
+/* Collector: closes a writer and drops errors. */
 static int drop_writer(lua_State *L) {
     writer *w = lua_touserdata(L, 1);
     pthread_mutex_lock(&w->lock);

@@ -20,15 +20,21 @@ cnr_status cnri_lua_load(cnr_runtime *rt, const char *path, const cnr_load_optio
                          cnr_graph **out, cnr_error *err);
 /* The functions registered as cnri_services, cnri_governor_scripts and cnri_train_files. */
 cnr_status cnri_lua_board_read(const char *spec, bool scene, cnri_board **out, cnr_error *err);
+/* Opens a policy of placement by file, installed name or text. The caller releases *out. */
 cnr_status cnri_lua_policy_open(const char *name, const char *text, const char *const *options,
                                 cnri_policy **out, cnr_error *err);
+/* Opens a policy of frequencies, "NAME,key=value"; *out has its functions, also close. */
 cnr_status cnri_lua_frequency_policy_open(const char *spec, const cnri_learns *from,
                                           cnri_frequency_policy *out, cnr_error *err);
+/* Folder of installed governors, for cnri_free; NULL: out of memory. */
 char *cnri_lua_governors_folder(void);
+/* Opens a loss from a file; close it with cnri_lua_loss_close. */
 cnr_status cnri_lua_loss_open(const char *name, cnri_own_loss *out, cnr_error *err);
 void cnri_lua_loss_close(cnri_own_loss *loss);
+/* Opens an optimiser from a file; close it with cnri_lua_optimizer_close. */
 cnr_status cnri_lua_optimizer_open(const char *name, cnri_own_optimizer *out, cnr_error *err);
 void cnri_lua_optimizer_close(cnri_own_optimizer *optimizer);
+/* Opens metrics from a file and adds them to `to`; *file: for closing. */
 cnr_status cnri_lua_metrics_open(const char *name, cnri_metrics *to, void **file, cnr_error *err);
 void cnri_lua_metrics_close(void *file);
 
@@ -60,9 +66,11 @@ typedef struct cnri_lua_rights {
  * nets. args[0] is the path, args[1] .. the words of argv, args.output the folder; all must
  * outlive it. */
 typedef struct cnri_lua_program cnri_lua_program;
+/* Runs the top level of a script; close *out with cnri_lua_close, also on failure. */
 cnr_status cnri_lua_open(cnr_runtime *rt, const char *path, int argc, char **argv,
                          const cnri_lua_rights *rights, cnri_lua_program **out, cnr_error *err);
 void cnri_lua_close(cnri_lua_program *p);
+/* True if the script returned something to call: a function or an application. */
 bool cnri_lua_is_main(const cnri_lua_program *p);
 /* Replaces the words and named arguments of main, the load options and the folder. Call it
  * before cnri_lua_main. */
@@ -71,12 +79,14 @@ cnr_status cnri_lua_give(cnri_lua_program *p, int argc, char **argv, const cnri_
 
 /* ---- application.c: an application is a script whose top level returns a table with `main` and
  * the options that it takes, which the program parses (lib.args makes the table) ---- */
+/* An option that an application takes. */
 typedef struct cnri_lua_flag {
     char *name, *argument, *help; /* name "--output"; argument "PATH", or NULL: it takes none */
     char *refused; /* why this option of the program is refused; NULL: it is accepted */
     char letter;   /* 'o'; 0: none */
     bool repeats;
 } cnri_lua_flag;
+/* What an application script says of itself: options, operands, help. */
 typedef struct cnri_lua_application {
     char *operands, *about, *example, *details;
     char *without; /* why it takes no options of nets; NULL: it does */
@@ -84,6 +94,7 @@ typedef struct cnri_lua_application {
     int32_t min_operands, max_operands; /* max_operands -1: any number */
     CNRI_VEC(cnri_lua_flag) flags;
 } cnri_lua_application;
+/* True if the script returned an application. */
 bool cnri_lua_is_application(const cnri_lua_program *p);
 /* Reads the description; free it after an error too. `details`: reads the last part of the help
  * as well, which may use plugins. */
@@ -96,6 +107,7 @@ cnr_status cnri_lua_main(cnri_lua_program *p, int *exit_code, cnr_error *err);
  * name: a number, a text, a flag (`number` is 1 or 0), or each number of a list (is_item).
  * Values are valid during the call only. */
 typedef void (*cnri_lua_result_fn)(void *arg, const cnri_lua_named *value);
+/* Calls main and passes each result to `each`. */
 cnr_status cnri_lua_results(cnri_lua_program *p, cnri_lua_result_fn each, void *arg,
                             cnr_error *err);
 /* Lets the next load of `path` use the program instead of running the script again. */
@@ -108,9 +120,11 @@ cnr_status cnri_lua_graph(cnri_lua_program *p, const cnr_load_options *options, 
 /* ---- manual.c: the manual of the scripting API, for people and editors, gathered from the
  * tables that register it: the module's functions, methods of types and of plugins' objects, a
  * constructor for each operator, and the documented files of scripts/lib ---- */
+/* One key of a table, in the manual. */
 typedef struct cnri_lua_option {
     char *name, *type, *help;
 } cnri_lua_option; /* one key of a table */
+/* A function of the manual. */
 typedef struct cnri_lua_help {
     int32_t part; /* index into parts */
     /* Owner "c." with name "load"; "tensor:" with "topk"; "csv." with "write". */
@@ -125,6 +139,7 @@ typedef struct cnri_lua_help {
 typedef struct cnri_lua_part {
     char *name, *help;
 } cnri_lua_part;
+/* The manual of all that scripts can use. */
 typedef struct cnri_lua_manual {
     CNRI_VEC(cnri_lua_part) parts;
     CNRI_VEC(cnri_lua_help) rows; /* sorted by part */
@@ -150,12 +165,14 @@ const char *cnri_lua_release(void); /* release of the interpreter: "Lua 5.4.4" *
 /* The path of a shipped script such as "lib/blocks.lua"; and of apps/NAME.lua. NULL: there is
  * none; free with cnri_free. */
 char *cnri_lua_shipped(const char *name);
+/* Path of an installed application, for cnri_free; NULL: no such name. */
 char *cnri_lua_app(const char *name);
 /* Calls fn for each shipped application. */
 void cnri_lua_apps(void (*fn)(void *arg, const char *name), void *arg);
 
 /* ---- board_schema.c: the keys of board files, in one table for their check, the program's list
  * and the README ---- */
+/* What a key of a board file may hold. */
 typedef enum cnri_board_type {
     CNRI_BK_NUMBER,
     CNRI_BK_FLAG,
@@ -177,7 +194,9 @@ typedef struct cnri_board_key {
     const char *of;
 } cnri_board_key;
 
+/* All keys that a board may have; *n: how many. */
 const cnri_board_key *cnri_board_keys(int32_t *n);
+/* Name of a type of board values, for messages. */
 const char *cnri_board_type_name(cnri_board_type type);
 /* Checks that every key is known, has the right type and range, and that names refer to
  * something. `file` is the place of errors. */

@@ -48,7 +48,7 @@ static bool read_dtype(lua_State *L, cnr_graph *g, int args, const char *name, c
     return good;
 }
 
-/* Reads a dimension, on top: a whole number, or a word that stands for any size. */
+/* Reads a dimension, on top: a whole number, or a word that stands for any size. False: failed. */
 static bool read_dim(lua_State *L, cnr_graph *g, bool symbols, int64_t *dim) {
     if (lua_isinteger(L, -1) && lua_tointeger(L, -1) >= 0) {
         *dim = lua_tointeger(L, -1);

@@ -12,6 +12,7 @@ enum {
 
 /* ---- memory ---- */
 
+/* Allocates for Lua and counts it; NULL if the script's limit is reached. */
 static void *allocate(void *arg, void *block, size_t old, size_t bytes) {
     cnri_script *s = arg;
     if (!block) old = 0; /* then it says what kind of object is wanted */
@@ -37,6 +38,7 @@ static void *allocate(void *arg, void *block, size_t old, size_t bytes) {
 
 /* ---- instructions and time ---- */
 
+/* CPU time of this thread in ns. */
 static uint64_t cpu_ns(void) {
     struct timespec t;
     clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
@@ -49,6 +51,7 @@ void cnri_script_return(lua_State *L, uint64_t left) {
     cnri_script_of(L)->cpu_excepted_ns += cpu_ns() - left;
 }
 
+/* True if the script used more CPU time than it may; looks only now and then. */
 static bool is_out_of_time(cnri_script *s) {
     const uint64_t now = cnri_real_ns();
     if (s->trust || now - s->checked_ns < CHECK_TIME_NS) return false;
@@ -70,6 +73,7 @@ static const char *reason(const cnri_script *s) {
 
 static int stop(lua_State *L) { return luaL_error(L, "%s", reason(cnri_script_of(L))); }
 
+/* Hook of Lua: stops a script that is cancelled or over its limits. */
 static void hook(lua_State *L, lua_Debug *ar) {
     cnri_script *s = cnri_script_of(L);
     if (!s->stopped) {
@@ -169,6 +173,7 @@ static int describe(lua_State *L) {
 
 /* ---- the boundary ---- */
 
+/* Fills err with the error that the script raised. */
 static cnr_status report(cnri_script *s, int status, cnr_error *err) {
     const char *text = lua_type(s->L, -1) == LUA_TSTRING ? lua_tostring(s->L, -1) : "";
     char where[sizeof err->where];

@@ -18,6 +18,7 @@
 #include <lua.h>
 #include <lualib.h>
 
+/* A script in its own Lua state, with limits. */
 typedef struct cnri_script {
     lua_State *L;
     cnr_runtime *rt; /* NULL: the script may only describe nets */
@@ -60,9 +61,11 @@ void cnri_script_again(cnri_script *s, int64_t instructions, uint64_t cpu_limit_
 /* hosted.c: true if a state of a stock interpreter exists in the process; the script of any
  * state */
 extern _Atomic bool cnri_lua_has_hosts;
+/* Script of a state that a host program made. */
 cnri_script *cnri_script_hosted(lua_State *L);
 void cnri_script_set_host(lua_State *L); /* takes the script, a userdata, from the top */
 int cnr_lua_open(lua_State *L);          /* stock.c: exported for core/bind/lua only */
+/* Script of a state. */
 static inline cnri_script *cnri_script_of(lua_State *L) {
     return cnri_lua_has_hosts ? cnri_script_hosted(L) : *(cnri_script **)lua_getextraspace(L);
 }
@@ -72,6 +75,7 @@ cnr_status cnri_script_guard(cnri_script *s, lua_CFunction f, void *arg, int res
                              cnr_error *err);
 /* Raises `err`, with which a C function failed, as a Lua error. */
 int cnri_script_raise(lua_State *L, const cnr_error *err);
+/* True if the error text was raised from *out's error, which is then restored. */
 bool cnri_script_raised(const cnri_script *s, const char *text, cnr_error *out);
 /* Takes `n` instructions from the budget, for work that C is about to do. Raises an error if the
  * budget is used up. */
@@ -80,6 +84,7 @@ void cnri_script_charge(lua_State *L, int64_t n);
 void cnri_script_refill(lua_State *L);
 /* Bracket calls that may take long, so that their processor time does not count as the script's. */
 uint64_t cnri_script_leave(void);
+/* Ends the time that is not counted to the script, which cnri_script_leave began. */
 void cnri_script_return(lua_State *L, uint64_t left);
 /* Raises the stop error if the budget is used up; call it after a protected call. */
 void cnri_script_check(lua_State *L);
@@ -96,14 +101,19 @@ cnr_status cnri_script_open(cnri_script *s, cnr_runtime *rt, const char *path, b
                             cnr_error *err);
 
 /* ---- files.c: cnri_limits of a script ---- */
+/* Fails unless the script may read (or write) this path. */
 cnr_status cnri_lua_may_open(const void *script, const char *path, int32_t writes, cnr_error *err);
+/* True if the user named that file to the script. */
 bool cnri_lua_is_named(const void *script, const char *name);
+/* True if the user named that source to the script. */
 bool cnri_lua_is_vouched(const void *script, const char *spec);
 
 /* ---- safe.c, text.c, require.c: the globals ---- */
+/* Adds the safe parts of Lua's own libraries. */
 void cnri_lua_open_safe(
     lua_State *L); /* adds base, math, table, coroutine and utf8 to the table on top */
 void cnri_lua_open_text(lua_State *L); /* adds string to the globals */
+/* Adds require, which finds modules beside the script and installed ones. */
 void cnri_lua_open_require(lua_State *L);
 /* Loads the text file `path` as a function with an _ENV of its own and pushes it; `name` is for
  * messages. Raises errors. */

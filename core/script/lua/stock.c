@@ -12,6 +12,7 @@ static int close_host(lua_State *L) {
     return 0;
 }
 
+/* Options of cnnrun.open. */
 typedef struct options {
     int64_t threads;
     const char *cache, *board, *cpu_isa, *sysfs_root;
@@ -40,6 +41,7 @@ static const char **take_folders(lua_State *L, int t) {
     return at;
 }
 
+/* Opens a runtime by the table at t, if there is one. */
 static void open_runtime(lua_State *L, cnri_script *s, int t) {
     cnr_error err = CNR_ERROR_INIT;
     options o = {0};

@@ -49,6 +49,7 @@ int32_t cnri_lua_dims(lua_State *L, int i, int64_t *dim) {
 
 /* ---- making ---- */
 
+/* Copies numbers of a list into a tensor. */
 static void take_numbers(lua_State *L, cnr_tensor *t, int list) {
     const int64_t n = cnr_count(t);
     if ((int64_t)lua_rawlen(L, list) != n)
@@ -86,6 +87,7 @@ static int tensor_from_file(lua_State *L) {
     return 1;
 }
 
+/* c.tensor: from a table, or a file by name. */
 static int make_tensor(lua_State *L) {
     int64_t dim[CNR_MAX_RANK];
     if (lua_type(L, 1) == LUA_TSTRING) return tensor_from_file(L);
@@ -108,6 +110,7 @@ static int make_tensor(lua_State *L) {
 
 /* ---- methods ---- */
 
+/* Index at argument 2, from 0 on; raises an error if it is outside. */
 static int64_t index_of(lua_State *L, const cnr_tensor *t) {
     const lua_Integer i = luaL_checkinteger(L, 2);
     const int64_t n = cnr_count(t);
@@ -126,17 +129,20 @@ static int tensor_index(lua_State *L) {
     return 1;
 }
 
+/* tensor[i] = number. */
 static int tensor_assign(lua_State *L) {
     cnr_tensor *t = cnri_lua_tensor_at(L, 1);
     cnri_element_set(t->dtype, t->data, index_of(L, t), luaL_checknumber(L, 3));
     return 0;
 }
 
+/* #tensor. */
 static int tensor_length(lua_State *L) {
     lua_pushinteger(L, cnr_count(cnri_lua_tensor_at(L, 1)));
     return 1;
 }
 
+/* tensor:shape. */
 static int tensor_shape(lua_State *L) {
     const cnr_tensor *t = cnri_lua_tensor_at(L, 1);
     lua_createtable(L, t->rank, 0);
@@ -147,6 +153,7 @@ static int tensor_shape(lua_State *L) {
     return 1;
 }
 
+/* tensor:dtype. */
 static int tensor_dtype(lua_State *L) {
     lua_pushstring(L, cnr_dtype_name(cnri_lua_tensor_at(L, 1)->dtype));
     return 1;
@@ -165,6 +172,7 @@ static int tensor_reshaped(lua_State *L) {
     return 1;
 }
 
+/* tensor:as: a copy with another element type. */
 static int tensor_as(lua_State *L) {
     const cnr_tensor *t = cnri_lua_tensor_at(L, 1);
     const int32_t dtype = cnr_dtype_of(luaL_checkstring(L, 2));
@@ -209,6 +217,7 @@ int cnri_lua_tensor_save(lua_State *L) {
     return status ? cnri_script_raise(L, &err) : 0;
 }
 
+/* Text of a tensor for print: type and shape. */
 static int tensor_show(lua_State *L) {
     const cnr_tensor *t = cnri_lua_tensor_at(L, 1);
     luaL_Buffer b;

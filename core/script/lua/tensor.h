@@ -17,18 +17,28 @@ cnr_tensor *cnri_lua_tensor_at(lua_State *L, int i);
 /* Reads the dimensions in the list at `i` ({1, 3, 224, 224}) into dim; returns the rank. Raises
  * errors. */
 int32_t cnri_lua_dims(lua_State *L, int i, int64_t *dim);
+/* Makes the type of tensors known to Lua. */
 void cnri_lua_open_tensors(lua_State *L);
-int cnri_lua_tensor_save(lua_State *L); /* arguments: tensor, path */
-/* arithmetic.c, view.c: methods */
+/* Writes a tensor to a path; both are arguments of Lua. */
+int cnri_lua_tensor_save(lua_State *L);
+/* tensor:plus(u, factor): a copy, t + factor * u. */
 int cnri_lua_tensor_plus(lua_State *L);
+/* tensor:times: all elements times a number. */
 int cnri_lua_tensor_times(lua_State *L);
+/* tensor:pruned: a copy with the smallest numbers set to 0. */
 int cnri_lua_tensor_pruned(lua_State *L);
+/* tensor:density: share of elements that are not 0. */
 int cnri_lua_tensor_density(lua_State *L);
+/* tensor:norms: norm of each row. */
 int cnri_lua_tensor_norms(lua_State *L);
 extern const cnri_lua_key cnri_pruning_keys[];
+/* tensor:above: elements above a limit. */
 int cnri_lua_tensor_above(lua_State *L);
+/* tensor:transposed. */
 int cnri_lua_tensor_transposed(lua_State *L);
+/* tensor:region: a part of a picture. */
 int cnri_lua_tensor_region(lua_State *L);
+/* tensor:taken: chosen indices of an axis. */
 int cnri_lua_tensor_taken(lua_State *L);
 /* Functions of the module; methods of tensors. */
 extern const cnri_lua_row cnri_tensor_rows[], cnri_tensor_methods[];

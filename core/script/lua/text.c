@@ -4,12 +4,14 @@
 #include "lua/pattern.h"
 #include <string.h>
 
+/* True if a pattern has no special characters. */
 static bool plain_text(const char *pattern, size_t n) {
     for (size_t i = 0; i < n; i++)
         if (strchr("^$*+?.([%-", pattern[i])) return false; /* a NUL counts as special too */
     return true;
 }
 
+/* Begins a match of a pattern in a text. */
 static cnri_match begin(lua_State *L, const char *text, size_t n, const char *pattern, size_t m) {
     return (cnri_match){.L = L, .text = text, .text_end = text + n, .pattern_end = pattern + m};
 }
@@ -21,6 +23,7 @@ static size_t offset(lua_Integer at, size_t n) {
     return n - (size_t)-at;
 }
 
+/* string.find and string.match. */
 static int search(lua_State *L, bool find) {
     size_t n, m;
     const char *text = luaL_checklstring(L, 1, &n), *pattern = luaL_checklstring(L, 2, &m);
@@ -81,6 +84,7 @@ static int next_match(lua_State *L) {
     return 0;
 }
 
+/* string.gmatch. */
 static int text_gmatch(lua_State *L) {
     size_t n;
     luaL_checklstring(L, 1, &n);
@@ -115,6 +119,7 @@ static void expand(cnri_match *m, luaL_Buffer *b, const char *s, const char *e) 
     }
 }
 
+/* Appends what replaces a match. */
 static void replace(cnri_match *m, luaL_Buffer *b, int type, const char *s, const char *e) {
     lua_State *L = m->L;
     if (type == LUA_TSTRING || type == LUA_TNUMBER) {
@@ -135,6 +140,7 @@ static void replace(cnri_match *m, luaL_Buffer *b, int type, const char *s, cons
     else luaL_error(L, "a replacement is a %s value", luaL_typename(L, -1));
 }
 
+/* string.gsub. */
 static int text_gsub(lua_State *L) {
     size_t n, m;
     const char *text = luaL_checklstring(L, 1, &n), *pattern = luaL_checklstring(L, 2, &m);

@@ -52,6 +52,7 @@ typedef struct walk {
     int64_t done;
 } walk;
 
+/* Copies the elements of a view, axis by axis. */
 static void copy(walk *w, int32_t axis, int64_t at) {
     if (axis == w->to->rank) {
         memcpy((char *)w->to->data + (size_t)w->done++ * w->width,
@@ -61,12 +62,14 @@ static void copy(walk *w, int32_t axis, int64_t at) {
     for (int64_t i = 0; i < w->to->dim[axis]; i++) copy(w, axis + 1, at + i * w->step[axis]);
 }
 
+/* Bytes of an element; raises an error for smaller ones. */
 static size_t element_width(lua_State *L, const cnr_tensor *t) {
     const unsigned bits = cnr_dtype_bits(t->dtype);
     if (bits % 8 != 0) luaL_error(L, "elements of %u bits are not to be moved", bits);
     return bits / 8;
 }
 
+/* Steps of the axes of a dense tensor, in elements. */
 static void own_steps(const cnr_tensor *t, int64_t *step) {
     int64_t n = 1;
     for (int32_t i = t->rank; i-- > 0; n *= t->dim[i]) step[i] = n;

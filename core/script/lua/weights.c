@@ -8,11 +8,13 @@
 
 enum { MAX_WORDS = 4096 };
 
+/* Keeps a copy of a text for the net. */
 static void keep(cnri_lua_built *out, cnri_lua_words *words, const char *text) {
     char **slot = words->n < MAX_WORDS ? cnri_push(words) : NULL;
     if (!slot || !(*slot = cnri_strdup(text))) out->graph->out_of_memory = true;
 }
 
+/* Adds a file of weights, if it lies in the script's folder. */
 static void add_file(lua_State *L, cnri_lua_built *out, int at) {
     const char *name = lua_type(L, at) == LUA_TSTRING ? lua_tostring(L, at) : NULL;
     const char *path =
@@ -73,6 +75,7 @@ void cnri_lua_built_free(cnri_lua_built *built) {
     cnri_vec_free(&built->settings);
 }
 
+/* Number of weights without data. */
 static int32_t unfilled(const cnr_graph *g) {
     int32_t n = 0;
     for (int32_t i = 0; i < g->values.n; i++) n += g->values.at[i].unfilled;

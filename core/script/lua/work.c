@@ -6,6 +6,7 @@
 
 #define RESULT_TYPE "cnnrun result"
 
+/* A result that the collector frees. */
 typedef struct result {
     void (*free)(void *);
     union {
@@ -22,12 +23,14 @@ void *cnri_lua_push_result(lua_State *L, size_t bytes, void (*free)(void *)) {
     return r->data.at;
 }
 
+/* Collector: frees a result. */
 static int free_result(lua_State *L) {
     result *r = lua_touserdata(L, 1);
     r->free(r->data.at);
     return 0;
 }
 
+/* Makes the type of results known to Lua. */
 void cnri_lua_open_work(lua_State *L) {
     static const luaL_Reg events[] = {{"__gc", free_result}, {0}};
     cnri_lua_new_type(L, RESULT_TYPE, "a result", events, NULL, NULL);
@@ -35,6 +38,7 @@ void cnri_lua_open_work(lua_State *L) {
 
 /* ---- while it lasts ---- */
 
+/* Passes progress on; not 0: the script is cancelled. */
 static int32_t tell_progress(void *arg, const cnr_progress *p) {
     const cnri_lua_work *w = arg;
     const cnr_observer *watch = w->script->watch;
@@ -43,6 +47,7 @@ static int32_t tell_progress(void *arg, const cnr_progress *p) {
     return w->script->stop_wanted;
 }
 
+/* Passes events on to the function that the script's call set. */
 static int32_t tell_event(void *arg, int32_t kind, const void *of) {
     const cnri_lua_work *w = arg;
     return w->event ? w->event(w->arg, kind, of) : 0;

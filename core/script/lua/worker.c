@@ -17,17 +17,20 @@
 
 enum { MAX_INPUTS = 8, MAX_RESULTS = 4, MAX_CALLS = 4096, UNDER_WAY = 2 };
 
+/* A result of a call in the open batch, which later calls may take. */
 typedef struct promise {
     int64_t batch;
     int32_t call, result;
 } promise;
 
+/* An input of a call. */
 typedef struct input {
     cnr_tensor own;          /* data of a number, list or text, from cnri_alloc */
     const cnr_tensor *given; /* a tensor of the script, which the batch keeps */
     int32_t call, result;    /* the result of an earlier call in the batch; call -1: none */
 } input;
 
+/* A call of an object, or a picture for a writer. */
 typedef struct call {
     /* NULL: a picture for `writer`; without an input: the end of the writer's file. */
     cnri_lua_instance *object;
@@ -38,6 +41,7 @@ typedef struct call {
     cnr_tensor out[MAX_RESULTS];
 } call;
 
+/* Calls that are sent to the worker together. */
 typedef struct batch {
     CNRI_VEC(call) calls;
     int64_t number;
@@ -46,6 +50,7 @@ typedef struct batch {
     struct batch *next;
 } batch;
 
+/* A thread that works through batches in order. */
 typedef struct worker {
     pthread_t thread;
     pthread_mutex_t lock;
@@ -57,11 +62,13 @@ typedef struct worker {
     cnr_error why; /* error of the first that failed */
 } worker;
 
+/* Frees the data of a call. */
 static void free_call(call *c) {
     for (int32_t i = 0; i < c->n_in; i++) cnri_free(c->in[i].own.data);
     for (int32_t i = 0; i < c->n_out; i++) cnri_free(c->out[i].data);
 }
 
+/* Frees a batch. */
 static void free_batch(batch *b) {
     if (!b) return;
     for (int32_t i = 0; i < b->calls.n; i++) free_call(&b->calls.at[i]);
@@ -71,6 +78,7 @@ static void free_batch(batch *b) {
 
 /* ---- the thread ---- */
 
+/* Writes a picture. */
 static cnr_status put(const call *c, const cnr_tensor *picture, cnr_error *err) {
     pthread_mutex_lock(&c->writer->lock);
     const cnr_status status = c->writer->at
@@ -80,6 +88,7 @@ static cnr_status put(const call *c, const cnr_tensor *picture, cnr_error *err) 
     return status;
 }
 
+/* Closes a writer. */
 static cnr_status finish(const call *c, cnr_error *err) {
     pthread_mutex_lock(&c->writer->lock);
     const cnr_status status = c->writer->at ? cnr_writer_close(c->writer->at, err) : CNR_OK;
@@ -88,6 +97,7 @@ static cnr_status finish(const call *c, cnr_error *err) {
     return status;
 }
 
+/* Makes one call, with results of earlier calls as inputs. */
 static cnr_status do_call(batch *b, call *c, cnr_error *err) {
     const cnr_tensor *in[MAX_INPUTS];
     cnr_tensor *out[MAX_RESULTS];
@@ -106,6 +116,7 @@ static cnr_status do_call(batch *b, call *c, cnr_error *err) {
     return status;
 }
 
+/* Makes all calls of a batch; after a failure none. */
 static void do_batch(worker *w, batch *b) {
     cnr_error why = CNR_ERROR_INIT;
     cnr_status status = w->why.code;
@@ -119,6 +130,7 @@ static void do_batch(worker *w, batch *b) {
     pthread_mutex_unlock(&w->lock);
 }
 
+/* Waits for the next batch; NULL: the worker is to end. */
 static batch *next_batch(worker *w) {
     batch *b;
     pthread_mutex_lock(&w->lock);
@@ -131,6 +143,7 @@ static batch *next_batch(worker *w) {
     return b;
 }
 
+/* Thread: works through batches. */
 static void *work(void *arg) {
     worker *w = arg;
     batch *b;
@@ -140,6 +153,7 @@ static void *work(void *arg) {
 
 /* ---- filling a batch ---- */
 
+/* The running worker at index 1; raises an error otherwise. */
 static worker *worker_at(lua_State *L) {
     worker *w = luaL_checkudata(L, 1, WORKER_TYPE);
     if (!w->running) luaL_error(L, "the worker was closed");
@@ -163,6 +177,7 @@ static call *new_call(lua_State *L, worker *w) {
     return c;
 }
 
+/* Keeps a value of the stack alive until the batch is done. */
 static void hold(lua_State *L, const worker *w, int i) {
     lua_rawgeti(L, LUA_REGISTRYINDEX, w->open->held);
     lua_pushvalue(L, i);
@@ -170,6 +185,7 @@ static void hold(lua_State *L, const worker *w, int i) {
     lua_pop(L, 1);
 }
 
+/* Copies numbers into an input's own tensor. */
 static void copy_tensor(lua_State *L, input *in, int32_t dtype, int32_t rank, int64_t n,
                         const void *from) {
     in->own = (cnr_tensor){.size = sizeof in->own, .dtype = dtype, .rank = rank, .dim = {n}};
@@ -179,6 +195,7 @@ static void copy_tensor(lua_State *L, input *in, int32_t dtype, int32_t rank, in
     if (from) memcpy(in->own.data, from, (size_t)in->own.bytes);
 }
 
+/* Takes argument i of a call: a promise, tensor, number, list or text. */
 static void take_input(lua_State *L, const worker *w, call *c, int i) {
     input *in = &c->in[c->n_in++];
     const promise *p = luaL_testudata(L, i, PROMISE_TYPE);
@@ -287,6 +304,7 @@ static int32_t collect(lua_State *L, worker *w, bool all) {
     return left;
 }
 
+/* Waits until at most `maximum` batches are left. */
 static void wait_for(lua_State *L, worker *w, int32_t maximum) {
     const uint64_t left = cnri_script_leave();
     while (collect(L, w, false) > maximum) {
@@ -299,6 +317,7 @@ static void wait_for(lua_State *L, worker *w, int32_t maximum) {
     cnri_script_return(L, left);
 }
 
+/* Raises the worker's first error, if there is one. */
 static void raise_failure(lua_State *L, worker *w) {
     pthread_mutex_lock(&w->lock);
     const cnr_error why = w->why;
@@ -330,6 +349,7 @@ static int send_batch(lua_State *L) {
     return 1;
 }
 
+/* Stops the worker after what was sent, and frees all. */
 static void stop(lua_State *L, worker *w) {
     if (!w->running) return;
     const uint64_t left = cnri_script_leave();
@@ -355,11 +375,13 @@ static int close_worker(lua_State *L) {
     return 0;
 }
 
+/* Collector: stops a worker. */
 static int drop_worker(lua_State *L) {
     stop(L, lua_touserdata(L, 1));
     return 0;
 }
 
+/* c.worker. */
 int cnri_lua_worker(lua_State *L) {
     cnri_lua_experiment(L);
     worker *w = lua_newuserdatauv(L, sizeof *w, 0);

@@ -26,6 +26,7 @@ static void read_columns(const float *low, const float *high, int64_t step, int6
     }
 }
 
+/* Writes n vectors of two blocks: their lower halves to low, upper halves to high. */
 static void write_columns(float *low, float *high, int64_t step, int64_t n, const float *from) {
     for (int64_t j = 0; j < n; j++, low += step, from += VL) {
         memcpy(low, from, VL * 2);
@@ -139,6 +140,7 @@ INLINE const float *conv_channel(vec acc[TILE_COLUMNS][TILE_VECTORS], const floa
 }
 
 #if defined(__aarch64__)
+/* Multiplies one input channel with all its output channels. */
 #define CONV_LANE(lane) \
     do { \
         if (nv == 4) { \
@@ -167,6 +169,7 @@ INLINE const float *conv_quad(vec acc[TILE_COLUMNS][TILE_VECTORS], const float *
     return w;
 }
 #elif NEON_ARMV7
+/* Multiplies one input channel with all its output channels. */
 #define CONV_LANE(half, lane) \
     do { \
         for (int v = 0; v < nv; v++) k[v] = vld1q_f32(w + v * VL); \
@@ -263,17 +266,20 @@ INLINE void conv_sum(const neon_conv_tile *t, float *sum, const int n, const int
     }
 }
 
+/* Case of a tile of n columns and nv vectors. */
 #define CONV_TILE(n, nv, column, count) \
-    case (n)*8 + (nv): \
-        conv_sum(t, sum, n, nv, column, count, CONV_PAIRS); \
-        return;
+    case (n)*8 + (nv): conv_sum(t, sum, n, nv, column, count, CONV_PAIRS); return;
+/* Cases of tiles of n columns. */
 #define CONV_TILES_(n, c, k) CONV_TILE(n, 1, c, k) CONV_TILE(n, 2, c, k)
 #if TILE_VECTORS == 4
+/* Cases of tiles of n columns. */
 #define CONV_TILES(n, c, k) CONV_TILES_(n, c, k) CONV_TILE(n, 3, c, k) CONV_TILE(n, 4, c, k)
 #else
+/* Cases of tiles of n columns. */
 #define CONV_TILES(n, c, k) CONV_TILES_(n, c, k)
 #endif
 #if TILE_COLUMNS == 14
+/* Cases of tiles of five columns or more. */
 #define CONV_MORE(c, k) \
     CONV_TILES(5, c, k) \
     CONV_TILES(6, c, k) \
@@ -286,12 +292,15 @@ INLINE void conv_sum(const neon_conv_tile *t, float *sum, const int n, const int
     CONV_TILES(13, c, k) \
     CONV_TILES(14, c, k)
 #elif TILE_COLUMNS == 6
+/* Cases of tiles of five columns or more. */
 #define CONV_MORE(c, k) \
     CONV_TILES(5, c, k) \
     CONV_TILES(6, c, k)
 #elif TILE_COLUMNS == 5
+/* Cases of tiles of five columns or more. */
 #define CONV_MORE(c, k) CONV_TILES(5, c, k)
 #else
+/* Cases of tiles of five columns or more: none. */
 #define CONV_MORE(c, k)
 #endif
 /* Constant distances become address displacements; others need registers. k: channels of a run. */
@@ -320,6 +329,7 @@ CONV_TILE_FOR(conv_sum_plain_4, 4, 1)
 #endif
 CONV_TILE_FOR(conv_sum_any, t->x_column, t->count)
 
+/* Computes a tile by the code for its column step and count. */
 static void conv_sum_of(const neon_conv_tile *t, float *sum) {
     if (t->x_column == VL && t->count == RUN) conv_sum_1(t, sum);
     else if (t->x_column == 2 * VL && t->count == RUN) conv_sum_2(t, sum);
@@ -341,12 +351,14 @@ CONV_TILE_FOR(pairs_sum_8, 8, 4)
 CONV_TILE_FOR(pairs_sum_16, 16, 4)
 CONV_TILE_FOR(pairs_sum_any, t->x_column, t->count)
 
+/* Computes a tile of pairs by the code for its column step and count. */
 static void pairs_sum_of(const neon_conv_tile *t, float *sum) {
     if (t->x_column == 8 && t->count == 4) pairs_sum_8(t, sum);
     else if (t->x_column == 16 && t->count == 4) pairs_sum_16(t, sum);
     else pairs_sum_any(t, sum);
 }
 
+/* Converts n floats to bf16, two to each float of `to`. */
 static void to_pairs(const float *from, int64_t n, float *to) {
     int64_t i = 0;
     for (; i + 16 <= n; i += 16, to += 8) {
@@ -423,6 +435,7 @@ typedef int32_t ihalf __attribute__((vector_size(32)));
 #define VEC oct
 #define VEC_U half_u
 #define IVEC ihalf
+/* a * b + c, with one rounding. */
 #define FUSE(a, b, c) ((oct)_mm256_fmadd_ps((__m256)(a), (__m256)(b), (__m256)(c)))
 #define LARGER oct_max
 #define POSITIVE oct_positive
@@ -430,6 +443,7 @@ typedef int32_t ihalf __attribute__((vector_size(32)));
 #include "plane.h"
 #endif
 
+/* Computes a plane by the code for its block. */
 static void plane(neon_window_kind kind, const neon_plane *p) {
 #if VL == 16
     if (p->block == 8) {
@@ -440,6 +454,7 @@ static void plane(neon_window_kind kind, const neon_plane *p) {
     NEON_PASTE(plane_of_, VL)(kind, p);
 }
 
+/* Sum or maximum of a whole plane times scale, for each channel of a block. */
 static void whole_plane(neon_window_kind kind, const float *x, int64_t block, int64_t n,
                         float scale, float *y) {
 #if VL == 16
@@ -452,6 +467,7 @@ static void whole_plane(neon_window_kind kind, const float *x, int64_t block, in
         NEON_PASTE(whole_plane_, VL)(kind, x + l, block, n, scale, y + l);
 }
 
+/* Scales and shifts n pixels of a block of channels. */
 static void affine_block(const float *x, const float *scale, const float *shift, int64_t block,
                          int64_t n, float *out) {
 #if VL == 16

@@ -31,6 +31,7 @@ INLINE vec vgelu_tanh(vec x) {
     return x * fuse(vtanh(u), splat(0.5f), splat(0.5f));
 }
 
+/* Applies a function of vectors to n elements. */
 #define EACH_VECTOR(function) \
     do { \
         int64_t i = 0; \

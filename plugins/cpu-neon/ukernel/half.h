@@ -39,18 +39,21 @@ INLINE vec load_as(const neon_stored as, const void *p) {
     return as == NEON_F16 ? load_f16(p) : as == NEON_BF16 ? load_bf16(p) : load(p);
 }
 
+/* Converts n numbers from f16 to f32. */
 static void widen_f16(const uint16_t *from, float *to, int64_t n) {
     int64_t i = 0;
     for (; i + VL <= n; i += VL) store(to + i, load_f16(from + i));
     for (; i < n; i++) to[i] = cnr_f16_to_f32(from[i]);
 }
 
+/* Converts n numbers from bf16 to f32. */
 static void widen_bf16(const uint16_t *from, float *to, int64_t n) {
     int64_t i = 0;
     for (; i + VL <= n; i += VL) store(to + i, load_bf16(from + i));
     for (; i < n; i++) to[i] = cnr_bf16_to_f32(from[i]);
 }
 
+/* Converts n numbers from f32 to f16. */
 static void narrow_f16(const float *from, uint16_t *to, int64_t n) {
     int64_t i = 0;
 #if defined(__AVX512F__)
@@ -68,6 +71,7 @@ static void narrow_f16(const float *from, uint16_t *to, int64_t n) {
     for (; i < n; i++) to[i] = cnr_f32_to_f16(from[i]);
 }
 
+/* Converts n numbers from f32 to bf16. */
 static void narrow_bf16(const float *from, uint16_t *to, int64_t n) {
     for (int64_t i = 0; i < n; i++) to[i] = cnr_f32_to_bf16(from[i]);
 }

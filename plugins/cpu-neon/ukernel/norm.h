@@ -63,6 +63,7 @@ INLINE void normalise_all(const neon_normal *by, const float *x, float *out, int
     }
 }
 
+/* Normalises n elements, with scale and shift where there are any. */
 static void normalise(const neon_normal *by, const float *x, float *out, int64_t n) {
     if (by->scale && by->shift) normalise_all(by, x, out, n, 1, 1);
     else if (by->scale) normalise_all(by, x, out, n, 1, 0);

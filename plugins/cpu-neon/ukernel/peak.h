@@ -1,5 +1,6 @@
 /* Part of template.h: loops that keep a core's multipliers, or its loads, busy. */
 
+/* Multiplies and adds in registers; the result keeps the work from being left out. */
 static float peak(int64_t rounds, float by) {
     vec acc[NEON_PEAK];
     const vec factor = splat(by), more = splat(1.0f - by);
@@ -13,6 +14,7 @@ static float peak(int64_t rounds, float by) {
     return all[0] + all[VL - 1];
 }
 
+/* Reads n floats and returns their sum. */
 static float read_all(const float *x, int64_t n) {
     vec acc[16];
     for (int i = 0; i < 16; i++) acc[i] = splat(0.0f);

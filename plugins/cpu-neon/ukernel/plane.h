@@ -1,6 +1,7 @@
 /* Sliding windows over planes of channel blocks, with vectors VEC; blocked.h includes this once for
  * each block width. */
 
+/* A name with the number of lanes behind it. */
 #define INTO(name) NEON_PASTE(name, LANES)
 
 INLINE VEC INTO(lanes_)(const float *p) { return *(const VEC_U *)p; }
@@ -25,6 +26,7 @@ INLINE VEC INTO(limit_)(const neon_bound b, VEC x) {
 /* The taps that lie within the input. */
 #ifndef PLANE_TAPS
 #define PLANE_TAPS
+/* Taps of a window that lie inside the plane. */
 typedef struct tap_range {
     int64_t y0, y1, x0, x1;
 } tap_range;

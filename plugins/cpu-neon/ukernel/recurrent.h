@@ -25,11 +25,13 @@ INLINE void lstm_row(const float *gates, const float *peepholes, float *c, float
     }
 }
 
+/* New cell and hidden state of n units of an lstm. */
 static void lstm_cell(const float *gates, const float *peepholes, float *c, float *h, int64_t n) {
     if (peepholes) lstm_row(gates, peepholes, c, h, n, 1);
     else lstm_row(gates, peepholes, c, h, n, 0);
 }
 
+/* Hidden state times reset gate, for n units of a gru. */
 static void gru_reset(const float *gates, const float *h, float *out, int64_t n) {
     for (int64_t j = 0; j < n; j += VL) {
         const int64_t here = n - j < VL ? n - j : VL;
@@ -38,6 +40,7 @@ static void gru_reset(const float *gates, const float *h, float *out, int64_t n)
     }
 }
 
+/* New hidden state of n units of a gru. */
 static void gru_cell(const float *gates, const float *from_h, float *h, int64_t n) {
     for (int64_t j = 0; j < n; j += VL) {
         const int64_t here = n - j < VL ? n - j : VL;

@@ -38,11 +38,13 @@ INLINE void resample_many(const neon_resample *by, const float *x, float *out) {
         }
 }
 
+/* Resamples a row, of one or several numbers a pixel. */
 static void resample(const neon_resample *by, const float *x, float *out) {
     if (by->inner == 1) resample_single(by, x, out);
     else resample_many(by, x, out);
 }
 
+/* x += scale * y. */
 static void add_scaled(float *x, const float *y, float scale, int64_t n) {
     for (int64_t i = 0; i < n; i++) x[i] += scale * y[i];
 }

@@ -18,9 +18,13 @@
 #define NEON_ARMV7 0
 #endif
 
+/* Joins two words; NEON_PASTE expands them first. */
 #define NEON_PASTE_(a, b) a##b
+/* Joins two words into one name. */
 #define NEON_PASTE(a, b) NEON_PASTE_(a, b)
+/* A word as text; NEON_TEXT expands it first. */
 #define NEON_TEXT_(a) #a
+/* A word as text. */
 #define NEON_TEXT(a) NEON_TEXT_(a)
 #define VL NEON_VL
 #define NV 3
@@ -35,8 +39,10 @@
 #endif
 #define INLINE static inline __attribute__((always_inline))
 #if defined(__clang__) /* n: trip count at most; fully unrolled loops keep arrays in registers */
+/* Unrolls the loop that follows. */
 #define UNROLL(n) _Pragma("clang loop unroll(full)")
 #else
+/* Unrolls the loop that follows, n times. */
 #define UNROLL(n) _Pragma(NEON_TEXT(GCC unroll n))
 #endif
 /* Hides a pointer's origin, or compilers keep a register for each of many loads. */
@@ -199,12 +205,13 @@ INLINE void tile(int64_t k, const float *restrict a, const float *restrict b, fl
     }
 }
 
+/* Case of a tile of m rows and nv vectors. */
 #define TILE(m, nv) \
-    case (m)*4 + (nv): \
-        tile(k, a, b, c, ldc, m, nv, n - ((nv)-1) * VL, bias, add); \
-        break;
+    case (m)*4 + (nv): tile(k, a, b, c, ldc, m, nv, n - ((nv)-1) * VL, bias, add); break;
+/* Cases of tiles of m rows. */
 #define TILES(m) TILE(m, 1) TILE(m, 2) TILE(m, 3)
 
+/* C += A B for one tile of m rows and n columns, from packed panels. */
 static void sgemm(int64_t k, const float *a, const float *b, float *c, int64_t ldc, int64_t m,
                   int64_t n, const float *bias, int add) {
     switch (m * 4 + (n + VL - 1) / VL) {
@@ -277,18 +284,24 @@ INLINE void dot_tile(const neon_stored as, int64_t k, const float *restrict a, i
     }
 }
 
+/* Case of a tile of m rows and n columns of dot products. */
 #define DOT(as, m, n) \
     case (m)*8 + (n): \
         dot_tile(as, k, a, lda, b, ldb, c, ldc, m, n, bias, add); \
         break;
 #if DOT_N == 6
+/* Cases of tiles of m rows. */
 #define DOTS(as, m) \
     DOT(as, m, 1) DOT(as, m, 2) DOT(as, m, 3) DOT(as, m, 4) DOT(as, m, 5) DOT(as, m, 6)
+/* Cases of all tiles. */
 #define ALL_DOTS(as) DOTS(as, 1) DOTS(as, 2) DOTS(as, 3) DOTS(as, 4)
 #else
+/* Cases of tiles of m rows. */
 #define DOTS(as, m) DOT(as, m, 1) DOT(as, m, 2) DOT(as, m, 3) DOT(as, m, 4)
+/* Cases of all tiles. */
 #define ALL_DOTS(as) DOTS(as, 1) DOTS(as, 2) DOTS(as, 3)
 #endif
+/* Defines a function of dot products with matrix b stored as `as`. */
 #define DOT_OF(name, as) \
     static void name(int64_t k, const float *a, int64_t lda, const void *b, int64_t ldb, float *c, \
                      int64_t ldc, int64_t m, int64_t n, const float *bias, int add) { \
@@ -303,6 +316,8 @@ DOT_OF(dot_bf16, NEON_BF16)
 
 /* ---- packing ---- */
 
+/* Packs rows k0 to k1 - 1 of a convolution's columns: each tap of each channel, along the
+ * segments. */
 static void pack_taps(float *panel, int64_t width, int64_t k0, int64_t k1, const float *base,
                       const float *end, int64_t plane, const int64_t *tap, int64_t taps,
                       const neon_segment *segment, int64_t segments) {
@@ -325,6 +340,7 @@ static void pack_taps(float *panel, int64_t width, int64_t k0, int64_t k1, const
     }
 }
 
+/* Packs k rows of n columns into a panel of `width` columns, filled with zeros. */
 static void pack_rows(float *panel, int64_t width, int64_t n, int64_t k, const float *b,
                       int64_t ldb) {
     const int64_t whole = n / VL * VL;
@@ -349,6 +365,7 @@ INLINE void turn_quad(const float *a, int64_t rs, float scale, float *to) {
     *(quad_u *)(to + 3 * MR) = __builtin_shufflevector(h0, h1, 2, 3, 6, 7);
 }
 
+/* Packs MR rows of k columns times scale, column by column. */
 static void pack_columns(float *panel, int64_t k, const float *a, int64_t rs, float scale) {
     int64_t j = 0;
     for (; j + 4 <= k; j += 4)
@@ -413,6 +430,7 @@ INLINE void window_all(neon_window_kind kind, const neon_window_rows *w) {
     for (; row < w->rows; row++) window_strip(kind, w, row, 1);
 }
 
+/* Computes rows of windows: a weighted sum, a sum or a maximum. */
 static void window(neon_window_kind kind, const neon_window_rows *w) {
     if (kind == NEON_WINDOW_FMA) window_all(NEON_WINDOW_FMA, w);
     else if (kind == NEON_WINDOW_SUM) window_all(NEON_WINDOW_SUM, w);
@@ -454,12 +472,15 @@ INLINE void pairs_all(neon_window_kind kind, const float *top, const float *bott
     }
 }
 
+/* Sum or maximum of 2 x 2 windows of two rows. */
 static void pairs(neon_window_kind kind, const float *top, const float *bottom, float *out,
                   int64_t n) {
     if (kind == NEON_WINDOW_MAX) pairs_all(NEON_WINDOW_MAX, top, bottom, out, n);
     else pairs_all(NEON_WINDOW_SUM, top, bottom, out, n);
 }
 
+/* Gradient of max pooling: gives each element that is the maximum what is left of its window's
+ * gradient. */
 static void pick(const float *x, const float *top, float *rest, float *out, int64_t n) {
     for (int64_t i = 0; i < n; i += VL) {
         const vec v = load(x + i), r = load(rest + i);
@@ -469,6 +490,7 @@ static void pick(const float *x, const float *top, float *rest, float *out, int6
     }
 }
 
+/* Copies every stride-th element. */
 static void strided(const float *x, int64_t stride, float *out, int64_t n) {
     if (stride == 2) /* a constant stride becomes shuffles */
         for (int64_t i = 0; i < n; i++) out[i] = x[2 * i];
@@ -478,10 +500,12 @@ static void strided(const float *x, int64_t stride, float *out, int64_t n) {
 
 /* ---- element-wise loops, vectorised by the compiler ---- */
 
+/* x = max(x, 0) */
 static void relu(float *x, int64_t n) {
     for (int64_t i = 0; i < n; i++) x[i] = x[i] < 0.0f ? 0.0f : x[i];
 }
 
+/* x = x * slope where x < 0. */
 static void leaky_relu(float *x, float slope, int64_t n) {
     for (int64_t i = 0; i < n; i++) x[i] = x[i] < 0.0f ? x[i] * slope : x[i];
 }
@@ -493,6 +517,7 @@ static void leaky_relu(float *x, float slope, int64_t n) {
 #else
 #define INDEPENDENT _Pragma("GCC ivdep")
 #endif
+/* x * slope where x < 0, with one slope for each channel of a block. */
 static void prelu_block(const float *x, const float *slope, int64_t block, int64_t n, float *out) {
     float by[PRELU_RUN];
     const int64_t all = n * block, run = PRELU_RUN / block * block;
@@ -506,6 +531,7 @@ static void prelu_block(const float *x, const float *slope, int64_t block, int64
     }
 }
 
+/* Limits x to low..high. */
 static void clip(float *x, float low, float high, int64_t n) {
     for (int64_t i = 0; i < n; i++) {
         const float v = x[i] < low ? low : x[i];
@@ -513,22 +539,27 @@ static void clip(float *x, float low, float high, int64_t n) {
     }
 }
 
+/* x += y. */
 static void add(float *x, const float *y, int64_t n) {
     for (int64_t i = 0; i < n; i++) x[i] += y[i];
 }
 
+/* x *= y. */
 static void mul(float *x, const float *y, int64_t n) {
     for (int64_t i = 0; i < n; i++) x[i] *= y[i];
 }
 
+/* x /= y. */
 static void divide(float *x, const float *y, int64_t n) {
     for (int64_t i = 0; i < n; i++) x[i] /= y[i];
 }
 
+/* out = x * scale + shift. */
 static void affine(const float *x, float scale, float shift, float *out, int64_t n) {
     for (int64_t i = 0; i < n; i++) out[i] = x[i] * scale + shift;
 }
 
+/* Largest of n elements; NaN if there is one. */
 static float max_of(const float *x, int64_t n) {
     vec v = splat(x[0]);
     float t[VL], best = x[0];
@@ -542,6 +573,7 @@ static float max_of(const float *x, int64_t n) {
     return best;
 }
 
+/* Sum of n elements. */
 static float sum_of(const float *x, int64_t n) {
     vec v[4] = {{0}, {0}, {0}, {0}};
     int64_t i = 0;
@@ -585,6 +617,7 @@ INLINE vec vexp(vec x) {
     return scaled(p, k, shifted);
 }
 
+/* out = exp(x - shift); returns their sum. */
 static float exp_sum(const float *x, float shift, float *out, int64_t n) {
     vec total = {0};
     int64_t i = 0;
@@ -634,6 +667,7 @@ INLINE vec vtanh(vec x) {
 static void sigmoid(const float *x, float *out, int64_t n) { EACH_VECTOR(vsigmoid); }
 static void tanh_of(const float *x, float *out, int64_t n) { EACH_VECTOR(vtanh); }
 
+/* out = x * sigmoid(alpha * x) */
 static void swish(const float *x, float alpha, float *out, int64_t n) {
     int64_t i = 0;
     for (; i + VL <= n; i += VL) {
@@ -646,6 +680,7 @@ static void swish(const float *x, float alpha, float *out, int64_t n) {
     }
 }
 
+/* x = alpha * x + beta, limited to 0..1. */
 static void hard_sigmoid(float *x, float alpha, float beta, int64_t n) {
     for (int64_t i = 0; i < n; i++) {
         const float v = alpha * x[i] + beta, low = v < 0.0f ? 0.0f : v;
@@ -653,6 +688,7 @@ static void hard_sigmoid(float *x, float alpha, float beta, int64_t n) {
     }
 }
 
+/* x *= x / 6 + 0.5, limited to 0..1. */
 static void hard_swish(float *x, int64_t n) {
     for (int64_t i = 0; i < n; i++) {
         const float v = x[i] * (1.0f / 6.0f) + 0.5f, low = v < 0.0f ? 0.0f : v;
@@ -660,6 +696,7 @@ static void hard_swish(float *x, int64_t n) {
     }
 }
 
+/* acc += x * x. */
 static void add_squares(const float *x, float *acc, int64_t n) {
     for (int64_t i = 0; i < n; i++) acc[i] += x[i] * x[i];
 }
@@ -678,6 +715,7 @@ static void lrn(const float *x, const float *acc, float scale, float bias, float
         for (int64_t i = 0; i < n; i++) out[i] = x[i] / powf(bias + scale * acc[i], beta);
 }
 
+/* Sum of (x - mean_x) * (y - mean_y), in doubles. */
 static double centred(const float *x, double mean_x, const float *y, double mean_y, int64_t n) {
     double sum[8] = {0}, rest = 0;
     int64_t i = 0;
@@ -690,12 +728,14 @@ static double centred(const float *x, double mean_x, const float *y, double mean
     return ((sum[0] + sum[4]) + (sum[1] + sum[5])) + ((sum[2] + sum[6]) + (sum[3] + sum[7])) + rest;
 }
 
+/* out = a * x + b * (y - mean) + c. */
 static void blend(const float *x, double a, const float *y, double mean, double b, double c,
                   float *restrict out, int64_t n) {
     for (int64_t i = 0; i < n; i++)
         out[i] = (float)(a * (double)x[i] + (b * ((double)y[i] - mean) + c));
 }
 
+/* One step of gradient descent with momentum for n weights. */
 static void sgd(float *restrict x, float *restrict velocity, const float *restrict gradient,
                 const neon_sgd *by, int64_t n) {
     const float momentum = by->momentum, decay = by->decay, along = by->along, down = by->down;
@@ -706,6 +746,7 @@ static void sgd(float *restrict x, float *restrict velocity, const float *restri
     }
 }
 
+/* One step of Adam for n weights. */
 static void adam(float *restrict x, float *restrict mean, float *restrict square,
                  const float *restrict gradient, const neon_adam *by, int64_t n) {
     const neon_adam k = *by;

@@ -24,6 +24,7 @@ typedef struct neon_segment {
     int64_t n;
 } neon_segment;
 
+/* What is computed over windows. */
 typedef enum neon_window_kind {
     NEON_WINDOW_FMA,
     NEON_WINDOW_SUM,
@@ -73,6 +74,7 @@ typedef enum neon_bound_kind {
     NEON_BOUND_LEAKY, /* low: the slope */
     NEON_BOUND_CLIP
 } neon_bound_kind;
+/* Limits of a result. */
 typedef struct neon_bound {
     neon_bound_kind kind;
     float low, high;
@@ -123,6 +125,7 @@ typedef struct neon_wino_input {
     float *v;
     int64_t v_component; /* floats from one component to the next */
 } neon_wino_input;
+/* Arguments of the last transform of Winograd's method. */
 typedef struct neon_wino_output {
     const float *m, *bias, *operand; /* operand NULL: none */
     int64_t m_component;
@@ -132,6 +135,7 @@ typedef struct neon_wino_output {
     neon_bound bound;
 } neon_wino_output;
 
+/* All functions that exist once for each instruction set. */
 typedef struct neon_ukernels {
     const char *name; /* "avx512" */
     int32_t vl, mr, nr;

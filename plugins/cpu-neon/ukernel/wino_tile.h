@@ -3,6 +3,7 @@
  * digits than 0, +-1, +-2; OUT 2 uses 0, +-1 and infinity. winograd.h includes this for each of the
  * two. */
 #define W(name) NEON_PASTE(NEON_PASTE(NEON_PASTE(name, OUT), x), LANES)
+/* A vector with x in all lanes. */
 #define ALL(x) ((x) - (VEC){0})
 #define SIDE (OUT + 2)
 

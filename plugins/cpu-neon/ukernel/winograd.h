@@ -30,6 +30,7 @@
 #define IVEC ioct
 typedef float oct_u __attribute__((vector_size(32), aligned(4), may_alias));
 typedef int32_t ioct __attribute__((vector_size(32)));
+/* a * b + c, with one rounding. */
 #define FUSE(a, b, c) ((oct)_mm256_fmadd_ps((__m256)(a), (__m256)(b), (__m256)(c)))
 #define OUT 4
 #include "wino_tile.h"
@@ -41,12 +42,14 @@ typedef int32_t ioct __attribute__((vector_size(32)));
 
 /* Indexed by the tile's width, then by the lanes. */
 #if VL == 16
+/* Calls the function for the job's tile side and number of lanes. */
 #define WINO_RUN(name, job) \
     do { \
         if ((job)->out_side == 2) (job)->lanes == 8 ? name##2x8(job) : name##2x16(job); \
         else (job)->lanes == 8 ? name##4x8(job) : name##4x16(job); \
     } while (0)
 #else
+/* Calls the function for the job's tile side. */
 #define WINO_RUN(name, job) \
     do { \
         if ((job)->out_side == 2) NEON_PASTE(name##2x, VL)(job); \
@@ -77,6 +80,7 @@ INLINE void wino_weight4(const vec *w, int step, vec *out) {
     out[5] = w[2 * step];
 }
 
+/* Defines the transform of a vector of 3 x 3 filters for tiles of side N. */
 #define WINO_WEIGHTS(N, SIDE) \
     INLINE void wino_filters##N(const vec *given, float *u, int64_t component) { \
         vec half_way[3 * SIDE], one[SIDE]; \
@@ -92,6 +96,7 @@ INLINE void wino_weight4(const vec *w, int step, vec *out) {
 WINO_WEIGHTS(2, 4)
 WINO_WEIGHTS(4, 6)
 
+/* Transforms n 3 x 3 filters in f32. */
 static void wino_weights(int64_t out_side, const float *w, int64_t step, int64_t n, float *u,
                          int64_t component) {
     vec given[9] = {{0}};
@@ -115,6 +120,7 @@ INLINE void wino_widened(const int side, const neon_stored as, const uint16_t *w
         }
 }
 
+/* Transforms n 3 x 3 filters stored in 16 bits. */
 static void wino_halves(int64_t out_side, neon_stored as, const uint16_t *w, int64_t n,
                         int64_t vectors, float *u, int64_t component) {
     if (out_side == 2 && as == NEON_F16) wino_widened(2, NEON_F16, w, n, vectors, u, component);

@@ -18,6 +18,7 @@ static inline __attribute__((always_inline)) void largest_of(const uint8_t *x, i
     }
 }
 
+/* Largest bytes along windows of n positions of a block of channels. */
 static void max_blocks(const uint8_t *x, int64_t n, int64_t window, int64_t stride,
                        int64_t dilation, int64_t block, uint8_t flip, uint8_t *out) {
     if (block == 16) largest_of(x, n, window, stride, dilation, 16, flip, out);
@@ -34,17 +35,20 @@ static void max_blocks(const uint8_t *x, int64_t n, int64_t window, int64_t stri
 
 #if defined(__AVX512VNNI__)
 
+/* What turns sums into bytes. */
 typedef struct finishing {
     __m512 scale, low, high;
     __m512i offset, zero;
 } finishing;
 
+/* Reads it for 16 rows from `at` on. */
 static inline finishing finish_of(const int8_finish *f, int64_t at) {
     return (finishing){_mm512_loadu_ps(f->scale + at), _mm512_set1_ps(f->low),
                        _mm512_set1_ps(f->high), _mm512_loadu_si512(f->offset + at),
                        _mm512_set1_epi32(f->zero)};
 }
 
+/* 16 sums as bytes. */
 static inline __m128i finished(__m512i sum, const finishing *f) {
     __m512 v = _mm512_mul_ps(_mm512_cvtepi32_ps(_mm512_add_epi32(sum, f->offset)), f->scale);
     v = _mm512_min_ps(_mm512_max_ps(v, f->low), f->high);
@@ -103,11 +107,13 @@ static inline __attribute__((always_inline)) void tile_of(const int8_tile *t, co
     }
 }
 
+/* Case of a tile of n positions, with one or two panels. */
 #define TILE_CASE(n) \
     case n: \
         if (t->panels > 1) tile_of(t, n, 2, pixel); \
         else tile_of(t, n, 1, pixel); \
         break;
+/* Defines the function for pixels of that many bytes. */
 #define TILE_PIXELS(bytes) \
     static void tile_##bytes(const int8_tile *t) { \
         enum { pixel = bytes }; \
@@ -132,6 +138,7 @@ TILE_PIXELS(4)
 TILE_PIXELS(8)
 TILE_PIXELS(16)
 
+/* Computes a tile, by the bytes of a pixel. */
 static void tile(const int8_tile *t) {
     if (t->pixel == 16) tile_16(t);
     else if (t->pixel == 8) tile_8(t);
@@ -168,6 +175,7 @@ tile_of(const int8_tile *t, const uint8_t *x, const int8_t *w, const int pixels,
         }
 }
 
+/* Computes a tile, three positions at a time. */
 static void tile(const int8_tile *t) {
     int32_t sums[3 * INT8_PANEL];
     for (int64_t v = 0; v < t->panels; v++)
@@ -186,6 +194,7 @@ static void tile(const int8_tile *t) {
 
 #else
 
+/* Computes a tile in plain C. */
 static void tile(const int8_tile *t) {
     for (int64_t v = 0; v < t->panels; v++)
         for (int64_t p = 0; p < t->pixels; p++) {
@@ -228,11 +237,13 @@ static inline __m512i quad_8(const uint8_t *x) {
                             bytes));
 }
 
+/* Weights of four taps of a block. */
 static inline __m512i weights_of(const int8_t *w, const int block) {
     return block == 16 ? _mm512_loadu_si512(w)
                        : _mm512_castsi256_si512(_mm256_loadu_si256((const __m256i *)w));
 }
 
+/* Stores a block of bytes. */
 static inline void store_block(uint8_t *y, __m128i v, const int block) {
     if (block == 16) _mm_storeu_si128((__m128i *)y, v);
     else _mm_storel_epi64((__m128i *)y, v);
@@ -309,6 +320,7 @@ static void window_apart(const int8_window *t) {
     }
 }
 
+/* Computes a row of windows of a block of channels. */
 static void window(const int8_window *t) {
     const int near = t->step == t->block && t->columns % 4;
     if (t->dilation != t->block) window_apart(t);
@@ -334,6 +346,7 @@ static inline __attribute__((always_inline)) void window_row(const int8_window *
     }
 }
 
+/* Computes a row of windows of a block of channels. */
 static void window(const int8_window *t) {
     if (t->block == 16) window_row(t, 16);
     else window_row(t, 8);

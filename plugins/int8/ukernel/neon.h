@@ -4,6 +4,7 @@
  * subtracts 128; 128 times the sum of the weights is then added. */
 #include <arm_neon.h>
 
+/* 16 bytes as signed ones. */
 static inline int8x16_t signed_of(const uint8_t *x) {
     return vreinterpretq_s8_u8(veorq_u8(vld1q_u8(x), vdupq_n_u8(0x80)));
 }
@@ -20,12 +21,15 @@ static inline int32x4_t add_products(int32x4_t sum, int8x16_t x, int8x16_t w) {
 
 #else
 
+/* sum plus the products of 16 bytes, four to each lane. */
 static inline int32x4_t add_products(int32x4_t sum, int8x16_t x, int8x16_t w) {
     const int16x8_t low = vmull_s8(vget_low_s8(x), vget_low_s8(w)), high = vmull_high_s8(x, w);
     return vaddq_s32(sum, vpaddq_s32(vpaddlq_s16(low), vpaddlq_s16(high)));
 }
 
+/* Four bytes of a lane in all lanes. */
 #define LANE(by, lane) vreinterpretq_s8_s32(vdupq_laneq_s32(vreinterpretq_s32_s8(by), lane))
+/* sum plus products with one lane. */
 #define ADD_LANE(sum, x, by, lane) add_products(sum, x, LANE(by, lane))
 
 #endif
@@ -51,6 +55,7 @@ static void gemm_part(int64_t k4, const int8_t *w, const uint8_t *x, const int32
         for (int v = 0; v < 4; v++) vst1q_s32(sums + r * INT8_NR + 4 * v, s[r][v]);
 }
 
+/* Sums of INT8_MR rows and INT8_NR columns, over k4 steps of four. */
 static void gemm(int64_t k4, const int8_t *w, const uint8_t *x, int32_t *sums) {
     int32x4_t low = vdupq_n_s32(0), high = low;
     int32_t begin[INT8_MR];
@@ -65,6 +70,7 @@ static void gemm(int64_t k4, const int8_t *w, const uint8_t *x, int32_t *sums) {
             gemm_part(k4, w + 4 * r, x + 4 * j, begin + r, sums + r * INT8_NR + j);
 }
 
+/* Dot products of x with INT8_DOT_ROWS rows of w. */
 static void dot(int64_t n, const uint8_t *x, const int8_t *w, int64_t stride, int32_t *sums) {
     int32x4_t s[INT8_DOT_ROWS], total[INT8_DOT_ROWS];
     for (int r = 0; r < INT8_DOT_ROWS; r++) s[r] = total[r] = vdupq_n_s32(0);

@@ -22,6 +22,7 @@ static inline __attribute__((always_inline)) finishing finish_of(const int8_fini
     return out;
 }
 
+/* Scaled sums, rounded to the nearest. */
 static inline int32x4_t rounded(int32x4_t sum, float32x4_t scale) {
     return vcvtnq_s32_f32(vmulq_f32(vcvtq_f32_s32(sum), scale));
 }
@@ -253,6 +254,7 @@ static inline __attribute__((always_inline)) void tile_panel(const int8_tile *t,
     }
 }
 
+/* Computes a tile, panel by panel. */
 static void tile(const int8_tile *t) {
     for (int64_t panel = 0; panel < t->panels; panel++) {
         const finishing f = finish_of(&t->finish, panel * INT8_PANEL, 16);
@@ -353,6 +355,7 @@ static inline __attribute__((always_inline)) void window_apart(const int8_window
     for (; p < t->pixels; p++) window_words(t, &f, p, 1, block);
 }
 
+/* Computes a row of windows of a block of channels. */
 static void window(const int8_window *t) {
 #if defined(__ARM_FEATURE_DOTPROD)
     const int shared = t->step == t->block && t->columns % 4;

@@ -32,6 +32,7 @@ PACKED_INLINE void packed_fetch(const uint8_t *w) {
         __builtin_prefetch(w + PACKED_AHEAD + r * INT8_PACKED_BYTES, 0, 2);
 }
 
+/* Scales x and reorders it as packed_rows reads it. */
 static void packed_reorder(const float *x, int64_t n, int32_t bits, float scale, float *out) {
     const int each = 32 / bits;
     const int64_t end = int8_packed_blocks(n, bits) * int8_packed_block(bits);
@@ -193,6 +194,7 @@ PACKED_INLINE void packed_by_digits(const uint8_t *w, int64_t blocks, const pack
 
 #endif
 
+/* Writes x in the form that the processor multiplies fastest: digits, or floats. */
 static void packed_order(const float *x, int64_t n, int32_t bits, float scale, void *out) {
     packed_x *form = out;
     memset(form, 0, sizeof *form);
@@ -215,6 +217,7 @@ PACKED_INLINE void packed_rows(const uint8_t *w, int64_t blocks, const packed_x 
     packed_by_floats(w, blocks, (const float *)(form + 1), sums, bits);
 }
 
+/* Dot products of x with rows of weights of `bits` bits. */
 static void packed_dot(const uint8_t *w, int64_t blocks, int32_t bits, const void *x, float *sums) {
     if (bits == 2) packed_rows(w, blocks, x, sums, 2);
     else if (bits == 4) packed_rows(w, blocks, x, sums, 4);

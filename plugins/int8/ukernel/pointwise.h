@@ -8,6 +8,7 @@ static inline __attribute__((always_inline)) uint8_t byte_of(float v, const int8
     return (uint8_t)((int32_t)v + how->zero);
 }
 
+/* y = a + b of quantised numbers. */
 static void add(const uint8_t *a, const uint8_t *b, int64_t n, const int8_pair *how, uint8_t *y) {
     const int8_pair h = *how;
     for (int64_t i = 0; i < n; i++) {
@@ -17,6 +18,7 @@ static void add(const uint8_t *a, const uint8_t *b, int64_t n, const int8_pair *
     }
 }
 
+/* y = a * b of quantised numbers. */
 static void mul(const uint8_t *a, const uint8_t *b, int64_t n, const int8_pair *how, uint8_t *y) {
     const int8_pair h = *how;
     for (int64_t i = 0; i < n; i++) {
@@ -37,6 +39,7 @@ static inline __attribute__((always_inline)) void scale_of(const uint8_t *a, int
             y[c] = byte_of((float)(((a[c] ^ h.a_flip) - h.a_zero) * by[c]) * h.a_factor, &h);
 }
 
+/* y = a * b with one b a channel. */
 static void scale(const uint8_t *a, int64_t n, int64_t block, const uint8_t *b,
                   const int8_pair *how, uint8_t *y) {
     if (block == 16) scale_of(a, n, 16, b, how, y);
@@ -61,6 +64,7 @@ static __attribute__((target("avx512vbmi"))) int64_t table_wide(const uint8_t *x
 }
 #endif
 
+/* y = t[x]. */
 static void table(const uint8_t *x, int64_t n, const uint8_t *t, uint8_t *y) {
     int64_t i = 0;
 #if defined(__AVX512BW__)
@@ -79,6 +83,7 @@ mean_of(const uint8_t *x, int64_t n, const int block, const int8_pair *how, uint
         y[c] = byte_of((float)(sum[c] - (int32_t)n * how->a_zero) * how->a_factor, how);
 }
 
+/* Quantised mean of n positions of a block of channels. */
 static void mean(const uint8_t *x, int64_t n, int64_t block, const int8_pair *how, uint8_t *y) {
     if (block == 16) mean_of(x, n, 16, how, y);
     else if (block == 8) mean_of(x, n, 8, how, y);

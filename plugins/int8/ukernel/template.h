@@ -11,15 +11,20 @@
 #include <immintrin.h>
 #endif
 
+/* Joins two words; INT8_PASTE expands them first. */
 #define INT8_PASTE_(a, b) a##b
+/* Joins two words into one name. */
 #define INT8_PASTE(a, b) INT8_PASTE_(a, b)
+/* A word as text; INT8_TEXT expands it first. */
 #define INT8_TEXT_(a) #a
+/* A word as text. */
 #define INT8_TEXT(a) INT8_TEXT_(a)
 
 /* ---- products ---- */
 
 #if defined(__AVX512VNNI__)
 
+/* Four weights as one number. */
 static int32_t four(const int8_t *w) {
     int32_t v;
     memcpy(&v, w, sizeof v);
@@ -31,6 +36,7 @@ static inline __attribute__((always_inline)) void add_products(__m512i *sum, __m
     __asm__("vpdpbusd %2, %1, %0" : "+v"(*sum) : "v"(x), "v"(w));
 }
 
+/* Sums of INT8_MR rows and INT8_NR columns, over k4 steps of four. */
 static void gemm(int64_t k4, const int8_t *w, const uint8_t *x, int32_t *sums) {
     __m512i s[INT8_MR][2];
     for (int r = 0; r < INT8_MR; r++) s[r][0] = s[r][1] = _mm512_setzero_si512();
@@ -49,6 +55,7 @@ static void gemm(int64_t k4, const int8_t *w, const uint8_t *x, int32_t *sums) {
     }
 }
 
+/* Dot products of x with INT8_DOT_ROWS rows of w, `stride` bytes apart. */
 static void dot(int64_t n, const uint8_t *x, const int8_t *w, int64_t stride, int32_t *sums) {
     __m512i s[INT8_DOT_ROWS];
     for (int r = 0; r < INT8_DOT_ROWS; r++) s[r] = _mm512_setzero_si512();
@@ -68,6 +75,7 @@ static __m256i widened(const uint8_t *x) {
     return _mm256_cvtepu8_epi16(_mm_loadu_si128((const __m128i *)x));
 }
 
+/* Four weights, widened, in all lanes. */
 static __m256i four(const int8_t *w) {
     int32_t v;
     memcpy(&v, w, sizeof v);
@@ -96,12 +104,14 @@ static void gemm_part(int64_t k4, const int8_t *w, const uint8_t *x, int32_t *su
         }
 }
 
+/* Sums of INT8_MR rows and INT8_NR columns, over k4 steps of four. */
 static void gemm(int64_t k4, const int8_t *w, const uint8_t *x, int32_t *sums) {
     for (int r = 0; r < INT8_MR; r += 2)
         for (int j = 0; j < INT8_NR; j += 16)
             gemm_part(k4, w + 4 * r, x + 4 * j, sums + r * INT8_NR + j);
 }
 
+/* Dot products of x with INT8_DOT_ROWS rows of w, `stride` bytes apart. */
 static void dot(int64_t n, const uint8_t *x, const int8_t *w, int64_t stride, int32_t *sums) {
     __m256i s[INT8_DOT_ROWS];
     for (int r = 0; r < INT8_DOT_ROWS; r++) s[r] = _mm256_setzero_si256();
@@ -127,6 +137,7 @@ static void dot(int64_t n, const uint8_t *x, const int8_t *w, int64_t stride, in
 
 #else
 
+/* Sums of INT8_MR rows and INT8_NR columns, over k4 steps of four. */
 static void gemm(int64_t k4, const int8_t *w, const uint8_t *x, int32_t *sums) {
     memset(sums, 0, INT8_MR * INT8_NR * sizeof *sums);
     for (int64_t k = 0; k < k4; k++, w += INT8_MR * 4, x += INT8_NR * 4)
@@ -138,6 +149,7 @@ static void gemm(int64_t k4, const int8_t *w, const uint8_t *x, int32_t *sums) {
         }
 }
 
+/* Dot products of x with INT8_DOT_ROWS rows of w, `stride` bytes apart. */
 static void dot(int64_t n, const uint8_t *x, const int8_t *w, int64_t stride, int32_t *sums) {
     for (int r = 0; r < INT8_DOT_ROWS; r++) {
         int32_t s = 0;
@@ -150,6 +162,7 @@ static void dot(int64_t n, const uint8_t *x, const int8_t *w, int64_t stride, in
 
 typedef uint8_t int8_bytes __attribute__((vector_size(16)));
 
+/* Loads 16 bytes. */
 static int8_bytes load16(const uint8_t *x) {
     int8_bytes v;
     memcpy(&v, x, sizeof v);
@@ -158,15 +171,18 @@ static int8_bytes load16(const uint8_t *x) {
 
 static void store16(uint8_t *out, int8_bytes v) { memcpy(out, &v, sizeof v); }
 
+/* Takes bytes of a and b in turn. */
 #define ZIP1(a, b, from) \
     __builtin_shufflevector(a, b, from, from + 16, from + 1, from + 17, from + 2, from + 18, \
                             from + 3, from + 19, from + 4, from + 20, from + 5, from + 21, \
                             from + 6, from + 22, from + 7, from + 23)
+/* Takes pairs of bytes of a and b in turn. */
 #define ZIP2(a, b, from) \
     __builtin_shufflevector(a, b, from, from + 1, from + 16, from + 17, from + 2, from + 3, \
                             from + 18, from + 19, from + 4, from + 5, from + 20, from + 21, \
                             from + 6, from + 7, from + 22, from + 23)
 
+/* Takes a byte of each of four rows in turn. */
 static void interleave(const uint8_t *const rows[4], uint8_t *out) {
     for (int j = 0; j < INT8_NR; j += 16, out += 64) {
         const int8_bytes a = load16(rows[0] + j), b = load16(rows[1] + j);
@@ -202,6 +218,7 @@ static void requantize(const int32_t *sums, int64_t n, const int8_requant *how, 
     for (; i < n; i++) out[i] = requantized(sums[i], &own);
 }
 
+/* Quantises n floats: x / scale, limited and rounded, plus zero. */
 static void quantize(const float *x, int64_t n, float scale, float low, float high, int32_t zero,
                      uint8_t *out) {
     for (int64_t i = 0; i < n; i++) {
@@ -213,6 +230,7 @@ static void quantize(const float *x, int64_t n, float scale, float low, float hi
     }
 }
 
+/* Turns n bytes into floats. */
 static void dequantize(const uint8_t *x, int64_t n, int32_t is_signed, int32_t zero, float scale,
                        float *out) {
     if (is_signed)
@@ -221,6 +239,7 @@ static void dequantize(const uint8_t *x, int64_t n, int32_t is_signed, int32_t z
         for (int64_t i = 0; i < n; i++) out[i] = (float)(x[i] - zero) * scale;
 }
 
+/* out = max(out, x) of bytes; flip: 0x80 for signed ones. */
 static void max(uint8_t *out, const uint8_t *x, int64_t n, uint8_t flip) {
     for (int64_t i = 0; i < n; i++) {
         const uint8_t a = out[i] ^ flip, b = x[i] ^ flip;
@@ -242,6 +261,7 @@ static inline __attribute__((always_inline)) void along(const uint8_t *x, int64_
     }
 }
 
+/* Largest bytes along windows. */
 static void max_along(const uint8_t *x, int64_t n, int64_t window, int64_t stride, int64_t dilation,
                       uint8_t flip, uint8_t *out) {
     if (dilation != 1) along(x, n, window, stride, dilation, flip, out);

@@ -87,6 +87,7 @@ enum { INT8_PACKED_ROWS = 8, INT8_PACKED_BYTES = 64 };
 /* Number of weights per row in a block. A block has INT8_PACKED_BYTES of each of INT8_PACKED_ROWS
  * rows; the lowest bits of a byte hold its first weight. */
 static inline int64_t int8_packed_block(int64_t bits) { return INT8_PACKED_BYTES * 8 / bits; }
+/* Blocks of packed numbers that n numbers take. */
 static inline int64_t int8_packed_blocks(int64_t n, int64_t bits) {
     return (n + int8_packed_block(bits) - 1) / int8_packed_block(bits);
 }
@@ -95,6 +96,7 @@ static inline int64_t int8_packed_x_bytes(int64_t n, int64_t bits) {
     return INT8_PACKED_BYTES + int8_packed_blocks(n, bits) * int8_packed_block(bits) * 4;
 }
 
+/* All functions that exist once for each instruction set. */
 typedef struct int8_ukernels {
     const char *name;
     /* Writes x times `scale` in the form and order that packed_dot reads; out is aligned to a cache

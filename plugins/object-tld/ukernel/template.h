@@ -4,11 +4,14 @@
 #include <math.h>
 #include <string.h>
 
+/* Joins two words; PASTE expands them first. */
 #define PASTE2(a, b) a##b
+/* Joins two words into one name. */
 #define PASTE(a, b) PASTE2(a, b)
 
 /* ---- pictures ---- */
 
+/* Grey of n RGB pixels. */
 static void grey(const uint8_t *rgb, int64_t n, uint8_t *out) {
     for (int64_t i = 0; i < n; i++) /* 0.299 R + 0.587 G + 0.114 B */
         out[i] =
@@ -20,18 +23,21 @@ enum { BLOCK = 32, MOST_TAPS = 64 };
 typedef uint8_t pixels_of __attribute__((vector_size(BLOCK)));
 typedef uint16_t words __attribute__((vector_size(2 * BLOCK)));
 
+/* Pixels as 16-bit numbers. */
 static inline words words_of(const uint8_t *at) {
     pixels_of v;
     memcpy(&v, at, sizeof v);
     return __builtin_convertvector(v, words);
 }
 
+/* Loads 16-bit numbers. */
 static inline words words_at(const uint16_t *at) {
     words v;
     memcpy(&v, at, sizeof v);
     return v;
 }
 
+/* Blurs a row. */
 static void blur_across(const uint8_t *in, int32_t w, const uint16_t *taps, int32_t radius,
                         uint16_t *restrict out) {
     for (int32_t x = 0; x < w; x += BLOCK) { /* rows have padding after their end */
@@ -43,6 +49,7 @@ static void blur_across(const uint8_t *in, int32_t w, const uint16_t *taps, int3
     }
 }
 
+/* Blurs a picture by rows and columns, and subtracts 128. */
 static void blur(const uint8_t *in, int64_t pitch, int32_t w, int32_t h, const uint16_t *taps,
                  int32_t radius, uint16_t *rows, uint8_t *out) {
     const int32_t n = 2 * radius + 1;
@@ -63,6 +70,7 @@ static void blur(const uint8_t *in, int64_t pitch, int32_t w, int32_t h, const u
     }
 }
 
+/* A picture of half the size. */
 static void halve(const uint8_t *in, int64_t pitch, int32_t w, int32_t h, uint8_t *out,
                   int64_t out_pitch) {
     for (int32_t y = 0; y < h / 2; y++) {
@@ -73,6 +81,7 @@ static void halve(const uint8_t *in, int64_t pitch, int32_t w, int32_t h, uint8_
     }
 }
 
+/* Sums and squares of all rectangles from the corner. */
 static void integrate(const uint8_t *in, int64_t pitch, int32_t w, int32_t h, uint32_t *sum,
                       uint64_t *squares) {
     const int64_t wide = w + 1;
@@ -96,6 +105,7 @@ static void integrate(const uint8_t *in, int64_t pitch, int32_t w, int32_t h, ui
     }
 }
 
+/* Marks the windows of a row whose variance is at least `least`; returns how many. */
 static int64_t variance(const uint32_t *top, const uint32_t *low, const uint64_t *top2,
                         const uint64_t *low2, int32_t columns, int32_t width, int64_t area,
                         int32_t step, int32_t n, double least, uint64_t *scratch, uint8_t *pass) {
@@ -117,13 +127,17 @@ static int64_t variance(const uint32_t *top, const uint32_t *low, const uint64_t
 
 /* ---- ferns ---- */
 
+/* Sorts a row by position modulo `step`. */
 static void spread(const uint8_t *row, int32_t w, int32_t step, int64_t pitch, uint8_t *out) {
     const int32_t whole = w / step;
     for (int32_t p = 0; p < step; p++) {
         uint8_t *restrict to = out + p * pitch;
         const uint8_t *from = row + p;
         switch (step) { /* constant steps become shuffles */
-        case 1: memcpy(to, from, (size_t)whole); break;
+        case 1:
+            memcpy(to, from, (size_t)whole);
+            break;
+/* Case of a step of n. */
 #define STRIDE(n) \
     case n: \
         for (int32_t i = 0; i < whole; i++) to[i] = from[n * i]; \
@@ -146,6 +160,7 @@ static void spread(const uint8_t *row, int32_t w, int32_t step, int64_t pitch, u
 typedef int8_t bytes __attribute__((vector_size(TLD_BLOCK)));
 typedef uint8_t codes_of __attribute__((vector_size(TLD_BLOCK)));
 
+/* Loads bytes. */
 static inline bytes load(const uint8_t *at) {
     bytes v;
     memcpy(&v, at, sizeof v);
@@ -179,12 +194,14 @@ static int32_t add(const float *posterior, const uint8_t *low, const uint8_t *hi
 
 typedef float floats __attribute__((vector_size(4 * TLD_VL)));
 
+/* Loads floats. */
 static inline floats load_floats(const float *at) {
     floats v;
     memcpy(&v, at, sizeof v);
     return v;
 }
 
+/* Sum of all lanes. */
 static inline float total(floats v) {
     float sum = 0;
     for (int32_t i = 0; i < TLD_VL; i++) sum += v[i];
@@ -221,18 +238,21 @@ enum { LANES = 16, HALF = 4, WIN = 2 * HALF + 1, STEPS = 20, ROOM = LANES + 8 };
 typedef float lanes __attribute__((vector_size(4 * LANES)));
 typedef uint8_t octets __attribute__((vector_size(LANES)));
 
+/* Pixels as floats. */
 static inline lanes pixels_at(const uint8_t *p) {
     octets v;
     memcpy(&v, p, sizeof v);
     return __builtin_convertvector(v, lanes);
 }
 
+/* Loads lanes of floats. */
 static inline lanes lanes_at(const float *p) {
     lanes v;
     memcpy(&v, p, sizeof v);
     return v;
 }
 
+/* Sum of all lanes, in a fixed order. */
 static inline float all_of(lanes v) {
     float part[4] = {0};
     for (int32_t i = 0; i < LANES; i++) part[i % 4] += v[i];
@@ -247,6 +267,7 @@ typedef struct sampler {
     lanes above;
 } sampler;
 
+/* Samples rows at a position between pixels. */
 static inline sampler sample_from(const uint8_t *at, int64_t pitch, float x, float y) {
     const int32_t ix = (int32_t)floorf(x), iy = (int32_t)floorf(y);
     sampler s = {at + iy * pitch + ix, pitch, x - (float)ix, y - (float)iy, {0}};
@@ -255,6 +276,7 @@ static inline sampler sample_from(const uint8_t *at, int64_t pitch, float x, flo
     return s;
 }
 
+/* The next row, interpolated. */
 static inline lanes next_row(sampler *s) {
     s->p += s->pitch;
     const lanes v = pixels_at(s->p), below = v + s->fx * (pixels_at(s->p + 1) - v);
@@ -263,12 +285,14 @@ static inline lanes next_row(sampler *s) {
     return row;
 }
 
+/* True if a point is in the picture, or near it. */
 static inline bool inside(const tld_pair *p, float x, float y) {
     return x > -HALF && y > -HALF && x < (float)(p->w + HALF) && y < (float)(p->h + HALF);
 }
 
 static const float counts[LANES] = {1, 1, 1, 1, 1, 1, 1, 1, 1};
 
+/* Moves *x, *y to where the surroundings of px, py are found. False: they are not. */
 static bool climb(const tld_pair *pair, float px, float py, float *x, float *y) {
     float around[WIN + 2][ROOM] = {{0}};
     lanes middle[WIN], gx[WIN], gy[WIN], xx = {0}, xy = {0}, yy = {0};
@@ -310,6 +334,7 @@ static bool climb(const tld_pair *pair, float px, float py, float *x, float *y) 
     return inside(pair, *x, *y);
 }
 
+/* How alike the surroundings of two points are, -1 to 1. */
 static float alike(const tld_pair *pair, float px, float py, float x, float y) {
     enum { SIDE = 10 };
     static const float ten[LANES] = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1};
@@ -331,7 +356,9 @@ static float alike(const tld_pair *pair, float px, float py, float x, float y) {
     return va > 0 && vb > 0 ? (n * all_of(ab) - ma * mb) / sqrtf(va * vb) : 0;
 }
 
+/* A word as text. */
 #define TEXT2(x) #x
+/* A word as text; it is expanded first. */
 #define TEXT(x) TEXT2(x)
 const tld_vectors PASTE(tld_vectors_, TLD_ISA) = {TEXT(TLD_ISA), grey,     blur,   halve,
                                                   integrate,     variance, spread, codes,

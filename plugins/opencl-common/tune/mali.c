@@ -7,6 +7,7 @@ static const ocl_panel mali_panels[] = {{4, 2, 4, 32}, {8, 1, 4, 32}, {4, 1, 4, 
  * work-item is all it needs. */
 static const ocl_panel pocl_panels[] = {{8, 3, 16, 1},  {14, 2, 16, 1}, {6, 4, 16, 1},
                                         {16, 1, 16, 1}, {6, 2, 8, 1},   {12, 1, 8, 1}};
+/* Fields of a tune: Winograd, and the panels of the array rows. */
 #define PANELS(rows) .winograd = 1, .panels = rows, .n_panels = CNR_ROWS(rows)
 
 /* Warps are 4 wide up to G72, 8 on G52 and G76, 16 from G57 and G77 on; work-groups of some warps.

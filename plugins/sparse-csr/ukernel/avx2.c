@@ -9,6 +9,7 @@
 #define CSR_WIDE_4 2
 
 #define CSR_SLICE_STATE __m256i low = _mm256_setzero_si256(), high = low
+/* One step: the columns of 16 lanes, and their elements of x. */
 #define CSR_SLICE_STEP(x, gap, step, wide) \
     if (wide) { \
         const __m128i *at = (const __m128i *)(gap) + (step)*2; \
@@ -20,6 +21,7 @@
         high = _mm256_add_epi32(high, _mm256_cvtepu8_epi32(_mm_srli_si128(b, 8))); \
     } \
     const __m256 g0 = _mm256_i32gather_ps(x, low, 4), g1 = _mm256_i32gather_ps(x, high, 4)
+/* Adds the products of value row r to its sums. */
 #define CSR_SLICE_SUM(r, value, at, type) \
     sums[r][0] = _mm256_fmadd_ps(g0, load(value, at, type), sums[r][0]); \
     sums[r][1] = _mm256_fmadd_ps(g1, load(value, (at) + 8, type), sums[r][1])
@@ -28,6 +30,7 @@
                          {_mm256_setzero_ps(), _mm256_setzero_ps()}, \
                          {_mm256_setzero_ps(), _mm256_setzero_ps()}, \
                          {_mm256_setzero_ps(), _mm256_setzero_ps()}}
+/* Writes the 16 sums of row r. */
 #define CSR_SLICE_STORE(r, out) \
     (_mm256_storeu_ps(out, sums[r][0]), _mm256_storeu_ps((out) + 8, sums[r][1]))
 

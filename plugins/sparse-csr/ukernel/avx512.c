@@ -9,14 +9,17 @@
 #define CSR_WIDE_4 6
 
 #define CSR_SLICE_STATE __m512i index = _mm512_setzero_si512()
+/* One step: the columns of 16 lanes, and their elements of x. */
 #define CSR_SLICE_STEP(x, gap, step, wide) \
     index = _mm512_add_epi32(index, gaps(gap, step, wide)); \
     const __m512 g = _mm512_i32gather_ps(index, x, 4)
+/* Adds the products of value row r to its sums. */
 #define CSR_SLICE_SUM(r, value, at, type) \
     sums[r] = _mm512_fmadd_ps(g, load(value, at, type), sums[r])
 #define CSR_SLICE_SUMS \
     __m512 sums[4] = {_mm512_setzero_ps(), _mm512_setzero_ps(), _mm512_setzero_ps(), \
                       _mm512_setzero_ps()}
+/* Writes the 16 sums of row r. */
 #define CSR_SLICE_STORE(r, out) _mm512_storeu_ps(out, sums[r])
 
 static inline __attribute__((always_inline)) __m512i gaps(const void *gap, int64_t step, int wide) {

@@ -14,6 +14,7 @@
 #define CSR_WIDE_4 2
 #endif
 
+/* A half as a float. */
 static inline float f16_to_f32(uint16_t h) {
 #if defined(__aarch64__)
     __fp16 half;
@@ -32,6 +33,7 @@ static inline __attribute__((always_inline)) float value_at(const void *value, i
 }
 
 #define CSR_SLICE_STATE uint32_t index[16] = {0}
+/* One step: the columns of 16 lanes, and their elements of x. */
 #define CSR_SLICE_STEP(x, gap, step, wide) \
     float g[16]; \
     for (int l = 0; l < 16; l++) { \
@@ -39,9 +41,11 @@ static inline __attribute__((always_inline)) float value_at(const void *value, i
                            : ((const uint8_t *)(gap))[(step)*16 + l]; \
         g[l] = (x)[index[l]]; \
     }
+/* Adds the products of value row r to its sums. */
 #define CSR_SLICE_SUM(r, value, at, type) \
     for (int l = 0; l < 16; l++) sums[r][l] += g[l] * value_at(value, (at) + l, type)
 #define CSR_SLICE_SUMS float sums[4][16] = {{0}}
+/* Writes the 16 sums of row r. */
 #define CSR_SLICE_STORE(r, out) \
     for (int l = 0; l < 16; l++) (out)[l] = sums[r][l]
 #include "template.h"

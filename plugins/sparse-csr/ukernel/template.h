@@ -8,7 +8,9 @@
 enum { AHEAD = 3072 };
 
 #define CSR_INLINE static inline __attribute__((always_inline))
+/* Joins two words, as written. */
 #define CSR_JOIN_(a, b) a##b
+/* Joins two words, after macros. */
 #define CSR_JOIN(a, b) CSR_JOIN_(a, b)
 
 CSR_INLINE void slice(const void *gap, const void *value, int64_t steps, const float *x, float *sum,
@@ -36,11 +38,13 @@ CSR_INLINE void slice(const void *gap, const void *value, int64_t steps, const f
     CSR_SLICE_STORE(3, sum + 48);
 }
 
+/* The slice function of a block size, gap width and value type. */
 #define CSR_SLICE(block, wide, type) \
     static void slice_##block##_##wide##_##type(const void *gap, const void *value, int64_t steps, \
                                                 const float *x, float *sum) { \
         slice(gap, value, steps, x, sum, block, wide, type); \
     }
+/* Those of each value type. */
 #define CSR_SLICES(block, wide) \
     CSR_SLICE(block, wide, 0) CSR_SLICE(block, wide, 1) CSR_SLICE(block, wide, 2)
 CSR_SLICES(1, 0)
@@ -80,10 +84,12 @@ CSR_INLINE void tile(const csr_tile *t, const int block, const int wide) {
         }
 }
 
+/* The tile function of a block size and width. */
 #define CSR_TILE(block, wide) \
     static void tile_##block##_##wide(const csr_tile *t) { \
         tile(t, block, wide <= CSR_WIDE_##block ? wide : CSR_WIDE_##block); \
     }
+/* Those of each width. */
 #define CSR_TILES(block) \
     CSR_TILE(block, 1) \
     CSR_TILE(block, 2) \
@@ -92,10 +98,14 @@ CSR_INLINE void tile(const csr_tile *t, const int block, const int wide) {
 CSR_TILES(1)
 CSR_TILES(4)
 
+/* A word in quotes, as written. */
 #define CSR_TEXT_(a) #a
+/* A word in quotes, after macros. */
 #define CSR_TEXT(a) CSR_TEXT_(a)
+/* Names of the slice functions, by value type. */
 #define CSR_ROW(block, wide) \
     { slice_##block##_##wide##_0, slice_##block##_##wide##_1, slice_##block##_##wide##_2 }
+/* Names of the tile functions, by width. */
 #define CSR_TILE_ROW(b) \
     { \
         tile_##b##_1, tile_##b##_2, tile_##b##_3, tile_##b##_4, tile_##b##_5, tile_##b##_6, \

@@ -29,6 +29,7 @@ typedef void (*csr_tile_fn)(const csr_tile *tile);
 
 enum { CSR_VALUE_F32, CSR_VALUE_F16, CSR_VALUE_I8, CSR_VALUES };
 
+/* The functions for one instruction set. */
 typedef struct csr_ukernels {
     const char *name;
     int32_t vl;                           /* floats in a vector */

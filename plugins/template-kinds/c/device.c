@@ -12,6 +12,7 @@ static int32_t count(cnr_error *err) { /* may wake a driver; describe and open c
     return 1;
 }
 
+/* Method describe: the only device. */
 static cnr_status describe(int32_t index, cnr_device_info *out, cnr_error *err) {
     (void)index, (void)err;
     out->score = 1;
@@ -22,6 +23,7 @@ static cnr_status describe(int32_t index, cnr_device_info *out, cnr_error *err) 
     return CNR_OK;
 }
 
+/* Method open: one kind of memory, in the host. */
 static cnr_status open_device(cnr_device *device, const cnr_device_options *o, cnr_error *err) {
     static const cnr_memory_class memory = {.name = "host",
                                             .flags = CNR_MEMORY_HOST | CNR_MEMORY_PARTS,
@@ -34,11 +36,13 @@ static cnr_status open_device(cnr_device *device, const cnr_device_options *o, c
 }
 static void close_device(cnr_device *device) { (void)device; }
 
+/* Method alloc. */
 static cnr_status alloc(const cnr_device *device, cnr_mem *out, cnr_error *err) {
     out->offset = 0;
     out->handle = host->alloc((size_t)out->bytes + 1);
     return out->handle ? CNR_OK : host->fail(err, CNR_E_MEMORY, device->name, "out of memory");
 }
+/* Method free of memory. */
 static void release(const cnr_device *device, cnr_mem *mem) {
     (void)device;
     host->free(mem->handle);
@@ -51,14 +55,17 @@ static char *place(const cnr_mem *m, uint64_t offset, uint64_t n, cnr_error *err
     return NULL;
 }
 
+/* Method map: the address of all of mem. */
 static void *map(cnr_stream *stream, const cnr_mem *mem, int32_t write, cnr_error *err) {
     (void)stream, (void)write;
     return place(mem, 0, mem->bytes, err);
 }
+/* Method unmap: nothing is left to do. */
 static void unmap(cnr_stream *stream, const cnr_mem *mem, void *address) {
     (void)stream, (void)mem, (void)address;
 }
 
+/* Method write: done when it returns. */
 static cnr_status write_memory(cnr_stream *stream, const cnr_mem *to, uint64_t offset,
                                const void *from, uint64_t n, cnr_error *err) {
     char *at = place(to, offset, n, err);
@@ -66,6 +73,7 @@ static cnr_status write_memory(cnr_stream *stream, const cnr_mem *to, uint64_t o
     if (at) memcpy(at, from, (size_t)n);
     return at ? CNR_OK : CNR_E_ARG;
 }
+/* Method read: done when it returns. */
 static cnr_status read_memory(cnr_stream *stream, const cnr_mem *from, uint64_t offset, void *to,
                               uint64_t n, cnr_error *err) {
     const char *at = place(from, offset, n, err);
@@ -74,11 +82,13 @@ static cnr_status read_memory(cnr_stream *stream, const cnr_mem *from, uint64_t 
     return at ? CNR_OK : CNR_E_ARG;
 }
 
+/* Method stream_open: a stream has no state. */
 static cnr_status stream_open(const cnr_device *device, cnr_stream *stream, cnr_error *err) {
     (void)device, (void)stream, (void)err;
     return CNR_OK;
 }
 static void stream_close(cnr_stream *stream) { (void)stream; }
+/* Method sync: all is done already. */
 static cnr_status sync(cnr_stream *stream, cnr_error *err) {
     (void)stream, (void)err;
     return CNR_OK;
@@ -105,6 +115,7 @@ static const cnr_device_class device = {
     .sync = sync,
 };
 
+/* Registers the device. */
 static cnr_status init(const cnr_host *h, struct cnr_registrar *registrar, cnr_error *err) {
     (void)err;
     host = h;

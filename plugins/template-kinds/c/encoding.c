@@ -2,6 +2,7 @@
  * could trip over. */
 #include <cnnrun/kit.h>
 
+/* Head of an encoded weight. */
 typedef struct header {
     uint64_t magic, n;
 } header;
@@ -9,6 +10,7 @@ static const uint64_t magic = 0x66697674;
 static const cnr_host *host;
 static const char name[] = "acme.halves";
 
+/* Method encode_size: bytes of the image. */
 static cnr_status encode_size(const cnr_tensor *t, const cnr_attr *const *attrs, uint64_t *bytes,
                               cnr_error *err) {
     (void)attrs;
@@ -18,6 +20,7 @@ static cnr_status encode_size(const cnr_tensor *t, const cnr_attr *const *attrs,
     return CNR_OK;
 }
 
+/* Method encode: writes the image. */
 static cnr_status encode(const cnr_tensor *t, const cnr_attr *const *attrs, void *out,
                          uint64_t bytes, cnr_error *err) {
     const header h = {magic, (uint64_t)cnr_count(t)};
@@ -41,6 +44,7 @@ static cnr_status check(const cnr_tensor *t, cnr_error *err) {
     return CNR_OK;
 }
 
+/* Method decode: writes the dense weight. */
 static cnr_status decode(const cnr_tensor *t, void *dense, cnr_error *err) {
     const uint16_t *halves =
         (const uint16_t *)(const void *)((const char *)t->data + sizeof(header));
@@ -63,6 +67,7 @@ static const cnr_encoding halves = {
     .flags = CNR_ENCODING_STORED, /* decoded before a kernel reads it */
 };
 
+/* Registers the encoding. */
 static cnr_status init(const cnr_host *h, struct cnr_registrar *registrar, cnr_error *err) {
     (void)err;
     host = h;

@@ -10,6 +10,7 @@
 
 static const cnr_host *host;
 
+/* Where the parsing stands. */
 typedef struct parser {
     struct cnr_graph *graph;
     char where[600]; /* "net.chain:3" */
@@ -17,6 +18,7 @@ typedef struct parser {
     cnr_error *err;
 } parser;
 
+/* Method accepts: by ending and head. */
 static int32_t accepts(const char *path, const uint8_t *head, size_t n) {
     const size_t length = strlen(path);
     return length > 6 && strcmp(path + length - 6, ".chain") == 0 && n >= 6 &&
@@ -25,6 +27,7 @@ static int32_t accepts(const char *path, const uint8_t *head, size_t n) {
                : 0;
 }
 
+/* Adds the net's input, of four sizes. */
 static cnr_status input(parser *p, const char *sizes) {
     cnr_tensor type = {.size = sizeof type, .dtype = CNR_f32, .rank = 4};
     int d[4], end = 0;
@@ -38,6 +41,7 @@ static cnr_status input(parser *p, const char *sizes) {
     return CNR_OK;
 }
 
+/* Adds a node after the value so far. */
 static cnr_status node(parser *p, const char *op, const cnr_attr *const *attrs, int32_t n) {
     const cnr_value x = p->x;
     const cnr_status status =
@@ -45,6 +49,7 @@ static cnr_status node(parser *p, const char *op, const cnr_attr *const *attrs, 
     return status ? host->fail(p->err, status, p->where, "%s can't be added", op) : CNR_OK;
 }
 
+/* Adds a pooling of the size that text gives. */
 static cnr_status pool(parser *p, const char *text) {
     int size = 0, end = 0;
     if (sscanf(text, "%5d %n", &size, &end) != 1 || text[end] || size < 1)
@@ -69,6 +74,7 @@ static cnr_status layer(parser *p, const char *line) {
     return CNR_OK;
 }
 
+/* Method import: a node for each line. */
 static cnr_status import(const cnr_import_args *args, struct cnr_graph *graph, cnr_error *err) {
     parser p = {.graph = graph, .x = -1, .err = err};
     void *text = NULL;
@@ -96,6 +102,7 @@ static const cnr_importer chain = {
     .import = import,
 };
 
+/* Registers the importer. */
 static cnr_status init(const cnr_host *h, struct cnr_registrar *registrar, cnr_error *err) {
     (void)err;
     host = h;

@@ -6,12 +6,14 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+/* The board, and the clock that was found. */
 typedef struct board {
     char folder[400];
     uint64_t min_hz, max_hz, found_hz;
 } board;
 static const cnr_host *host;
 
+/* *hz receives the number in a file of the board. */
 static cnr_status read_hz(const board *b, const char *attribute, uint64_t *hz, cnr_error *err) {
     char path[512];
     void *text = NULL;
@@ -42,6 +44,7 @@ static cnr_status open_board(const cnr_gauge_options *o, void **state, int32_t *
 
 static void close_board(void *state) { host->free(state); }
 
+/* Method describe: the range of the clock, in hertz. */
 static cnr_status describe(void *state, int32_t domain, cnr_knob_domain *out, cnr_error *err) {
     const board *b = state;
     (void)domain, (void)err;
@@ -52,11 +55,13 @@ static cnr_status describe(void *state, int32_t domain, cnr_knob_domain *out, cn
     return CNR_OK;
 }
 
+/* Method read: the clock as it is. */
 static cnr_status read_board(void *state, int32_t domain, cnr_knob_state *out, cnr_error *err) {
     (void)domain;
     return read_hz(state, "hz", &out->hz, err);
 }
 
+/* Method set: 0 leaves the clock. */
 static cnr_status set(void *state, int32_t domain, uint64_t hz, int32_t cores, cnr_error *err) {
     char path[512], text[32];
     (void)domain, (void)cores;
@@ -70,6 +75,7 @@ static cnr_status set(void *state, int32_t domain, uint64_t hz, int32_t cores, c
     return written && closed ? CNR_OK : host->fail(err, CNR_E_IO, path, "can't be written");
 }
 
+/* Method restore: the clock that was found. */
 static cnr_status restore(void *state, cnr_error *err) {
     return set(state, 0, ((const board *)state)->found_hz, -1, err);
 }
@@ -78,6 +84,7 @@ static cnr_status restore(void *state, cnr_error *err) {
 static int32_t save_state(void *state, char *text, size_t room) {
     return snprintf(text, room, "%llu", (unsigned long long)((const board *)state)->found_hz);
 }
+/* Method load_state: the clock to restore, from text. */
 static cnr_status load_state(void *state, const char *text, cnr_error *err) {
     const uint64_t hz = strtoull(text, NULL, 10);
     if (!hz) return host->fail(err, CNR_E_FORMAT, "acme-clock", "a frequency is wanted");
@@ -99,6 +106,7 @@ static const cnr_knob knob = {
     .load_state = load_state,
 };
 
+/* Registers the knob. */
 static cnr_status init(const cnr_host *h, struct cnr_registrar *registrar, cnr_error *err) {
     (void)err;
     host = h;

@@ -3,6 +3,7 @@
 
 #include <stdio.h>
 
+/* The board's file. */
 typedef struct board {
     char path[512];
 } board;
@@ -40,6 +41,7 @@ static cnr_status open_board(const cnr_gauge_options *o, void **state, int32_t *
     return CNR_OK;
 }
 
+/* Method describe: power in watts. */
 static cnr_status describe(void *state, int32_t domain, cnr_meter_domain *out, cnr_error *err) {
     (void)state, (void)domain, (void)err;
     snprintf(out->name, sizeof out->name, "board");
@@ -49,6 +51,7 @@ static cnr_status describe(void *state, int32_t domain, cnr_meter_domain *out, c
     return CNR_OK;
 }
 
+/* Method read: the power now. */
 static cnr_status read_board(void *state, int32_t domain, cnr_reading *out, cnr_error *err) {
     (void)domain;
     return power(state, &out->value, err);
@@ -66,6 +69,7 @@ static const cnr_meter meter = {
     .close = close_board,
 };
 
+/* Registers the meter. */
 static cnr_status init(const cnr_host *h, struct cnr_registrar *registrar, cnr_error *err) {
     (void)err;
     host = h;

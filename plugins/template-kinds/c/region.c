@@ -9,11 +9,13 @@ static const cnr_host *host;
 
 /* ---- the device ---- */
 
+/* Method count: one device. */
 static int32_t count(cnr_error *err) {
     (void)err;
     return 1;
 }
 
+/* Method describe. */
 static cnr_status describe(int32_t index, cnr_device_info *out, cnr_error *err) {
     (void)index, (void)err;
     out->score = 1;
@@ -24,6 +26,7 @@ static cnr_status describe(int32_t index, cnr_device_info *out, cnr_error *err) 
     return CNR_OK;
 }
 
+/* Method open: one kind of memory, in the host. */
 static cnr_status open_device(cnr_device *device, const cnr_device_options *o, cnr_error *err) {
     static const cnr_memory_class memory = {.name = "host",
                                             .flags = CNR_MEMORY_HOST | CNR_MEMORY_PARTS,
@@ -36,30 +39,36 @@ static cnr_status open_device(cnr_device *device, const cnr_device_options *o, c
 }
 static void close_device(cnr_device *device) { (void)device; }
 
+/* Method alloc. */
 static cnr_status alloc(const cnr_device *device, cnr_mem *out, cnr_error *err) {
     out->offset = 0;
     out->handle = host->alloc((size_t)out->bytes + 1);
     return out->handle ? CNR_OK : host->fail(err, CNR_E_MEMORY, device->name, "out of memory");
 }
+/* Method free of memory. */
 static void release(const cnr_device *device, cnr_mem *mem) {
     (void)device;
     host->free(mem->handle);
 }
 
+/* Address of n bytes of memory; NULL: they lie outside it. */
 static char *place(const cnr_mem *m, uint64_t offset, uint64_t n, cnr_error *err) {
     if (offset <= m->bytes && n <= m->bytes - offset) return (char *)m->handle + m->offset + offset;
     host->fail(err, CNR_E_ARG, "chains", "bytes outside the memory");
     return NULL;
 }
 
+/* Method map: the address of all of mem. */
 static void *map(cnr_stream *stream, const cnr_mem *mem, int32_t write, cnr_error *err) {
     (void)stream, (void)write;
     return place(mem, 0, mem->bytes, err);
 }
+/* Method unmap: nothing is left to do. */
 static void unmap(cnr_stream *stream, const cnr_mem *mem, void *address) {
     (void)stream, (void)mem, (void)address;
 }
 
+/* Method write: done when it returns. */
 static cnr_status write_memory(cnr_stream *stream, const cnr_mem *to, uint64_t offset,
                                const void *from, uint64_t n, cnr_error *err) {
     char *at = place(to, offset, n, err);
@@ -67,6 +76,7 @@ static cnr_status write_memory(cnr_stream *stream, const cnr_mem *to, uint64_t o
     if (at) memcpy(at, from, (size_t)n);
     return at ? CNR_OK : CNR_E_ARG;
 }
+/* Method read: done when it returns. */
 static cnr_status read_memory(cnr_stream *stream, const cnr_mem *from, uint64_t offset, void *to,
                               uint64_t n, cnr_error *err) {
     const char *at = place(from, offset, n, err);
@@ -75,11 +85,13 @@ static cnr_status read_memory(cnr_stream *stream, const cnr_mem *from, uint64_t 
     return at ? CNR_OK : CNR_E_ARG;
 }
 
+/* Method stream_open: a stream has no state. */
 static cnr_status stream_open(const cnr_device *device, cnr_stream *stream, cnr_error *err) {
     (void)device, (void)stream, (void)err;
     return CNR_OK;
 }
 static void stream_close(cnr_stream *stream) { (void)stream; }
+/* Method sync: all is done already. */
 static cnr_status sync(cnr_stream *stream, cnr_error *err) {
     (void)stream, (void)err;
     return CNR_OK;
@@ -115,6 +127,7 @@ static int32_t reader_of(const cnr_subgraph *g, int32_t value) {
     return reader;
 }
 
+/* Method claim: each chain of nodes that takes() knows. */
 static cnr_status claim(const cnr_device *dev, const cnr_subgraph *g, cnr_claim_fn tell, void *arg,
                         cnr_error *err) {
     (void)dev, (void)err;
@@ -136,6 +149,7 @@ static cnr_status claim(const cnr_device *dev, const cnr_subgraph *g, cnr_claim_
 
 /* ---- the kernel: its node holds the region that was claimed ---- */
 
+/* Method accepts: a region whose nodes takes() knows. */
 static cnr_status accepts(const cnr_device *dev, const cnr_node *node, cnr_accept *out) {
     (void)dev;
     for (int32_t i = 0; i < node->subgraph->n_nodes; i++)
@@ -143,6 +157,7 @@ static cnr_status accepts(const cnr_device *dev, const cnr_node *node, cnr_accep
     return cnr_take(node, out, 400);
 }
 
+/* Method run: computes the chain. */
 static cnr_status run_chain(const cnr_run *run, cnr_error *err) {
     const cnr_subgraph *g = run->node->subgraph;
     const float *x = run->node->inputs[0]->data;
@@ -185,6 +200,7 @@ static const cnr_device_class device = {
     .claim = claim,
 };
 
+/* Registers device and kernel. */
 static cnr_status init(const cnr_host *h, struct cnr_registrar *registrar, cnr_error *err) {
     (void)err;
     host = h;

@@ -60,6 +60,7 @@ static const cnr_rewrite pool_first = {
     .apply = apply,
 };
 
+/* Registers the rewrite. */
 static cnr_status init(const cnr_host *h, struct cnr_registrar *registrar, cnr_error *err) {
     (void)err;
     host = h;

@@ -3,6 +3,7 @@
 
 #include <stdio.h>
 
+/* A picture that was read. */
 typedef struct picture {
     char *file, *pixels;
     int h, w;
@@ -10,12 +11,14 @@ typedef struct picture {
 } picture;
 static const cnr_host *host;
 
+/* Method accepts: by ending. */
 static int32_t accepts(const char *spec, const uint8_t *head, size_t n) {
     const size_t length = strlen(spec);
     (void)head, (void)n;
     return length > 5 && strcmp(spec + length - 5, ".grey") == 0 ? 50 : 0;
 }
 
+/* Method close. */
 static void close_picture(void *state) {
     picture *p = state;
     if (p) host->free(p->file);
@@ -36,6 +39,7 @@ static cnr_status parse(picture *p, uint64_t bytes, cnr_error *err) {
     return CNR_OK;
 }
 
+/* Method open: reads the file. */
 static cnr_status open_picture(const char *spec, const char *split, void **state,
                                cnr_source_info *info, cnr_error *err) {
     picture *p = host->alloc(sizeof *p);
@@ -54,6 +58,7 @@ static cnr_status open_picture(const char *spec, const char *split, void **state
     return status;
 }
 
+/* Method read: the only picture. */
 static cnr_status read_picture(void *state, int64_t index, cnr_sample *out, cnr_error *err) {
     const picture *p = state;
     const size_t n = (size_t)p->h * (size_t)p->w;
@@ -82,6 +87,7 @@ static const cnr_source grey = {
     .close = close_picture,
 };
 
+/* Registers the source. */
 static cnr_status init(const cnr_host *h, struct cnr_registrar *registrar, cnr_error *err) {
     (void)err;
     host = h;

@@ -50,11 +50,13 @@ class Queue {
     std::thread thread_;
 };
 
+// Address of n bytes of memory; throws where they lie outside it.
 char *at(const cnr_mem &m, uint64_t offset, uint64_t n) {
     kit::want(offset <= m.bytes && n <= m.bytes - offset, CNR_E_ARG, "bytes outside the memory");
     return static_cast<char *>(m.handle) + m.offset + offset;
 }
 
+// The device: one, with a queue for each stream.
 struct Device {
     static constexpr const char *name = "beta-queue", *family = "beta", *summary = "an example";
     static constexpr uint32_t flags = CNR_DEVICE_SINGLE;
@@ -97,6 +99,7 @@ struct Device {
     };
 };
 
+// A kernel of the device.
 struct Relu { // `run` queues and returns; the job may read nothing of the call
     static constexpr const char *name = "beta.relu", *op = "relu", *device = "beta";
     static void accepts(const kit::node &n, kit::answer &a) {

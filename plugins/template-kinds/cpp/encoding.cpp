@@ -7,6 +7,7 @@
 namespace {
 namespace kit = cnnrun::kit;
 
+// The encoding.
 struct Halves {
     static constexpr const char *name = "beta.halves";
     static constexpr const char *summary = "f32 weights as f16";

@@ -11,6 +11,7 @@
 namespace {
 namespace kit = cnnrun::kit;
 
+// The importer.
 struct Chain {
     static constexpr const char *name = "beta-chain";
     static constexpr const char *summary = "nets of one layer a line (.chainxx)";
@@ -59,6 +60,7 @@ struct Chain {
     }
 };
 
+// The converter of an ONNX operator.
 struct Leaky { // the file's attribute `slope` is the operator's `alpha`
     static constexpr const char *name = "onnx beta.ml::Leaky", *summary = "leaky_relu";
     static constexpr const char *format = "onnx", *domain = "beta.ml", *type = "Leaky";

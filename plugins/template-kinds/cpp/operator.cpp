@@ -5,6 +5,7 @@
 namespace {
 namespace kit = cnnrun::kit;
 
+// The operator.
 struct SoftThreshold {
     static constexpr const char *name = "beta.soft_threshold";
     static constexpr const char *summary = "shrinks towards zero by a threshold";

@@ -6,6 +6,7 @@
 namespace {
 namespace kit = cnnrun::kit;
 
+// The rewrite.
 struct PoolFirst {
     static constexpr const char *name = "beta-pool-first";
     static constexpr const char *summary = "moves relu behind max_pool";

@@ -5,17 +5,20 @@
 #include <string.h>
 #include <time.h>
 
+/* Microseconds by the monotonic clock. */
 static double now_us(void) {
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
     return (double)t.tv_sec * 1e6 + (double)t.tv_nsec / 1e3;
 }
 
+/* Compares two doubles, for qsort. */
 static int compare(const void *a, const void *b) {
     const double x = *(const double *)a, y = *(const double *)b;
     return (x > y) - (x < y);
 }
 
+/* Runs the net by a session. */
 static cnr_status call_session(cnr_session *s, const cnr_tensor *in, float *out, cnr_error *err) {
     const cnr_tensor *y;
     cnr_status status = cnr_session_set_input(s, 0, in, err);
@@ -25,6 +28,7 @@ static cnr_status call_session(cnr_session *s, const cnr_tensor *in, float *out,
     return status;
 }
 
+/* Runs the net by cnr_run. */
 static cnr_status call_net(cnr_model *net, const cnr_tensor *in, float *out, cnr_error *err) {
     const cnr_tensor *y;
     const cnr_status status = cnr_run_tensors(net, &in, 1, &y, 1, err);

@@ -6,6 +6,7 @@
 #include <thread>
 
 static int count, failed;
+/* Prints one TAP line. */
 static void ok(bool is, const char *what) {
     std::printf("%sok %d - %s\n", is ? "" : "not ", ++count, what);
     failed += !is;
@@ -16,27 +17,32 @@ int main(int, char **argv) {
     auto rt = cnnrun::runtime::open();
     ok(bool(rt), "a runtime");
     auto lost = rt->load("no such file.cnr");
-    ok(!lost && lost.error().status() < 0 && lost.error().where().find("no such file") != std::string::npos,
+    ok(!lost && lost.error().status() < 0 &&
+           lost.error().where().find("no such file") != std::string::npos,
        "an error is a value with its status and place");
     auto net = rt->load(argv[1]);
     auto scores = net->run(argv[2]);
-    ok(scores && cnnrun::topk(*scores, 1).at(0).index == std::atoi(argv[3]), "a picture is recognised");
+    ok(scores && cnnrun::topk(*scores, 1).at(0).index == std::atoi(argv[3]),
+       "a picture is recognised");
     auto bad = net->set_weight("nobody", cnnrun::tensor());
     ok(!bad, "a weight that is not there is an error");
     std::printf("1..%d\n", count);
     return failed != 0;
 }
 #else
+/* Errors become exceptions. */
 static void errors(cnnrun::runtime &rt) {
     try {
         rt.load("no such file.cnr");
         ok(false, "an error is thrown");
     } catch (const cnnrun::error &e) {
         ok(e.status() < 0 && e.where().find("no such file") != std::string::npos &&
-               std::string(e.what()).size() > e.where().size(), "an error has its status, place and text");
+               std::string(e.what()).size() > e.where().size(),
+           "an error has its status, place and text");
     }
 }
 
+/* Threads share a net. */
 static void threads(const cnnrun::net &net, const std::vector<float> &in, const cnnrun::shape &dims,
                     const std::vector<float> &want) {
     std::atomic<int> right{0};
@@ -55,6 +61,7 @@ static void threads(const cnnrun::net &net, const std::vector<float> &in, const 
     ok(right == 40, "four threads with a session each give the same bits");
 }
 
+/* Inputs and outputs in memory of the caller. */
 static void bound(const cnnrun::net &net, const std::vector<float> &in, const cnnrun::shape &dims,
                   const std::vector<float> &want) {
     alignas(64) static float memory[1 << 16];
@@ -63,7 +70,8 @@ static void bound(const cnnrun::net &net, const std::vector<float> &in, const cn
     std::copy(in.begin(), in.end(), memory); /* after binding: the run reads it there */
     s.run();
     const auto got = s.output().as<float>();
-    ok(std::equal(want.begin(), want.end(), got.begin(), got.end()), "an input in memory of the caller's own");
+    ok(std::equal(want.begin(), want.end(), got.begin(), got.end()),
+       "an input in memory of the caller's own");
     s.bind_input(0, cnnrun::tensor());
     s.set_input(0, cnnrun::tensor(in, dims));
     s.run();
@@ -130,7 +138,9 @@ int main(int, char **argv) {
         many.runs = 1000000;
         net.profile(many, &watch);
         ok(false, "an exception of an observer");
-    } catch (const std::string &s) { ok(s == "enough" && asked == 1, "an observer's exception stops the work"); }
+    } catch (const std::string &s) {
+        ok(s == "enough" && asked == 1, "an observer's exception stops the work");
+    }
     cnr_profile_options few{};
     few.runs = 3, few.steps = 1;
     const auto t = net.profile(few);
@@ -138,7 +148,8 @@ int main(int, char **argv) {
     const std::filesystem::path lua = std::filesystem::path(argv[4]) / "count.lua";
     if (std::FILE *f = std::fopen(lua.c_str(), "w")) {
         std::fputs("return function(text, tell, net, t)\n  tell 'row'\n"
-                   "  return text .. t[2] .. net:label(0)\nend\n", f);
+                   "  return text .. t[2] .. net:label(0)\nend\n",
+                   f);
         std::fclose(f);
     }
     std::vector<float> pair{1, 2};
@@ -150,7 +161,8 @@ int main(int, char **argv) {
         if (kind == CNR_EVENT_SCRIPT) told = static_cast<const char *>(of);
         return false;
     };
-    ok(script.call("t", given, &watch) == "t2.00" && told == "row", "a script is called, and tells");
+    ok(script.call("t", given, &watch) == "t2.00" && told == "row",
+       "a script is called, and tells");
     try {
         script.call("t");
         ok(false, "a script's error");

@@ -28,6 +28,7 @@ detector = net.detector(score=0.001)
 
 
 def work():
+    """A thread: detects and compares."""
     if detector(picture) != found or net.detect(picture, score=0.001) != found:
         wrong.append(1)
 

@@ -29,6 +29,7 @@ thing = rng.integers(0, 255, (8, 8, 3), np.uint8).repeat(4, 0).repeat(4, 1)
 
 
 def picture(i):
+    """Picture i, in which the thing has moved by 2 i pixels."""
     out = ground.copy()
     out[40:72, 30 + 2 * i:62 + 2 * i] = thing
     return out

@@ -156,6 +156,7 @@ wrong = []
 
 
 def work(i):
+    """A thread: runs one net and compares."""
     for _ in range(50):
         if not np.array_equal(net(inputs[i]), wanted[i]):
             wrong.append(i)
@@ -199,12 +200,14 @@ ok(np.array_equal(net(x), y), "behind that it runs as before")
 
 
 def resources():
+    """Open files and pages of memory."""
     gc.collect()
     pages = int(Path("/proc/self/statm").read_text().split()[1])
     return len(os.listdir("/proc/self/fd")), len(os.listdir("/proc/self/task")), pages * os.sysconf("SC_PAGESIZE")
 
 
 def load_and_drop(times):
+    """Loads and drops a net so often."""
     for _ in range(times):
         one = cnnrun.load(lenet)
         one(x[:1])

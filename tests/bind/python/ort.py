@@ -107,6 +107,7 @@ def scenario_2(ort):
 
 
 def bound(ort, value):
+    """A session and a binding of its input."""
     session = ort.InferenceSession(mul, providers=cpu)
     binding = session.io_binding()
     binding.bind_input(name="X", device_type=value.device_name(), device_id=0, element_type=np.float32,
@@ -188,6 +189,7 @@ def ort_values(ort):
 
 
 def alike(a, b):
+    """True: both are equal but for rounding."""
     return np.allclose(a, b, atol=1e-4) if isinstance(a, np.ndarray) else a == b
 
 

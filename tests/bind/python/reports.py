@@ -74,11 +74,13 @@ begun = threading.Event()
 
 
 def interrupt():
+    """A thread: presses Ctrl-C once the work has begun."""
     begun.wait()
     os.kill(os.getpid(), signal.SIGINT)
 
 
 def endless():
+    """A pruning that does not end."""
     net.prune(dict(schedule, scan={"shares": [0.5]}, train={"epochs": 10**6}), data, validation=0.5, eval="",
               on_step=lambda row: begun.set())
 

@@ -4,6 +4,7 @@ count = 0
 
 
 def ok(good, name):
+    """Prints one TAP line."""
     global count
     count += 1
     print(f"{'ok' if good else 'not ok'} {count} - {name}", flush=True)

@@ -22,6 +22,7 @@ ok(net.evaluate(data, limit=30)["n"] == 30, "without a callback")
 
 
 def fails(progress):
+    """A callback that raises."""
     raise ZeroDivisionError("mine")
 
 

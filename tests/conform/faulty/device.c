@@ -6,6 +6,7 @@
 #include "faulty.h"
 #include <pthread.h>
 
+/* What the device does wrong. */
 enum fault {
     NONE,
     EMPTY_COPY,  /* copy moves nothing */
@@ -24,10 +25,12 @@ enum fault {
     UNITLESS     /* tells no number of units */
 };
 
+/* A mark in a queue: whether it is done, and who holds it. */
 typedef struct mark {
     int done, users;
 } mark;
 
+/* A job of a queue: a copy, a relu, or a mark. */
 typedef struct job {
     struct job *next;
     char *to;
@@ -38,6 +41,7 @@ typedef struct job {
     const cnr_run *run;
 } job;
 
+/* A queue with its thread. */
 typedef struct queue {
     pthread_t thread;
     job *first;
@@ -53,6 +57,7 @@ static enum fault fault_of(const cnr_device *device);
 
 /* ---- the thread ---- */
 
+/* Computes relu, or copies. */
 static void compute(const job *j) {
     const float *x = (const float *)j->from;
     float *y = (float *)(void *)j->to;
@@ -61,6 +66,7 @@ static void compute(const job *j) {
     for (size_t i = 0; i < n; i++) y[i] = x[i] < 0 ? 0 : x[i];
 }
 
+/* Does one job on the queue's thread. */
 static void run_job(const queue *q, const job *j) {
     if (j->awaits) {
         pthread_mutex_lock(&lock);
@@ -74,10 +80,12 @@ static void run_job(const queue *q, const job *j) {
     } else if (j->n) memmove(j->to, j->from, j->n);
 }
 
+/* Counts one holder less; frees the mark without any. */
 static void release(mark *m) {
     if (m && --m->users == 0) free(m);
 }
 
+/* Takes the next job: the last one, if that is the fault. */
 static job *take(queue *q) {
     job *j = q->first, *before = NULL;
     if (q->fault == LIFO && !j->signals)
@@ -87,6 +95,7 @@ static job *take(queue *q) {
     return j;
 }
 
+/* Thread: does jobs until it is told to quit. */
 static void *work(void *arg) {
     queue *q = arg;
     pthread_mutex_lock(&lock);
@@ -110,10 +119,12 @@ static void *work(void *arg) {
     return NULL;
 }
 
+/* Fails: out of memory. */
 static cnr_status no_memory(const cnr_device *device, cnr_error *err) {
     return faulty_host->fail(err, CNR_E_MEMORY, device->name, "no memory");
 }
 
+/* Queues a job. */
 static cnr_status put(cnr_stream *stream, const job *what, cnr_error *err) {
     queue *q = stream->state;
     job *j = malloc(sizeof *j);
@@ -135,6 +146,7 @@ static cnr_status put(cnr_stream *stream, const job *what, cnr_error *err) {
 
 /* ---- the class ---- */
 
+/* Method count: one device. */
 static int32_t count(cnr_error *err) {
     (void)err;
     return 1;
@@ -165,21 +177,25 @@ static cnr_status open_device(cnr_device *device, const cnr_device_options *o, c
 }
 static void close_device(cnr_device *device) { (void)device; }
 
+/* Method alloc. */
 static cnr_status alloc(const cnr_device *device, cnr_mem *out, cnr_error *err) {
     out->offset = 0;
     out->handle = out->bytes > 1 << 28 ? NULL : faulty_host->alloc(out->bytes ? out->bytes : 1);
     if (!out->handle && fault_of(device) == SILENT) return CNR_E_MEMORY;
     return out->handle ? CNR_OK : no_memory(device, err);
 }
+/* Method free of memory. */
 static void release_memory(const cnr_device *device, cnr_mem *mem) {
     (void)device;
     faulty_host->free(mem->handle);
 }
 
+/* 1: the bytes lie inside the memory. */
 static int is_inside(const cnr_mem *mem, uint64_t offset, uint64_t bytes) {
     return offset <= mem->bytes && bytes <= mem->bytes - offset;
 }
 
+/* Method write: queues a copy. */
 static cnr_status write_memory(cnr_stream *s, const cnr_mem *to, uint64_t offset, const void *from,
                                uint64_t n, cnr_error *err) {
     const enum fault fault = fault_of(s->device);
@@ -190,6 +206,7 @@ static cnr_status write_memory(cnr_stream *s, const cnr_mem *to, uint64_t offset
     return put(s, &j, err);
 }
 
+/* Method read: queues a copy. */
 static cnr_status read_memory(cnr_stream *s, const cnr_mem *from, uint64_t offset, void *to,
                               uint64_t n, cnr_error *err) {
     job j = {.to = to, .from = (char *)from->handle + from->offset + offset, .n = (size_t)n};
@@ -197,6 +214,7 @@ static cnr_status read_memory(cnr_stream *s, const cnr_mem *from, uint64_t offse
     return put(s, &j, err);
 }
 
+/* Method copy: queues it, or not, if that is the fault. */
 static cnr_status copy_memory(cnr_stream *s, const cnr_mem *from, const cnr_mem *to, uint64_t n,
                               cnr_error *err) {
     job j = {.to = (char *)to->handle + to->offset,
@@ -207,6 +225,7 @@ static cnr_status copy_memory(cnr_stream *s, const cnr_mem *from, const cnr_mem 
     return put(s, &j, err);
 }
 
+/* Method stream_open: starts the queue's thread. */
 static cnr_status stream_open(const cnr_device *device, cnr_stream *s, cnr_error *err) {
     queue *q = calloc(1, sizeof *q);
     if (!q) return no_memory(device, err);
@@ -238,6 +257,7 @@ static void stream_close(cnr_stream *s) {
     free(q);
 }
 
+/* Method sync: waits until the queue is empty, or not, if that is the fault. */
 static cnr_status sync(cnr_stream *s, cnr_error *err) {
     queue *q = s->state;
     if (q->fault == EMPTY_SYNC) return CNR_OK;
@@ -250,6 +270,7 @@ static cnr_status sync(cnr_stream *s, cnr_error *err) {
     return lost ? faulty_host->fail(err, CNR_E_DEVICE, s->device->name, "a job failed") : CNR_OK;
 }
 
+/* Method record: queues a mark. */
 static cnr_status record(cnr_stream *s, void **event, cnr_error *err) {
     mark *m = calloc(1, sizeof *m);
     if (!m) return no_memory(s->device, err);
@@ -258,11 +279,13 @@ static cnr_status record(cnr_stream *s, void **event, cnr_error *err) {
     return put(s, &(job){.signals = m}, err);
 }
 
+/* Method wait: the queue waits for another's mark, or not, if that is the fault. */
 static cnr_status wait_event(cnr_stream *s, void *event, cnr_error *err) {
     if (fault_of(s->device) == EMPTY_WAIT) return CNR_OK;
     return put(s, &(job){.awaits = event}, err);
 }
 
+/* Method event_free. */
 static void event_free(const cnr_device *device, void *event) {
     (void)device;
     pthread_mutex_lock(&lock);
@@ -270,6 +293,7 @@ static void event_free(const cnr_device *device, void *event) {
     pthread_mutex_unlock(&lock);
 }
 
+/* Method await: waits on the host. */
 static cnr_status await(const cnr_device *device, void *event, cnr_error *err) {
     const mark *m = event;
     (void)device, (void)err;
@@ -301,12 +325,14 @@ static enum fault fault_of(const cnr_device *device) { return (enum fault)(devic
 
 /* ---- a kernel on the first one, and on the one whose jobs read their cnr_run ---- */
 
+/* Method accepts: relu of f32. */
 static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
     (void)device;
     if (!cnr_all_plain(node, 1u << CNR_f32)) return cnr_refuse(out, "f32 is wanted");
     return cnr_take(node, out, 100);
 }
 
+/* Method run: queues a relu. */
 static cnr_status run_relu(const cnr_run *run, cnr_error *err) {
     const cnr_mem *x = &run->node->inputs[0]->mem, *y = &run->outputs[0]->mem;
     const job j = {.to = (char *)y->handle + y->offset,

@@ -1,11 +1,13 @@
 /* Encodings of f32 as halves behind a count, each with one planted fault. */
 #include "faulty.h"
 
+/* Head of an encoded weight. */
 typedef struct header {
     uint64_t magic, n;
 } header;
 enum { MAGIC = 0x51 };
 
+/* Method encode_size. */
 static cnr_status encode_size(const cnr_tensor *t, const cnr_attr *const *attrs, uint64_t *bytes,
                               cnr_error *err) {
     (void)attrs;
@@ -14,6 +16,7 @@ static cnr_status encode_size(const cnr_tensor *t, const cnr_attr *const *attrs,
     return CNR_OK;
 }
 
+/* Method encode, without a fault. */
 static cnr_status encode(const cnr_tensor *t, const cnr_attr *const *attrs, void *out,
                          uint64_t bytes, cnr_error *err) {
     const header h = {MAGIC, (uint64_t)cnr_count(t)};
@@ -24,12 +27,14 @@ static cnr_status encode(const cnr_tensor *t, const cnr_attr *const *attrs, void
     return CNR_OK;
 }
 
+/* Fault: writes past the end. */
 static cnr_status encode_over(const cnr_tensor *t, const cnr_attr *const *attrs, void *out,
                               uint64_t bytes, cnr_error *err) {
     ((char *)out)[bytes] = 0;
     return encode(t, attrs, out, bytes, err);
 }
 
+/* Fault: leaves a byte unwritten. */
 static cnr_status encode_hole(const cnr_tensor *t, const cnr_attr *const *attrs, void *out,
                               uint64_t bytes, cnr_error *err) {
     uint64_t was;
@@ -39,6 +44,7 @@ static cnr_status encode_hole(const cnr_tensor *t, const cnr_attr *const *attrs,
     return status;
 }
 
+/* Method check, without a fault. */
 static cnr_status check(const cnr_tensor *t, cnr_error *err) {
     const header *h = t->data;
     if (t->bytes < sizeof *h || h->magic != MAGIC || h->n != (uint64_t)cnr_count(t) ||
@@ -46,11 +52,13 @@ static cnr_status check(const cnr_tensor *t, cnr_error *err) {
         return faulty_host->fail(err, CNR_E_FORMAT, "halves", "damaged");
     return CNR_OK;
 }
+/* Fault: checks nothing. */
 static cnr_status check_nothing(const cnr_tensor *t, cnr_error *err) {
     (void)t, (void)err;
     return CNR_OK;
 }
 
+/* Method decode, without a fault. */
 static cnr_status decode(const cnr_tensor *t, void *dense, cnr_error *err) {
     const header *h = t->data;
     const uint16_t *from = (const uint16_t *)(const void *)(h + 1);
@@ -59,12 +67,14 @@ static cnr_status decode(const cnr_tensor *t, void *dense, cnr_error *err) {
     return CNR_OK;
 }
 
+/* Fault: decodes half of the numbers. */
 static cnr_status decode_half(const cnr_tensor *t, void *dense, cnr_error *err) {
     const cnr_status status = decode(t, dense, err);
     for (int64_t i = 0; i < cnr_count(t); i += 2) ((float *)dense)[i] = 0;
     return status;
 }
 
+/* An encoding with these hooks. */
 #define ENCODING(word, enc, chk, dec) \
     { \
         .size = sizeof(cnr_encoding), .version = 1, .name = word, .summary = "for tests", \

@@ -4,6 +4,7 @@
 
 const cnr_host *faulty_host;
 
+/* Registers all that is faulty. */
 static cnr_status init(const cnr_host *host, struct cnr_registrar *r, cnr_error *err) {
     (void)err;
     faulty_host = host;

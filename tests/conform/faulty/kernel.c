@@ -1,6 +1,7 @@
 /* Kernels of dense layers that copy the bias beside themselves, each with one planted fault. */
 #include "faulty.h"
 
+/* Method accepts: dense layers with a constant weight. */
 static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
     const cnr_tensor *x = node->inputs[0], *w = node->inputs[1], *b = cnr_own_input(node, 2);
     (void)device;
@@ -19,6 +20,7 @@ static cnr_status prepare_size(const cnr_device *device, const cnr_node *node, c
     out->bytes = (uint64_t)(node->inputs[2]->dim[0] + 1) * sizeof(float);
     return CNR_OK;
 }
+/* Method prepare, without a fault. */
 static cnr_status prepare(const cnr_device *device, const cnr_node *node, void *blob,
                           cnr_error *err) {
     const int64_t n = node->inputs[2]->dim[0];
@@ -27,6 +29,7 @@ static cnr_status prepare(const cnr_device *device, const cnr_node *node, void *
     memcpy(blob, node->inputs[2]->data, (size_t)n * sizeof(float));
     return CNR_OK;
 }
+/* Fault: writes past the blob's end. */
 static cnr_status prepare_over(const cnr_device *device, const cnr_node *node, void *blob,
                                cnr_error *err) {
     const int64_t n = node->inputs[2]->dim[0];
@@ -41,17 +44,20 @@ static cnr_status plan_row(const cnr_node *node, cnr_space *workspace, int64_t l
     workspace->bytes = (uint64_t)(node->outputs[0]->dim[1] - less) * sizeof(float);
     return CNR_OK;
 }
+/* Method plan, without a fault. */
 static cnr_status plan(const cnr_device *device, const cnr_node *node, cnr_space *workspace,
                        void **state, cnr_error *err) {
     (void)device, (void)state, (void)err;
     return plan_row(node, workspace, 0);
 }
+/* Fault: asks for less scratch than it uses. */
 static cnr_status plan_less(const cnr_device *device, const cnr_node *node, cnr_space *workspace,
                             void **state, cnr_error *err) {
     (void)device, (void)state, (void)err;
     return plan_row(node, workspace, node->outputs[0]->dim[1] > 1);
 }
 
+/* Method run. */
 static cnr_status run(const cnr_run *run, cnr_error *err) {
     const cnr_tensor *x = run->node->inputs[0], *y = run->outputs[0];
     const int64_t n = y->dim[1], k = cnr_span(x, 1, x->rank);
@@ -70,6 +76,7 @@ static cnr_status run(const cnr_run *run, cnr_error *err) {
     return CNR_OK;
 }
 
+/* A kernel with these hooks. */
 #define KERNEL(word, pack, room) \
     { \
         .size = sizeof(cnr_kernel), .version = 1, .name = word, .op = "dense", .device = "cpu", \

@@ -4,6 +4,7 @@
 
 enum { LIMIT = 1 << 20 };
 
+/* 1: the path has this ending. */
 static int32_t ends_with(const char *path, const char *ending) {
     const size_t n = strlen(path), k = strlen(ending);
     return n > k && strcmp(path + n - k, ending) == 0;
@@ -11,17 +12,20 @@ static int32_t ends_with(const char *path, const char *ending) {
 
 /* ---- sources ---- */
 
+/* A picture of the test's own format. */
 typedef struct picture {
     uint8_t *data;
     uint64_t bytes, at;
     int64_t h, w;
 } picture;
 
+/* Method accepts: by ending. */
 static int32_t accepts_gray(const char *spec, const uint8_t *head, size_t n) {
     (void)head, (void)n;
     return ends_with(spec, ".gray") ? 50 : 0;
 }
 
+/* Method open. */
 static cnr_status open_gray(const char *spec, const char *split, void **state,
                             cnr_source_info *info, cnr_error *err) {
     picture *p = calloc(1, sizeof *p);
@@ -50,6 +54,7 @@ static cnr_status open_gray(const char *spec, const char *split, void **state,
     return CNR_OK;
 }
 
+/* Fault: trusts the sizes of the file. */
 static cnr_status read_trusting(void *state, int64_t index, cnr_sample *out, cnr_error *err) {
     const picture *p = state;
     const uint64_t n = (uint64_t)p->h * (uint64_t)p->w;
@@ -66,17 +71,20 @@ static cnr_status read_trusting(void *state, int64_t index, cnr_sample *out, cnr
     snprintf(out->name, sizeof out->name, "0");
     return CNR_OK;
 }
+/* Method read, without a fault. */
 static cnr_status read_gray(void *state, int64_t index, cnr_sample *out, cnr_error *err) {
     const picture *p = state;
     if ((uint64_t)p->h * (uint64_t)p->w > p->bytes - p->at)
         return faulty_host->fail(err, CNR_E_FORMAT, "gray", "it is cut");
     return read_trusting(state, index, out, err);
 }
+/* Fault: tells another shape than it gives. */
 static cnr_status read_misshapen(void *state, int64_t index, cnr_sample *out, cnr_error *err) {
     const cnr_status status = read_gray(state, index, out, err);
     out->picture.dim[2] = 3;
     return status;
 }
+/* Fault: leaves pixels unwritten. */
 static cnr_status read_unwritten(void *state, int64_t index, cnr_sample *out, cnr_error *err) {
     const picture *p = state;
     const cnr_status status = read_gray(state, index, out, err);
@@ -87,12 +95,14 @@ static cnr_status read_unwritten(void *state, int64_t index, cnr_sample *out, cn
     return out->picture.data ? CNR_OK : faulty_host->fail(err, CNR_E_MEMORY, "gray", "no memory");
 }
 static void close_nothing(void *state) { free(state); }
+/* Method close. */
 static void close_gray(void *state) {
     picture *p = state;
     faulty_host->free(p->data);
     free(p);
 }
 
+/* A source with these hooks. */
 #define SOURCE(word, look, end) \
     { \
         .size = sizeof(cnr_source), .name = word, .syntax = "FILE.gray", .summary = "for tests", \
@@ -106,6 +116,7 @@ static const cnr_source sources[] = {SOURCE("source_sound", read_gray, close_gra
 
 /* ---- importers ---- */
 
+/* Method accepts of the importer: by ending. */
 static int32_t accepts_relu(const char *path, const uint8_t *head, size_t n) {
     (void)head, (void)n;
     return ends_with(path, ".relu") ? 50 : 0;
@@ -128,14 +139,17 @@ static cnr_status import(const cnr_import_args *args, struct cnr_graph *graph, i
     CNR_TRY(faulty_host->graph_node(graph, "relu", NULL, NULL, &x, 1, NULL, 0, &y, 1));
     return faulty_host->graph_output(graph, y, "out");
 }
+/* Method import, without a fault. */
 static cnr_status import_relu(const cnr_import_args *args, struct cnr_graph *g, cnr_error *err) {
     return import(args, g, 1, err);
 }
+/* Fault: trusts the file's numbers. */
 static cnr_status import_trusting(const cnr_import_args *args, struct cnr_graph *g,
                                   cnr_error *err) {
     return import(args, g, 0, err);
 }
 
+/* An importer with this hook. */
 #define IMPORTER(word, make) \
     { \
         .size = sizeof(cnr_importer), .name = word, .summary = "for tests", \

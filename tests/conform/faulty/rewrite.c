@@ -14,6 +14,7 @@ static cnr_value read_by(const struct cnr_graph *g, int32_t i, const char *op, i
     return past ? first_in[0] : first_out[0];
 }
 
+/* Leaves out nodes of `op`; past: also behind an output. */
 static int32_t leave_out(struct cnr_graph *g, const char *op, int past, cnr_error *err) {
     for (int32_t i = 0; i < faulty_host->graph_node_count(g); i++) {
         const cnr_value *out, to = read_by(g, i, op, past);
@@ -28,10 +29,12 @@ static int32_t leave_out(struct cnr_graph *g, const char *op, int past, cnr_erro
 
 static int32_t sound(struct cnr_graph *g, cnr_error *err) { return leave_out(g, "relu", 0, err); }
 static int32_t both(struct cnr_graph *g, cnr_error *err) { return leave_out(g, "relu", 1, err); }
+/* Fault: always claims a change. */
 static int32_t endless(struct cnr_graph *g, cnr_error *err) {
     (void)g, (void)err;
     return 1;
 }
+/* Fault: never changes anything. */
 static int32_t never(struct cnr_graph *g, cnr_error *err) {
     (void)g, (void)err;
     return 0;
@@ -47,6 +50,7 @@ static cnr_status example(struct cnr_graph *g, cnr_error *err) {
     return faulty_host->graph_output(g, y, "y");
 }
 
+/* A rewrite with this hook. */
 #define REWRITE(word, change) \
     { \
         .size = sizeof(cnr_rewrite), .order = 900, .name = word, .summary = "for tests", \

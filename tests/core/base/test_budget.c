@@ -6,6 +6,7 @@
 
 static char folder[] = "/tmp/cnnrun-budget-XXXXXX";
 
+/* Writes a file into the test's folder; returns its path. */
 static const char *put(const char *name, const char *text) {
     static char path[256];
     snprintf(path, sizeof path, "%s/%s", folder, name);
@@ -15,12 +16,14 @@ static const char *put(const char *name, const char *text) {
     return path;
 }
 
+/* Makes a folder in the test's folder. */
 static void make(const char *name) {
     char path[256];
     snprintf(path, sizeof path, "%s/%s", folder, name);
     mkdir(path, 0700);
 }
 
+/* A test: the bound that the group's files give. */
 static void is_bound(const char *list, uint64_t want, const char *what) {
     const uint64_t got = cnri_memory_of_groups(put("list", list), folder);
     if (!ok(got == want, "%s", what)) note("%llu", (unsigned long long)got);

@@ -7,6 +7,7 @@
 
 static char folder[] = "/tmp/cnnrun-test-XXXXXX";
 
+/* Path of a file in the test's folder, valid for three more calls. */
 static const char *in_folder(const char *name) {
     static char paths[4][256];
     static int k;
@@ -15,6 +16,7 @@ static const char *in_folder(const char *name) {
     return paths[k];
 }
 
+/* How many files the test's folder has. */
 static int files_in_folder(void) {
     DIR *d = opendir(folder);
     int n = 0;
@@ -24,6 +26,7 @@ static int files_in_folder(void) {
     return n;
 }
 
+/* Writes a file. */
 static cnr_status write_file(const char *path, const char *text, cnr_error *err) {
     cnri_writer w;
     cnr_status status = cnri_write_begin(&w, path, 0, err);
@@ -119,12 +122,14 @@ static void test_mapping(void) {
     is_int(cnri_map_file("/dev/null", &m, &err), CNR_E_IO, "nor a device");
 }
 
+/* A test: what cnri_path_join gives. */
 static void join_is(const char *directory, const char *name, const char *want) {
     char *path = cnri_path_join(directory, name);
     is_text(path, want, "joined");
     cnri_free(path);
 }
 
+/* A test: what cnri_path_dir gives. */
 static void dir_is(const char *path, const char *want) {
     char *dir = cnri_path_dir(path);
     is_text(dir, want, "the folder of a path");
@@ -144,6 +149,7 @@ static void test_paths(void) {
     cnri_free(dir);
 }
 
+/* A test: the SHA-256 digest. */
 static void digest_is(const void *data, size_t bytes, const char *want, const char *what) {
     uint8_t digest[32];
     char text[65];

@@ -120,6 +120,7 @@ static void test_map_without_memory(void) {
     ok(n > 20, "a map survives memory running out at any of %d allocations", (int)n);
 }
 
+/* Thread: interns 200 names. */
 static void *intern_many(void *out) {
     cnr_id *ids = out;
     char name[32];

@@ -14,6 +14,7 @@
 
 static char folder[] = "/tmp/cnnrun-test-XXXXXX";
 
+/* Path of a file in the test's folder, valid for 15 more calls. */
 static const char *in_folder(const char *name) {
     static char paths[16][300];
     static int k;
@@ -33,6 +34,7 @@ static int count_files(const char *part) {
     return n;
 }
 
+/* Removes all files of the test's folder. */
 static void empty_folder(void) {
     DIR *d = opendir(folder);
     for (struct dirent *e; d && (e = readdir(d)) != NULL;)
@@ -41,6 +43,7 @@ static void empty_folder(void) {
     if (d) closedir(d);
 }
 
+/* Writes a text with these flags. */
 static cnr_status write_text(const char *path, const char *text, uint32_t flags, cnr_error *err) {
     cnri_writer w;
     cnr_status status = cnri_write_begin(&w, path, flags, err);
@@ -51,6 +54,7 @@ static cnr_status write_text(const char *path, const char *text, uint32_t flags,
     return status;
 }
 
+/* A test: the file holds this text. */
 static void holds(const char *path, const char *want, const char *what) {
     char *text = NULL;
     cnri_read_file(path, 1 << 20, &text, NULL, NULL);
@@ -58,6 +62,7 @@ static void holds(const char *path, const char *want, const char *what) {
     cnri_free(text);
 }
 
+/* The file's mode; negative: there is none. */
 static int mode_of(const char *path) {
     struct stat info;
     return lstat(path, &info) == 0 ? (int)(info.st_mode & 07777) : -1;

@@ -10,6 +10,7 @@
 
 static char folder[PATH_MAX] = "/tmp/cnnrun-path-XXXXXX";
 
+/* Path of a file in the test's folder, valid for three more calls. */
 static const char *at(const char *name) {
     static char path[4][PATH_MAX];
     static int turn;
@@ -18,12 +19,14 @@ static const char *at(const char *name) {
     return room;
 }
 
+/* Makes an empty file. */
 static void make(const char *name) {
     const int fd = open(at(name), O_CREAT | O_WRONLY, 0644);
     if (fd < 0) note("can't make %s", name);
     close(fd);
 }
 
+/* Makes a symbolic link. */
 static void link_to(const char *target, const char *name) {
     if (symlink(target, at(name)) != 0) note("can't link %s", name);
 }
@@ -91,6 +94,7 @@ static void test_cache(void) {
     else skip("another owner's blob is refused", "the right to give files away");
 }
 
+/* A test: whether a path leads below a folder. */
 static void leads(const char *path, const char *given, bool want) {
     ok(cnri_path_leads_below(at(path), at(given)) == want, "%s %s %s", path,
        want ? "leads below" : "leads out of", given);

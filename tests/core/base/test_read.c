@@ -13,6 +13,7 @@
 static char folder[] = "/tmp/cnnrun-read-XXXXXX";
 enum { NOBODY = 65534 };
 
+/* Path of a file in the test's folder, valid for a few calls. */
 static const char *in_folder(const char *name) {
     static char path[4][200];
     static int turn;
@@ -21,6 +22,7 @@ static const char *in_folder(const char *name) {
     return room;
 }
 
+/* Writes a file with this mode; returns its path. */
 static const char *spill(const char *name, const char *text, mode_t mode) {
     const char *path = in_folder(name);
     FILE *file = fopen(path, "w");
@@ -31,6 +33,7 @@ static const char *spill(const char *name, const char *text, mode_t mode) {
 
 /* ---- nothing waits ---- */
 
+/* A test: the file is not read. */
 static void refused(const char *path, const char *what) {
     cnr_error err = CNR_ERROR_INIT;
     cnri_mapping m;
@@ -75,6 +78,7 @@ static void test_head(void) {
 
 /* ---- who may cut a file short ---- */
 
+/* True: the mapping is a copy of the file. */
 static bool is_copied(const char *path) {
     cnr_error err = CNR_ERROR_INIT;
     cnri_mapping m;
@@ -105,6 +109,7 @@ static void test_copies(void) {
 
 /* ---- what is kept ---- */
 
+/* A test: what cache_load gives. */
 static void kept_is(cnr_status want, const char *text, const char *what) {
     cnr_error err = CNR_ERROR_INIT;
     cnri_mapping m;
@@ -164,6 +169,7 @@ static void test_kept(void) {
 
 /* ---- blocks by name ---- */
 
+/* Loads a cached file and compares its text. */
 static cnr_status load(const char *name, const char *want) {
     cnr_error err = CNR_ERROR_INIT;
     void *data;

@@ -22,6 +22,7 @@ static const char *CNRI_PRINTF(1, 2) said(const char *format, ...) {
 static void test_formats(void) {
     char want[400];
     const char *volatile none = NULL; /* the compiler would see it */
+/* A test: said as printf would. */
 #define SAME(...) \
     (snprintf(want, sizeof want, __VA_ARGS__), is_text(said(__VA_ARGS__), want, "as printf"))
     SAME("plain 100%% sure\n");

@@ -171,6 +171,7 @@ static void test_errors(void) {
 }
 
 static char heard[256];
+/* A log: keeps the last message. */
 static void listen(void *arg, int32_t level, const char *who, const char *text) {
     snprintf(heard, sizeof heard, "%s %d %s: %s", (const char *)arg, (int)level, who, text);
 }

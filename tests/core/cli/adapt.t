@@ -17,7 +17,9 @@ my $seven = "$root/scripts/nets/digits/seven.png";
 delete $ENV{CNNRUN_CACHE};
 $ENV{CNNRUN_OPENCL} = 'none';
 
+# The JSON lines of `cnnrun run`.
 sub runs { map { decode_json($_) } grep { /^\{/ } `timeout -s KILL 60 $build/cnnrun run @_ --json 2>$tmp/err` }
+# Writes a file; returns its path.
 sub spill { my ($name, $text) = @_; open my $f, '>', "$tmp/$name" or die; print $f $text; close $f; return "$tmp/$name" }
 
 # ---- this machine: no figure is a fixed one here ----

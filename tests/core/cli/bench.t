@@ -12,6 +12,7 @@ my $build = $ENV{CNNRUN_BUILD} // "$root/build";
 my $tmp = tempdir(CLEANUP => 1);
 my $net = "$root/scripts/nets/lenet5.lua --weights random:1";
 
+# The JSON lines of `cnnrun bench`.
 sub lines { map { decode_json $_ } `$build/cnnrun bench @_ --json 2>/dev/null` }
 
 my ($product) = lines('--gemm 32,48,64 --threads 1 --runs 3');

@@ -19,7 +19,9 @@ sub cnnrun { # exit code, stdout and stderr
     my $out = `$build/cnnrun @_ 2>&1`;
     return ($? >> 8, $out);
 }
+# The entries that `cache list` tells.
 sub list { my ($code, $out) = cnnrun("cache list --json --cache $_[0]"); return map { decode_json($_) } split /\n/, $out }
+# Runs `warm` with a cache folder.
 sub warm { return cnnrun("warm @_[1 .. $#_] --cache $_[0] --json") }
 
 warm("$dir/a", $lenet);

@@ -23,7 +23,9 @@ sub cnnrun { # exit code, stdout, stderr
     my $code = $? >> 8;
     return ($code, $out, bytes("$dir/err"));
 }
+# The bytes of a file.
 sub bytes { open my $f, '<:raw', shift or return ''; local $/; return <$f> // '' }
+# Writes bytes to a file.
 sub write_to { my ($to, $text) = @_; open my $f, '>:raw', $to or die "$to: $!"; print $f $text; close $f }
 sub answer { # all scores, as decoded
     my ($code, $out, $err) = cnnrun('run --json --top 1000', @_, $three);
@@ -155,6 +157,7 @@ write_to("$dir/tiny.lua", <<~'LUA');
 ($code, $out, $err) = cnnrun("compile $dir/tiny.lua --weights random:1 -o $dir/tiny.cnrp");
 is $code, 0, 'a small net' or diag $err;
 my $tiny = bytes("$dir/tiny.cnrp");
+# A test: the file is refused, with this reason.
 sub refused {
     my ($file, $why, $name) = @_;
     my ($code, $out, $err) = cnnrun("run $file $three");

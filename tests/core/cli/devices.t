@@ -12,6 +12,7 @@ my $root = "$FindBin::Bin/../../..";
 my $build = $ENV{CNNRUN_BUILD} // "$root/build";
 my $tmp = tempdir(CLEANUP => 1);
 
+# The rows of `cnnrun devices`, by name.
 sub devices { my %of = map { ($_->{name} => $_) } map { decode_json $_ } `$build/cnnrun devices @_ --json 2>/dev/null`; return \%of }
 
 my $cpu = devices('--device cpu')->{cpu};

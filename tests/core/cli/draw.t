@@ -12,7 +12,9 @@ my $build = $ENV{CNNRUN_BUILD} // "$root/build";
 my $tmp = tempdir(CLEANUP => 1);
 my $net = "$root/scripts/nets/lenet5.lua";
 
+# The text of a file; empty: there is none.
 sub text { my ($name) = @_; open my $f, '<:raw', "$tmp/$name" or return ''; local $/; return <$f> }
+# Runs `show`; returns status and output.
 sub show { my ($words) = @_; my $said = `cd $tmp && $build/cnnrun show $words 2>&1`; return ($? >> 8, $said) }
 
 my ($code, $said) = show("$net -o net.dot");

@@ -20,7 +20,9 @@ my $tree = Tree->new("$root/tests/plugins/meter-hwmon/odroid-xu3.tree");
 my $watts = 2.5312 + 0.052 + 1.41 + 0.115;
 my $here = '--sysfs-root ' . $tree->root;
 my $net = "$root/scripts/nets/lenet5.lua --weights random:1 --device cpu";
+# JSON lines of a text.
 sub lines { return map { decode_json $_ } split /\n/, join '', @_ }
+# A test: within a part of what is wanted.
 sub near { my ($got, $want, $part, $what) = @_; ok(defined $got && abs($got - $want) <= $part * abs $want, $what) or diag(defined $got ? "got $got, want $want" : 'got nothing') }
 # Repeats a measurement that a stalled machine spoiled: with no reading for too long there is
 # nothing to judge.
@@ -33,6 +35,7 @@ sub tried {
     }
     return @got;
 }
+# The measured ones of the lines.
 sub whole { return grep { ($_->{energy_source} // '') eq 'measured' } @_ }
 
 # ---- list ----
@@ -205,8 +208,11 @@ SKIP: {
 # ---- a baseline that was taken under load ----
 my $busy = Tree->new("sys/class/hwmon/hwmon0/name = ina226\nsys/class/hwmon/hwmon0/power1_input = 09000000\n");
 my $draws = $busy->root . '/sys/class/hwmon/hwmon0/power1_input';
+# Sets the watts that the made-up sensor shows.
 sub draw { my ($watts) = @_; open my $f, '+<', $draws or die; printf $f "%08d\n", $watts * 1e6 } # in place: it is open
+# Runs a command for which the sensor shows 9 watts.
 sub busy_run { my ($options, $command) = @_; draw(9); return lines(`$build/cnnrun energy run --sysfs-root @{[$busy->root]} $options --json -- sh -c '$command'`) }
+# The shell command that sets the watts.
 sub set_to { sprintf "echo %08d 1<>$draws", 1e6 * shift }
 my $rest;
 ($whole, $rest) = busy_run('', set_to(3) . '; sleep 0.6');

@@ -19,6 +19,7 @@ spew("$dir/busy.lua", <<'LUA');
 local c = require "cnnrun"
 return function() c.note "busy" while true do end end
 LUA
+# Starts a command and stops it by a signal; returns its status and messages.
 sub stopped {
     my ($signal, @words) = @_;
     unlink "$dir/.err";

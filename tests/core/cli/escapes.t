@@ -26,6 +26,7 @@ sub told {
     return (scalar(<>) // '', $code);
 }
 
+# Writes a file.
 sub spill {
     my ($name, $text) = @_;
     open my $file, '>', $name or die "$name: $!";
@@ -37,6 +38,7 @@ sub spill {
 my $evil = "\e]52;c;aGk=\a\xc2\x9b31m\x9b\xe2\x80\xae\r\nFORGED";
 my $lua = join '', map { sprintf '\\x%02x', ord } split //, $evil;
 
+# A test: a text has nothing that a terminal would obey.
 sub harmless {
     my ($text, $what) = @_;
     my @bad;

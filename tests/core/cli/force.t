@@ -10,7 +10,9 @@ my $net = "$root/scripts/nets/lenet5.lua";
 my $work = `mktemp -d`;
 chomp $work;
 END { system 'rm', '-rf', $work if $work }
+# Runs the program; returns output and status.
 sub run { my $out = `$build/cnnrun @_ 2>&1`; return ($out, $? >> 8) }
+# The kernel of a node in the JSON.
 sub kernel_of { my ($out, $node) = @_; return $out =~ /"node":"$node"[^}]*"kernel":"([^"]*)"/ ? $1 : '' }
 
 my ($free) = run("show --json --device cpu --no-rewrite fuse $net");

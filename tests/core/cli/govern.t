@@ -16,7 +16,9 @@ my $build = $ENV{CNNRUN_BUILD} || "$FindBin::Bin/../../../build";
 my $source = "$FindBin::Bin/../../..";
 my $dir = tempdir(CLEANUP => 1);
 $ENV{CNNRUN_CACHE} = "$dir/cache";
+# What `govern` prints.
 sub said { return scalar `$build/cnnrun govern @_ 2>&1` }
+# The first JSON object that `govern` prints.
 sub object { return decode_json((grep { /^\{/ } split /\n/, said(@_, '--json'))[0] || '{}') }
 
 my $gpu = 'sys/class/devfreq/gpu';
@@ -28,6 +30,7 @@ $gpu/available_frequencies = 177000000 350000000 480000000 543000000
 $gpu/load = 37\@480000000Hz
 END
 my $knob = "--plugin-dir $build/plugins/knob-devfreq.so --sysfs-root " . $tree->root;
+# The bounds of the made-up GPU's clock.
 sub bounds { return join ' ', map { $tree->text("$gpu/$_") =~ s/\s+$//r } qw(min_freq max_freq) }
 
 # Starts it and waits until it has set something.

@@ -14,8 +14,11 @@ chomp $work;
 END { system 'rm', '-rf', $work if $work }
 chdir $work or die;
 
+# Writes a file.
 sub put { open my $out, '>', $_[0] or die; print $out $_[1]; close $out }
+# The text of a file.
 sub text { open my $in, '<', $_[0] or return ''; local $/; <$in> }
+# What the program prints.
 sub run { `$build/cnnrun @_ 2>&1` }
 
 # ---- what there is ----

@@ -16,7 +16,9 @@ my $seven = "$root/scripts/nets/digits/seven.png";
 delete $ENV{CNNRUN_CACHE};
 $ENV{CNNRUN_OPENCL} = 'none';
 
+# The JSON lines of a run.
 sub run_net { my ($words) = @_; return map { decode_json($_) } grep { /^\{/ } `timeout -s KILL 60 $build/cnnrun $words --json 2>$tmp/err` }
+# What was written to stderr.
 sub err { open my $f, '<', "$tmp/err" or die; local $/; return <$f> }
 
 open my $f, '>', "$tmp/wide.lua" or die;

@@ -11,12 +11,14 @@ my $root = "$FindBin::Bin/../../..";
 my $build = $ENV{CNNRUN_BUILD} // "$root/build";
 my $tmp = tempdir(CLEANUP => 1);
 
+# The rows of `place`, by what they tell.
 sub place {
     my @lines = map { decode_json $_ } `$build/cnnrun place @_ --runs 1 --json 2>/dev/null`;
     my %of = map { ("$_->{row} $_->{name}" => $_) } grep { $_->{row} } @lines;
     return { rows => \%of, nodes => { map { $_->{node} => $_->{placed} } grep { $_->{node} } @lines },
              steps => scalar((grep { $_->{steps} } @lines)[0] // undef), end => $lines[-1], code => $? };
 }
+# A test: within a part of what is wanted.
 sub near { my ($is, $want, $part, $what) = @_; ok(defined $is && abs($is / $want - 1) <= $part, $what) or diag($is // 'none', ", want $want") }
 
 # a policy's rows have what was measured on each device just now, and so have the links

@@ -16,6 +16,7 @@ my $tmp = tempdir(CLEANUP => 1);
 mkdir "$tmp/cache";
 chmod 0700, "$tmp/cache";
 
+# Writes a file; returns its path.
 sub written {
     my ($name, $text) = @_;
     open my $file, '>', "$tmp/$name" or die;
@@ -23,12 +24,15 @@ sub written {
     close $file;
     return "$tmp/$name";
 }
+# Writes the net; returns its path.
 sub net { return written('net.lua', <<"END") }
 local c = require "cnnrun"
 return c.net { name = "net", input = { "x", shape = { "batch", 3, "side", "side" } @{[$_[1] // '']} },
   c.conv2d { "a", out = $_[0], kernel = 3 }, c.relu { "b" }, c.global_average_pool { "c" }@{[$_[2] // '']} }
 END
+# Writes a policy that answers so; returns its path.
 sub policy { return written('mine.lua', "return { place = function(rows, seen) return { a = '$_[0]' } end }\n") }
+# Copies the board; returns its path.
 sub board { copy("$root/scripts/boards/odroid_xu3.lua", "$tmp/board.lua"); return "$tmp/board.lua" }
 
 my %base = ('--policy' => policy('sim:gpu4'), '--symbol' => 'side=32', '--board' => board() . ',dry', '--devices' => 'sim:gpu4,sim:gpu2,sim:cpu',
@@ -57,6 +61,7 @@ is_deeply([@{place({})}[0, 1]], [$first->[0], 1], 'the second is found');
 
 # ---- inputs: files with the same name ----
 
+# A test: after the edit the placement is made anew.
 sub edited {
     my ($what) = @_;
     my $got = place({});

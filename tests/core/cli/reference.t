@@ -54,7 +54,9 @@ for my $form (sort keys %text) {
     is_deeply \@missing, [], "$form: every option of every command";
 }
 
+# Writes a file; returns its path.
 sub spill { my ($name, $text) = @_; open my $f, '>', "$dir/$name" or die; print $f $text; "$dir/$name" }
+# True: the program is installed.
 sub have { my $name = shift; grep { -x "$_/$name" } split /:/, $ENV{PATH} }
 my $bash = spill('cnnrun.bash', $text{bash});
 my $complete = sub { # what bash offers behind these words

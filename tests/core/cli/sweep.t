@@ -13,13 +13,17 @@ my $build = abs_path($ENV{CNNRUN_BUILD} || "$root/build");
 plan skip_all => "no $build/cnnrun" unless -x "$build/cnnrun";
 my $dir = tempdir(CLEANUP => 1);
 
+# The text of a file.
 sub text { open my $in, '<', $_[0] or return ''; local $/; return <$in> // '' }
+# Writes a file.
 sub write_to { my ($name, $what) = @_; open my $out, '>', "$dir/$name" or die $!; print $out $what; close $out or die $! }
 sub sweep { # exit code, stdout, stderr
     my $out = `$build/cnnrun sweep @_ 2>$dir/err`;
     return ($? >> 8, $out, text("$dir/err"));
 }
+# The points of a study.
 sub points { return map { decode_json($_) } split /\n/, text("$dir/$_[0]/results.jsonl") }
+# The rows of a CSV file, with its head.
 sub rows { my ($head, @lines) = map { [split /,/, $_, -1] } split /\n/, text("$dir/$_[0]"); return ($head, @lines) }
 
 # A study whose results can be worked out by hand.

@@ -28,6 +28,7 @@ static void opens(int fd, const char *name, int *folders, int *files) {
         }
 }
 
+/* Runs the program with its output in a file; returns its status. */
 static int run(const char *words) {
     char line[1024];
     snprintf(line, sizeof line, "%s/cnnrun %s > %s 2>&1", CNRT_BUILD_DIR, words, out);
@@ -48,12 +49,14 @@ static int lines(const char *text) {
     return n;
 }
 
+/* Writes the net. */
 static void write_file(const char *text) {
     FILE *f = fopen(path, "w");
     if (f) fputs(text, f);
     if (f) fclose(f);
 }
 
+/* A test: the words are searched for once, with this message and status. */
 static void once(const char *what, const char *words, const char *said, int code) {
     char line[512];
     int searches, n, ignored;

@@ -21,10 +21,12 @@ static int run(const char *format, const char *a, const char *b) {
     return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
+/* Bytes of the row's member. */
 static size_t bytes_of(const cnri_load_option *row) {
     return row->kind == CNRI_LOAD_FLAG || row->kind == CNRI_LOAD_NOT ? sizeof(int32_t) : 8;
 }
 
+/* Each member of the C struct has one row. */
 static void in_c(void) {
     unsigned char taken[sizeof(cnr_load_options)] = {0};
     int twice = 0, none = 0;
@@ -38,12 +40,14 @@ static void in_c(void) {
     is_int(none, 0, "and each member has a row");
 }
 
+/* The program lists the row's option. */
 static void in_program(const cnri_load_option *row) {
     char word[80];
     snprintf(word, sizeof word, "\n  %s ", row->option);
     ok(strstr(out, word) != NULL, "%s is an option of the program", row->option);
 }
 
+/* The program refuses a word that is none of the choices. */
 static void choices(const cnri_load_option *row) {
     ok(run("show nosuch.cnr %s %s", row->option, row->choices[1]) != 0 && !strstr(out, row->option),
        "%s takes %s", row->option, row->choices[1]);
@@ -51,6 +55,7 @@ static void choices(const cnri_load_option *row) {
        "%s refuses what is none", row->option);
 }
 
+/* True: the manual of Lua has the key. */
 static bool has_key(const cnri_lua_manual *r, const char *key) {
     for (int32_t i = 0; i < r->rows.n; i++)
         for (int32_t k = 0; strcmp(r->rows.at[i].owner, "c.") == 0 &&
@@ -91,6 +96,7 @@ static void to_script(const char *script) {
 
 /* ---- keys ---- */
 
+/* A model loaded with the options. */
 static cnr_model *model(const cnr_load_options *o) {
     cnr_graph *g = cnri_graph_new("net");
     const cnr_tensor t = lab_type(1, 8, 6, 5);
@@ -101,6 +107,7 @@ static cnr_model *model(const cnr_load_options *o) {
     return m;
 }
 
+/* The text that a stored plan of the model depends on. */
 static char *plan_key(const cnr_model *m, const cnri_plan_options *o) {
     const cnri_device_set none = {0};
     const cnri_plan_request r = {.model = m, .options = o, .set = &none};
@@ -109,6 +116,7 @@ static char *plan_key(const cnr_model *m, const cnri_plan_options *o) {
     return text.at;
 }
 
+/* The text that a stored placement depends on. */
 static char *place_key(cnr_model *m, const cnri_plan_options *o, const char *policy) {
     static const char *const devices[] = {"near", NULL};
     const cnri_place_options how = {.policy = policy, .folder = "."};
@@ -121,6 +129,7 @@ static char *place_key(cnr_model *m, const cnri_plan_options *o, const char *pol
     return path;
 }
 
+/* A changed option changes the texts that it must. */
 static void keys(cnr_model *m, const cnri_load_option *row, const char *policy) {
     const bool listed = row->plan_at == offsetof(cnri_plan_options, device) ||
                         row->plan_at == offsetof(cnri_plan_options, devices);

@@ -10,6 +10,7 @@ my $build = $ENV{CNNRUN_BUILD} // './build';
 my $dir = tempdir(CLEANUP => 1);
 plan skip_all => "no $build/cnnrun" unless -x "$build/cnnrun";
 
+# Writes a file; returns its path.
 sub put {
     my ($name, $text) = @_;
     open my $file, '>', "$dir/$name" or die;
@@ -17,6 +18,7 @@ sub put {
     close $file;
     return "$dir/$name";
 }
+# Runs a command; returns status, output and messages.
 sub run {
     my @words = @_;
     my $pid = fork // die;
@@ -29,6 +31,7 @@ sub run {
     my @texts = map { local (@ARGV, $/) = ($_); my $t = <>; $t // '' } "$dir/out", "$dir/err";
     return ($? >> 8, @texts);
 }
+# A test: it fails with such a message.
 sub refused {
     my ($what, $like, @words) = @_;
     my ($code, $out, $err) = run(@words);

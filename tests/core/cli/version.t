@@ -12,6 +12,7 @@ my $root = "$FindBin::Bin/../../..";
 my $build = $ENV{CNNRUN_BUILD} // "$root/build";
 my $tmp = tempdir(CLEANUP => 1);
 
+# What --version --json tells.
 sub report { my @lines = `$build/cnnrun --version --json @_ 2>$tmp/err`; return @lines == 1 ? decode_json($lines[0]) : {} }
 
 my $line = `$build/cnnrun --version`;

@@ -2,6 +2,7 @@
 -- a picture through net:picture, then through net:prepare and net:run.
 local c = require "cnnrun"
 
+-- A line: the sum of a tensor, and its type.
 local function line(t)
   local sum = 0
   for i = 1, #t do sum = sum + t[i] end

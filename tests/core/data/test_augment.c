@@ -6,6 +6,7 @@
 
 enum { SIDE = 12, N = SIDE * SIDE };
 
+/* Fills a picture with rising numbers. */
 static cnr_tensor picture(uint8_t *data, int64_t channels) {
     for (int i = 0; i < N * channels; i++) data[i] = (uint8_t)(i * 37 + 11);
     return (cnr_tensor){.size = sizeof(cnr_tensor),
@@ -16,12 +17,14 @@ static cnr_tensor picture(uint8_t *data, int64_t channels) {
                         .bytes = (uint64_t)(N * channels)};
 }
 
+/* Reads the words; `left` receives the source without them. */
 static bool reads(const char *words, cnri_augment *out, char *left, size_t room) {
     cnr_error err = CNR_ERROR_INIT;
     snprintf(left, room, "%s", words);
     return cnri_augment_read(left, out, &err) == CNR_OK;
 }
 
+/* What the words say. */
 static cnri_augment of(const char *words) {
     cnri_augment a;
     char spec[100];
@@ -29,6 +32,7 @@ static cnri_augment of(const char *words) {
     return a;
 }
 
+/* Words are read, and wrong ones refused. */
 static void words(void) {
     cnri_augment a;
     char left[100];
@@ -50,6 +54,7 @@ static void words(void) {
 
 static bool equal(const uint8_t *a, const uint8_t *b) { return memcmp(a, b, N) == 0; }
 
+/* Shifts and flips move pixels. */
 static void moves(void) {
     uint8_t plain[N], got[N], want[N];
     const cnri_augment shift = of("d,shift=3"), flip = of("d,flip=1"), none = of("d");
@@ -84,6 +89,7 @@ static void moves(void) {
        found, all);
 }
 
+/* Seeds decide what is drawn. */
 static void draws(void) {
     uint8_t a[N], b[N];
     const cnri_augment o = of("d,shift=2,turn=10,crop=.8,flip,colour=.3");
@@ -109,6 +115,7 @@ static void draws(void) {
     ok(equal(a, b), "a word more changes no other's draw");
 }
 
+/* Colours change within their bound. */
 static void colours(void) {
     uint8_t data[3 * N], grey[3 * N];
     const cnri_augment o = of("d,colour=.5");

@@ -7,6 +7,7 @@
 static cnr_graph *graph;
 static cnr_error err = CNR_ERROR_INIT;
 
+/* A picture tensor over data. */
 static cnr_tensor picture(uint8_t *data, int64_t h, int64_t w, int64_t c) {
     return (cnr_tensor){.size = sizeof(cnr_tensor),
                         .dtype = CNR_u8,
@@ -16,6 +17,7 @@ static cnr_tensor picture(uint8_t *data, int64_t h, int64_t w, int64_t c) {
                         .bytes = (uint64_t)(h * w * c)};
 }
 
+/* An input tensor over data. */
 static cnr_tensor input(float *data, int64_t c, int64_t h, int64_t w) {
     return (cnr_tensor){.size = sizeof(cnr_tensor),
                         .dtype = CNR_f32,
@@ -49,6 +51,7 @@ static cnr_status apply(const char *settings, const cnr_tensor *from, cnr_tensor
     return status;
 }
 
+/* 1: the n numbers agree. */
 static int near(const float *got, const float *want, int n) {
     for (int i = 0; i < n; i++)
         if (fabsf(got[i] - want[i]) > 1e-5f) {

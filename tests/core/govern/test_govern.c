@@ -9,6 +9,7 @@
 
 /* ---- a made-up machine of two knobs ---- */
 
+/* A made-up machine. */
 typedef struct fake {
     double temperature, time;
     uint64_t hz[2];
@@ -18,6 +19,7 @@ typedef struct fake {
 
 static const uint64_t steps[] = {177000000, 350000000, 480000000, 543000000};
 
+/* What the machine shows. */
 static cnr_status look(void *arg, cnri_seen *s, cnr_error *err) {
     fake *f = arg;
     (void)err;
@@ -49,6 +51,7 @@ static cnr_status look(void *arg, cnri_seen *s, cnr_error *err) {
     return CNR_OK;
 }
 
+/* Sets the machine's clock. */
 static cnr_status set(void *arg, int32_t knob, uint64_t hz, int32_t cores, cnr_error *err) {
     fake *f = arg;
     if (f->broken) return cnri_fail(err, CNR_E_IO, "gpu", "permission is gone");
@@ -59,6 +62,7 @@ static cnr_status set(void *arg, int32_t knob, uint64_t hz, int32_t cores, cnr_e
 }
 
 static double wished;
+/* A policy: what the test wants. */
 static cnr_status wish(void *arg, const cnri_seen *seen, cnri_wish *wishes, double *period,
                        cnr_error *err) {
     (void)arg, (void)seen, (void)period, (void)err;
@@ -68,6 +72,7 @@ static cnr_status wish(void *arg, const cnri_seen *seen, cnri_wish *wishes, doub
 
 static int warnings;
 static char last_warning[512];
+/* Counts warnings. */
 static void hear(void *arg, int32_t level, const char *who, const char *text) {
     (void)arg, (void)who;
     if (level > CNR_LOG_WARN) return;
@@ -75,12 +80,14 @@ static void hear(void *arg, int32_t level, const char *who, const char *text) {
     snprintf(last_warning, sizeof last_warning, "%s", text);
 }
 
+/* A governor on the made-up machine. */
 static cnri_governor governor_of(fake *f, cnri_frequency_policy policy) {
     *f = (fake){.temperature = NAN, .hz = {480000000, 480000000}, .cores = 4};
     return (
         cnri_governor){.machine = {f, look, set}, .policy = policy, .limit = NAN, .period = 0.1};
 }
 
+/* n ticks. */
 static void tick(cnri_governor *g, int n) {
     cnr_error err = CNR_ERROR_INIT;
     for (int i = 0; i < n; i++)
@@ -165,6 +172,7 @@ static void test_limit(void) {
 
 static char folder[] = "/tmp/cnnrun-govern-XXXXXX";
 
+/* Writes a policy; returns its path. */
 static const char *write_policy(const char *text) {
     static char path[64];
     static int n;
@@ -259,6 +267,7 @@ static void test_good_policies(void) {
 
 /* ---- dynamic time warping ---- */
 
+/* The distance by dynamic time warping, in plain C. */
 static double plain(const double *a, int n, const double *b, int m) {
     double d[41][41];
     for (int i = 0; i <= n; i++)
@@ -302,6 +311,7 @@ static const char scene[] =
 
 static cnr_runtime *rt;
 
+/* Plays a scene under a policy. */
 static cnr_governed play(const char *policy, const char *what, double seconds, cnr_status want) {
     cnr_error err = CNR_ERROR_INIT;
     cnr_governed g = {.size = sizeof g};

@@ -7,12 +7,14 @@
 
 static cnri_serving *s;
 
+/* The helper's answer to a client's line. */
 static const char *ask(int client, const char *line) {
     static char out[CNRI_SERVING_ROOM];
     cnri_serving_answer(s, client, line, out);
     return out;
 }
 
+/* The clock as the helper shows it. */
 static uint64_t hz(void) {
     unsigned long long now = 0;
     sscanf(ask(9, "look 0"), "ok %llu", &now);

@@ -13,6 +13,7 @@ my $root = "$FindBin::Bin/../../..";
 my $cnnrun = ($ENV{CNNRUN_BUILD} // "$root/build") . '/cnnrun';
 my $dir = tempdir(CLEANUP => 1);
 
+# Writes a file.
 sub put {
     my ($name, $text) = @_;
     open my $f, '>:raw', "$dir/$name" or die "$name: $!";
@@ -34,6 +35,7 @@ return c.net { name = "late", inputs = { x }, outputs = { y } }
 LUA
 put('picture.ppm', "P6\n24 24\n255\n" . join '', map { chr($_ * 37 % 251) } 1 .. 24 * 24 * 3);
 
+# The JSON rows of a command.
 sub told {
     my @command = @_;
     open my $p, '-|', $cnnrun, @command, '--json' or die $!;
@@ -44,6 +46,7 @@ sub told {
 is system($cnnrun, '-q', 'convert', "$dir/net.lua", '-o', "$dir/net.cnr", '--weights', 'random:3'), 0,
     'a native file of convolutions with norms and scales';
 
+# The best classes with their scores.
 sub scores { return map { [@$_{qw(index score)}] } @{told('run', "$dir/net.cnr", "$dir/picture.ppm", @_)->{top}} }
 my @usual = scores();
 is scalar @usual, 5, 'it runs';

@@ -2,10 +2,12 @@
 #include "show/show.h"
 #include "core/graph/toy.h"
 
+/* A log that says nothing. */
 static void quiet(void *arg, int32_t level, const char *who, const char *text) {
     (void)arg, (void)level, (void)who, (void)text;
 }
 
+/* A whole attribute. */
 static cnr_attr attr_int(const char *name, int64_t i) {
     return (cnr_attr){.name = name, .type = CNR_ATTR_INT, .set = 1, .i = i};
 }

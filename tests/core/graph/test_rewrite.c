@@ -37,6 +37,7 @@ static cnr_graph *rewritten(build_fn build, const char *const *off, int32_t node
     return copy;
 }
 
+/* Adds a linear node. */
 static cnr_value linear(cnr_graph *g, cnr_value x, bool bias) {
     const cnr_value w = toy_const(g, "w", TOY_TYPE(CNR_f32, 2, 3), weights),
                     b = bias ? toy_const(g, "b", TOY_TYPE(CNR_f32, 2), biases) : -1;
@@ -44,6 +45,7 @@ static cnr_value linear(cnr_graph *g, cnr_value x, bool bias) {
                 : TOY_NODE(g, "toy_linear", "fc", without, 1, x, w, b);
 }
 
+/* Adds an affine node. */
 static cnr_value affine(cnr_graph *g, cnr_value x, const char *name, const float *by) {
     char s[32], b[32];
     snprintf(s, sizeof s, "%s.s", name);
@@ -53,41 +55,50 @@ static cnr_value affine(cnr_graph *g, cnr_value x, const char *name, const float
     return TOY_NODE(g, "toy_affine", name, NULL, 0, x, scale, shift);
 }
 
+/* A net for the test of identities. */
 static cnr_value identities(cnr_graph *g, cnr_value x) {
     cnr_value y = TOY_NODE(g, "toy_pass", NULL, NULL, 0, x);
     y = TOY_NODE(g, "toy_pass", NULL, NULL, 0, y);
     y = TOY_NODE(g, "toy_rectify", NULL, NULL, 0, y);
     return TOY_NODE(g, "toy_pass", NULL, NULL, 0, y);
 }
+/* A net of an identity alone. */
 static cnr_value only_identity(cnr_graph *g, cnr_value x) {
     return TOY_NODE(g, "toy_pass", NULL, NULL, 0, x);
 }
+/* A net with a node that nobody reads. */
 static cnr_value dead(cnr_graph *g, cnr_value x) {
     TOY_NODE(g, "toy_rectify", NULL, NULL, 0, TOY_NODE(g, "toy_rectify", NULL, NULL, 0, x));
     return TOY_NODE(g, "toy_rectify", "kept", NULL, 0, x);
 }
+/* A net that computes with constants. */
 static cnr_value constants(cnr_graph *g, cnr_value x) {
     const cnr_value k = toy_const(g, "k", TOY_TYPE(CNR_f32, 2, 3), weights);
     const cnr_value kk = TOY_NODE(g, "toy_sum", "kk", NULL, 0, k, k);
     const cnr_value r = TOY_NODE(g, "toy_rectify", "r", NULL, 0, kk);
     return TOY_NODE(g, "toy_sum", "out", NULL, 0, r, x);
 }
+/* A net in which an affine follows a bias. */
 static cnr_value bias_affine(cnr_graph *g, cnr_value x) {
     return affine(g, linear(g, x, true), "bn", scales);
 }
+/* A net of two affines. */
 static cnr_value plain_affines(cnr_graph *g, cnr_value x) {
     return affine(g, affine(g, linear(g, x, false), "bn", scales), "sc", more);
 }
+/* A net in which weights are shared. */
 static cnr_value shared_weights(cnr_graph *g, cnr_value x) {
     const cnr_value a = linear(g, x, true);
     const cnr_value b = TOY_NODE(g, "toy_linear", "fc2", NULL, 0, x, cnri_graph_find(g, "w"),
                                  cnri_graph_find(g, "b"));
     return TOY_NODE(g, "toy_sum", NULL, NULL, 0, affine(g, a, "bn", scales), b);
 }
+/* A net in which a value is read twice. */
 static cnr_value value_read_twice(cnr_graph *g, cnr_value x) {
     const cnr_value a = linear(g, x, true);
     return TOY_NODE(g, "toy_sum", NULL, NULL, 0, affine(g, a, "bn", scales), a);
 }
+/* A net whose weight is not constant. */
 static cnr_value variable_weight(cnr_graph *g, cnr_value x) {
     const cnr_value y = bias_affine(g, x);
     g->values.at[cnri_graph_find(g, "w")].type->flags |= CNR_TENSOR_VARIABLE;
@@ -97,11 +108,13 @@ static cnr_value variable_weight(cnr_graph *g, cnr_value x) {
 /* ---- a plugin's rewrites: one that never comes to rest, one that fails ---- */
 
 static int32_t restless_calls;
+/* A rewrite that always claims a change. */
 static int32_t restless(cnr_graph *g, cnr_error *err) {
     (void)g, (void)err;
     restless_calls++;
     return 1;
 }
+/* A rewrite that fails. */
 static int32_t failing(cnr_graph *g, cnr_error *err) {
     return cnri_fail(err, CNR_E_STATE, g->name, "it failed");
 }
@@ -110,6 +123,7 @@ static const cnr_rewrite of_plugin[] = {
     {sizeof(cnr_rewrite), 6, "toy-failing", "fails", failing, 0, 0, NULL},
 };
 
+/* A log that says nothing. */
 static void quiet(void *arg, int32_t level, const char *who, const char *text) {
     (void)arg, (void)level, (void)who, (void)text;
 }

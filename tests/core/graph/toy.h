@@ -7,11 +7,13 @@
 #include "host/internal.h"
 #include "tap.h"
 
+/* Ports of a toy operator: these inputs, and y. */
 #define TOY_PORTS(...) \
     (const cnr_port[]){__VA_ARGS__}, (const cnr_port[]) { \
         { .name = "y" } \
     }
 
+/* Method infer: the output is like the input. */
 static cnr_status toy_same(const cnr_node *node, cnr_tensor *const *out, cnr_error *err) {
     (void)err;
     *out[0] = (cnr_tensor){.size = sizeof(cnr_tensor),
@@ -21,6 +23,7 @@ static cnr_status toy_same(const cnr_node *node, cnr_tensor *const *out, cnr_err
     return CNR_OK;
 }
 
+/* Method reference of relu. */
 static cnr_status toy_rectify_run(const cnr_run *run, cnr_error *err) {
     (void)err;
     const float *x = run->node->inputs[0]->data;
@@ -29,6 +32,7 @@ static cnr_status toy_rectify_run(const cnr_run *run, cnr_error *err) {
     return CNR_OK;
 }
 
+/* Method reference of a copy. */
 static cnr_status toy_pass_run(const cnr_run *run, cnr_error *err) {
     (void)err;
     memcpy(run->outputs[0]->data, run->node->inputs[0]->data, cnr_dense_bytes(run->outputs[0]));
@@ -37,6 +41,7 @@ static cnr_status toy_pass_run(const cnr_run *run, cnr_error *err) {
 
 /* ---- toy_sum: x + y + ..., any number, same shapes, any of f32 and i64 ---- */
 
+/* Method infer of a sum. */
 static cnr_status toy_sum_infer(const cnr_node *node, cnr_tensor *const *out, cnr_error *err) {
     for (int32_t i = 1; i < node->n_inputs; i++)
         if (!cnr_same_shape(node->inputs[0], node->inputs[i]))
@@ -44,6 +49,7 @@ static cnr_status toy_sum_infer(const cnr_node *node, cnr_tensor *const *out, cn
     return toy_same(node, out, err);
 }
 
+/* Method reference of a sum. */
 static cnr_status toy_sum_run(const cnr_run *run, cnr_error *err) {
     (void)err;
     for (int64_t i = 0; i < cnr_count(run->outputs[0]); i++) {
@@ -60,6 +66,7 @@ static cnr_status toy_sum_run(const cnr_run *run, cnr_error *err) {
 
 /* ---- toy_linear: y = x W' + b ---- */
 
+/* Method infer of a linear node. */
 static cnr_status toy_linear_infer(const cnr_node *node, cnr_tensor *const *out, cnr_error *err) {
     const cnr_tensor *x = node->inputs[0], *w = node->inputs[1];
     if (x->rank != 2 || w->rank != 2 || (x->dim[1] >= 0 && x->dim[1] != w->dim[1]))
@@ -71,6 +78,7 @@ static cnr_status toy_linear_infer(const cnr_node *node, cnr_tensor *const *out,
     return CNR_OK;
 }
 
+/* Method parameters of a linear node. */
 static cnr_status toy_linear_parameters(const cnr_node *node, int32_t port, cnr_tensor *out,
                                         cnr_init *init, cnr_error *err) {
     const cnr_tensor *x = node->inputs[0];
@@ -85,12 +93,14 @@ static cnr_status toy_linear_parameters(const cnr_node *node, int32_t port, cnr_
     return CNR_OK;
 }
 
+/* Method linear of a linear node. */
 static int32_t toy_linear_linear(const cnr_node *node, cnr_linear *out) {
     (void)node;
     *out = (cnr_linear){1, 2, 0};
     return 1;
 }
 
+/* Method reference of a linear node. */
 static cnr_status toy_linear_run(const cnr_run *run, cnr_error *err) {
     (void)err;
     const cnr_tensor *x = run->node->inputs[0], *w = run->node->inputs[1];
@@ -108,6 +118,7 @@ static cnr_status toy_linear_run(const cnr_run *run, cnr_error *err) {
 
 /* ---- toy_affine: y[:,c] = x[:,c] * scale[c] + shift[c] ---- */
 
+/* Method channel_affine of an affine node. */
 static int32_t toy_affine_channels(const cnr_node *node, int64_t channels, float *scale,
                                    float *shift) {
     const cnr_tensor *s = node->inputs[1], *b = node->inputs[2];
@@ -117,6 +128,7 @@ static int32_t toy_affine_channels(const cnr_node *node, int64_t channels, float
     return 1;
 }
 
+/* Method reference of an affine node. */
 static cnr_status toy_affine_run(const cnr_run *run, cnr_error *err) {
     (void)err;
     const cnr_tensor *x = run->node->inputs[0];
@@ -130,6 +142,7 @@ static cnr_status toy_affine_run(const cnr_run *run, cnr_error *err) {
 
 /* ---- toy_shape and toy_reshape ---- */
 
+/* Method infer: the output is the input's shape. */
 static cnr_status toy_shape_infer(const cnr_node *node, cnr_tensor *const *out, cnr_error *err) {
     const cnr_tensor *x = node->inputs[0];
     *out[0] =
@@ -142,6 +155,7 @@ static cnr_status toy_shape_infer(const cnr_node *node, cnr_tensor *const *out, 
     return CNR_OK;
 }
 
+/* Method infer of a reshape by a constant input. */
 static cnr_status toy_reshape_infer(const cnr_node *node, cnr_tensor *const *out, cnr_error *err) {
     const cnr_tensor *x = node->inputs[0], *shape = node->inputs[1];
     if (!shape->data) return CNR_OK; /* the type stays unknown */
@@ -155,6 +169,7 @@ static cnr_status toy_reshape_infer(const cnr_node *node, cnr_tensor *const *out
 
 /* ---- toy_window: has spatial attributes and an enumeration; toy_halves: two outputs ---- */
 
+/* Method infer: two outputs, each half of the input. */
 static cnr_status toy_halves_infer(const cnr_node *node, cnr_tensor *const *out, cnr_error *err) {
     if (node->inputs[0]->rank < 1) return cnri_fail(err, CNR_E_SHAPE, node->name, "a scalar");
     for (int32_t i = 0; i < 2; i++) {
@@ -167,6 +182,7 @@ static cnr_status toy_halves_infer(const cnr_node *node, cnr_tensor *const *out,
     return CNR_OK;
 }
 
+/* Method reference: cuts the input in two. */
 static cnr_status toy_halves_run(const cnr_run *run, cnr_error *err) {
     (void)err;
     const uint64_t bytes = cnr_dense_bytes(run->outputs[0]);
@@ -199,6 +215,7 @@ static const cnr_attr_spec toy_linear_attrs[] = {
     {.name = "bias", .type = CNR_ATTR_BOOL, .default_i = 1},
 };
 
+/* A toy operator. */
 #define TOY(n, version_, flags_, n_in, infer_, run_, ...) \
     { \
         .size = sizeof(cnr_op), .version = version_, .name = n, .summary = "made up", \
@@ -270,6 +287,7 @@ __attribute__((unused)) static cnr_tensor toy_type(int32_t dtype, int32_t rank,
     for (int32_t i = 0; i < rank; i++) t.dim[i] = dim[i];
     return t;
 }
+/* A type of this dtype and these sizes. */
 #define TOY_TYPE(dtype, ...) \
     toy_type(dtype, (int32_t)(sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t)), \
              (const int64_t[]){__VA_ARGS__})

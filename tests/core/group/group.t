@@ -20,7 +20,9 @@ my $dir = tempdir(CLEANUP => 1);
 @ENV{qw(OMPI_ALLOW_RUN_AS_ROOT OMPI_ALLOW_RUN_AS_ROOT_CONFIRM OMPI_MCA_rmaps_base_oversubscribe)} = (1, 1, 1);
 my $net = 'scripts/nets/lenet5.lua';
 
+# The whole text of a file; empty: there is none.
 sub slurp { my ($f) = @_; open my $in, '<:raw', $f or return ''; local $/; return scalar <$in> // '' }
+# Writes a file.
 sub spew { my ($f, $t) = @_; open my $o, '>:raw', $f or die "$f: $!"; print $o $t; close $o }
 
 # Begins a job; its process.
@@ -35,11 +37,15 @@ sub begin {
     }
     return $pid;
 }
+# Runs a job; returns its status.
 sub job { waitpid begin(@_), 0; return $? >> 8 || $? }
+# The words before a command that start n processes.
 sub ranks { my ($n) = @_; return $n > 1 ? ('mpirun', '-n', $n) : () }
+# The JSON lines of the last job.
 sub lines { return map { decode_json($_) } grep {/^\{/} split /\n/, slurp("$dir/out") }
 my @train = ("$build/cnnrun", 'train', $net, '--data', "mnist:$data:test", '--eval', '', '--seed', 3, qw(--deterministic
     --limit 1500 --threads 1 --overwrite --json));
+# How far a is from b, as a part of b.
 sub apart { my ($a, $b) = @_; return abs($a - $b) / abs $b }
 
 # ---- the same seed, the same loss ----
@@ -153,7 +159,9 @@ is($resumed, $inside, 'and goes on with another number of ranks, to the same los
 # ---- hosts ----
 
 my ($bridge, @spaces) = ("cnr$$", "cnra$$", "cnrb$$");
+# True: the command succeeds; it prints nothing.
 sub quiet { return system("$_[0] >/dev/null 2>&1") == 0 }
+# Why namespaces that play hosts cannot be made here; nothing: they can.
 sub lacks_hosts {
     return 'not root' if $> != 0;
     return 'no ip (iproute2)' if !quiet('ip -V');
@@ -168,6 +176,7 @@ sub lacks_hosts {
     }
     return 0;
 }
+# Removes those namespaces.
 sub remove_hosts { quiet("ip netns del $_") for @spaces; quiet("ip link del $bridge") }
 SKIP: {
     my $lacks = lacks_hosts();

@@ -12,7 +12,9 @@ for my $program (qw(sbatch slurmctld)) {
     plan skip_all => "no $program (slurm-client, slurmctld)" if !grep { -x "$_/$program" } qw(/usr/bin /usr/sbin);
 }
 my $dir = tempdir(CLEANUP => 1);
+# Writes a file.
 sub spew { my ($f, $t) = @_; open my $o, '>', $f or die "$f: $!"; print $o $t; close $o }
+# The whole text of a file; empty: there is none.
 sub slurp { my ($f) = @_; open my $in, '<', $f or return ''; local $/; return scalar <$in> // '' }
 my $port = IO::Socket::INET->new(Listen => 1, LocalAddr => '127.0.0.1')->sockport;
 my ($host, $user) = (`uname -n` =~ s/\s+$//r, scalar getpwuid $>);
@@ -44,6 +46,7 @@ if (!$controller) {
 }
 my $up = 0;
 for (1 .. 100) { last if $up = slurp("$dir/log") =~ /Running as primary controller/; sleep 0.1 }
+# What sbatch says of a script, without starting it.
 sub sbatch { my ($file) = @_; my $said = `timeout 10 sbatch --test-only $file net.lua mnist:DIR net.cnr 2>&1`; return ($? >> 8, $said) }
 
 SKIP: {

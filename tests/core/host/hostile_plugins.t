@@ -75,6 +75,7 @@ sub run {
     local $/;
     return ($out, <$in> // '', $code);
 }
+# True: a process ended by itself, with this status.
 sub lives { $_[0] != 124 && $_[0] < 128 }
 
 open my $net, '>', "$work/net.lua" or die;

@@ -20,7 +20,9 @@ sub run {
     local $/;
     return ($out, <$in> // '', $code);
 }
+# Writes a file; returns its path.
 sub write_file { my ($name, $text) = @_; open my $f, '>', "$tmp/$name" or die; print $f $text; close $f; return "$tmp/$name" }
+# The row of a plugin in `plugins --json`.
 sub plugin { my ($name, @words) = @_; my ($out) = run("plugins --json @words"); my ($p) = grep { $_->{name} eq $name } map { decode_json $_ } split /\n/, $out; return $p }
 
 my $acme = "--plugin-dir $plugins/acme";
@@ -56,6 +58,7 @@ is(plugin('cpu-neon', $impostor, '--plugin-order cpu-neon')->{provides}{device}[
 ok($code && $err =~ /a plugin of that name is loaded already, from /, 'a file that is named must load') or diag "$code $err";
 
 # ---- devices ----
+# The rows of `devices`, by name
 sub devices { my ($out) = run("devices --json @_"); return { map { ($_->{name} => $_) } map { decode_json $_ } split /\n/, $out } }
 my $d = devices($acme);
 ok($d->{cpu}{default} && !$d->{acme}{default}, "a new plugin's device is not the default, whatever it says of itself");

@@ -6,19 +6,23 @@
 static int opened, closed, asked; /* asked: of the boards */
 static const cnr_memory_class memory = {.name = "ram", .flags = CNR_MEMORY_HOST, .alignment = 64};
 
+/* Method count: three, and counts its calls. */
 static int32_t count_three(cnr_error *err) {
     (void)err;
     asked++;
     return 3;
 }
+/* Method count: one. */
 static int32_t count_one(cnr_error *err) {
     (void)err;
     return 1;
 }
+/* Method count: fails. */
 static int32_t count_fails(cnr_error *err) {
     snprintf(err->text, sizeof err->text, "no driver");
     return CNR_E_DEVICE;
 }
+/* Method describe of slow devices. */
 static cnr_status describe_plain(int32_t index, cnr_device_info *out, cnr_error *err) {
     static const int scores[] = {10, 20, 0};
     (void)err;
@@ -27,6 +31,7 @@ static cnr_status describe_plain(int32_t index, cnr_device_info *out, cnr_error 
     if (index == 2) snprintf(out->why, sizeof out->why, "too old");
     return CNR_OK;
 }
+/* Method describe of a fast device. */
 static cnr_status describe_fast(int32_t index, cnr_device_info *out, cnr_error *err) {
     (void)index, (void)err;
     out->score = 50;
@@ -35,11 +40,13 @@ static cnr_status describe_fast(int32_t index, cnr_device_info *out, cnr_error *
     memset(out->name, 'n', sizeof out->name);
     return CNR_OK;
 }
+/* Method describe of the only device. */
 static cnr_status describe_only(int32_t index, cnr_device_info *out, cnr_error *err) {
     (void)index, (void)err;
     out->score = 30;
     return CNR_OK;
 }
+/* Method open; counts its calls. */
 static cnr_status open_it(cnr_device *d, const cnr_device_options *options, cnr_error *err) {
     (void)err;
     opened++;
@@ -48,34 +55,41 @@ static cnr_status open_it(cnr_device *d, const cnr_device_options *options, cnr_
     d->concurrency = options->threads;
     return CNR_OK;
 }
+/* Method open that fails. */
 static cnr_status open_badly(cnr_device *d, const cnr_device_options *options, cnr_error *err) {
     (void)d, (void)options, (void)err;
     return CNR_OK;
 }
+/* Method close; counts its calls. */
 static void close_it(cnr_device *d) {
     (void)d;
     closed++;
 }
+/* Method alloc: not called. */
 static cnr_status alloc_none(const cnr_device *d, cnr_mem *out, cnr_error *err) {
     (void)d, (void)out, (void)err;
     return CNR_E_MEMORY;
 }
 static void free_none(const cnr_device *d, cnr_mem *mem) { (void)d, (void)mem; }
+/* Method write: not called. */
 static cnr_status write_none(cnr_stream *s, const cnr_mem *to, uint64_t offset, const void *from,
                              uint64_t bytes, cnr_error *err) {
     (void)s, (void)to, (void)offset, (void)from, (void)bytes, (void)err;
     return CNR_OK;
 }
+/* Method read: not called. */
 static cnr_status read_none(cnr_stream *s, const cnr_mem *from, uint64_t offset, void *to,
                             uint64_t bytes, cnr_error *err) {
     (void)s, (void)from, (void)offset, (void)to, (void)bytes, (void)err;
     return CNR_OK;
 }
+/* Method stream_open. */
 static cnr_status stream_open(const cnr_device *d, cnr_stream *s, cnr_error *err) {
     (void)d, (void)s, (void)err;
     return CNR_OK;
 }
 static void stream_close(cnr_stream *s) { (void)s; }
+/* Method sync: not called. */
 static cnr_status sync_none(cnr_stream *s, cnr_error *err) {
     (void)s, (void)err;
     return CNR_OK;
@@ -85,6 +99,7 @@ static int32_t most;
 static int32_t most_of_boards(void) { return most; }
 static int32_t most_of_none(void) { return 0; }
 
+/* A device class with these hooks. */
 #define CLASS(var, text, of, bits, count_fn, describe_fn, open_fn, most_fn) \
     static const cnr_device_class var = {.size = sizeof(cnr_device_class), \
                                          .flags = bits, \
@@ -109,6 +124,7 @@ CLASS(absent, "absent", "ghost", 0, count_fails, describe_only, open_it, NULL);
 CLASS(broken, "broken", "hollow", 0, count_one, describe_only, open_badly, most_of_none);
 
 static char heard[1024];
+/* A log: keeps what is told. */
 static void listen(void *arg, int32_t level, const char *who, const char *text) {
     (void)arg, (void)level;
     const size_t n = strlen(heard);

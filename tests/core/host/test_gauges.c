@@ -8,6 +8,7 @@
 
 #define PLUGIN CNRT_BUILD_DIR "/tests/core/host/gauges/gauges.so"
 
+/* Opens the library with the made-up gauges. */
 static cnr_runtime *open_runtime(const char *clock, cnr_error *err) {
     static const char *const dirs[] = {PLUGIN, NULL};
     const cnr_open_options o = {.size = sizeof o,
@@ -35,6 +36,7 @@ static void test_clock(void) {
     ok(cnri_now_ns() - real < 60u * (uint64_t)1000000000, "the machine's is in force again after");
 }
 
+/* The row of a gauge in the list; an empty one: it is not there. */
 static const cnr_gauge *row_of(const cnr_gauge_list *list, const char *plugin, const char *name) {
     static const cnr_gauge none = {.quantity = -1};
     for (int32_t i = 0; i < list->n; i++)

@@ -6,6 +6,7 @@
 #include <math.h>
 #include <unistd.h>
 
+/* Tests: numbers in texts. */
 static void check_numbers(void) {
     static const struct {
         const char *text, *rest;
@@ -39,6 +40,7 @@ static void check_numbers(void) {
     setlocale(LC_ALL, "C");
 }
 
+/* Tests: maps. */
 static void check_maps(void) {
     struct cnr_map *map = NULL;
     char key[16];

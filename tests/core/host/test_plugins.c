@@ -9,12 +9,14 @@
 static char folder[] = "/tmp/cnnrun-plugins-XXXXXX";
 
 static char heard[8192];
+/* A log: appends what is told. */
 static void listen(void *arg, int32_t level, const char *who, const char *text) {
     (void)arg;
     const size_t n = strlen(heard);
     snprintf(heard + n, sizeof heard - n, "%d %s: %s\n", (int)level, who, text);
 }
 
+/* A test: a broken plugin is refused, with this reason. */
 static void refused(const char *name, const char *why) {
     char path[512];
     snprintf(path, sizeof path, BROKEN "%s.so", name);
@@ -23,12 +25,14 @@ static void refused(const char *name, const char *why) {
     cnri_free(got);
 }
 
+/* The plugin of a file, or NULL. */
 static const cnri_plugin *plugin_at_path(const char *path) {
     for (int32_t i = 0; i < cnri_plugin_count(); i++)
         if (strcmp(cnri_plugin_at(i)->path, path) == 0) return cnri_plugin_at(i);
     return NULL;
 }
 
+/* Copies a file with this mode. */
 static void copy(const char *from, const char *to, mode_t mode) {
     char *data = NULL;
     size_t bytes = 0;
@@ -40,6 +44,7 @@ static void copy(const char *from, const char *to, mode_t mode) {
     cnri_free(data);
 }
 
+/* Path in the test's folder, valid until the next call. */
 static const char *in_folder(const char *name) {
     static char path[300];
     snprintf(path, sizeof path, "%s/%s", folder, name);

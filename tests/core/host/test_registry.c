@@ -4,14 +4,17 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+/* Method infer: not called. */
 static cnr_status infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_error *err) {
     (void)node, (void)outputs, (void)err;
     return CNR_OK;
 }
+/* Method reference: not called. */
 static cnr_status reference(const cnr_run *run, cnr_error *err) {
     (void)run, (void)err;
     return CNR_OK;
 }
+/* Method accepts. */
 static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
     (void)device, (void)node, (void)out;
     return CNR_OK;
@@ -19,6 +22,7 @@ static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_ac
 
 static const cnr_port ports[] = {{"x", 0, 0, NULL}};
 static const char *const aliases[] = {"second_name", "third_name", NULL};
+/* An operator of this name. */
 #define OP(var, text, ...) \
     static const cnr_op var = {.size = sizeof(cnr_op), \
                                .name = text, \
@@ -30,6 +34,7 @@ static const char *const aliases[] = {"second_name", "third_name", NULL};
                                .infer = infer, \
                                .reference = reference, \
                                __VA_ARGS__}
+/* A kernel of this name and operator. */
 #define KERNEL(var, text, of) \
     static const cnr_kernel var = {.size = sizeof(cnr_kernel), \
                                    .name = text, \
@@ -125,6 +130,7 @@ static void test_faults(void) {
     cnri_registrar_add(&r, CNR_KIND_KERNEL, &kernel);
     has_text(r.fault, "lacks the hook run", "a kernel that does not run");
     static const uint32_t sizes[] = {
+/* Size of the descriptor of a kind. */
 #define X(NAME, value, text, type) [value] = sizeof(type),
         CNR_KIND_LIST(X)
 #undef X
@@ -173,6 +179,7 @@ static void test_looking_up(void) {
 }
 
 static atomic_int stop;
+/* Thread: reads the registry until it is told to stop. */
 static void *reader(void *bad) {
     const cnr_kernel *const *kernels;
     while (!atomic_load(&stop)) {

@@ -21,6 +21,7 @@ enum { COUNT, ALPHA, BIAS, AUTO_PAD, LABEL, STRIDES, PADS, SCALES, TO, AXES, N }
 
 static char problems[4096];
 static int n_problems;
+/* Keeps a problem. */
 static void note_problem(void *arg, const char *path, const char *text) {
     (void)arg;
     n_problems++;
@@ -28,6 +29,7 @@ static void note_problem(void *arg, const char *path, const char *text) {
     snprintf(problems + used, sizeof problems - used, "%s: %s\n", path, text);
 }
 
+/* Checks attributes against the test's schema; NULL: there are problems. */
 static cnr_attr **resolve(const cnr_attr *given, int32_t n, int32_t spatial) {
     const cnr_attr *list[32];
     cnr_attr **out = NULL;
@@ -40,18 +42,24 @@ static cnr_attr **resolve(const cnr_attr *given, int32_t n, int32_t spatial) {
         ok(0, "status, result and problems agree");
     return out;
 }
+/* Checks these attributes. */
 #define RESOLVE(spatial, ...) \
     resolve((const cnr_attr[]){__VA_ARGS__}, \
             (int32_t)(sizeof((const cnr_attr[]){__VA_ARGS__}) / sizeof(cnr_attr)), spatial)
 
+/* A whole attribute. */
 #define INT(key, value) \
     { .name = key, .type = CNR_ATTR_INT, .i = value }
+/* A float attribute. */
 #define FLOAT(key, value) \
     { .name = key, .type = CNR_ATTR_FLOAT, .f = value }
+/* A bool attribute. */
 #define BOOL(key, value) \
     { .name = key, .type = CNR_ATTR_BOOL, .i = value }
+/* A text attribute. */
 #define TEXT(key, value) \
     { .name = key, .type = CNR_ATTR_STRING, .s = value }
+/* A list of whole numbers. */
 #define INTS(key, ...) \
     { \
         .name = key, .type = CNR_ATTR_INTS, \
@@ -59,6 +67,7 @@ static cnr_attr **resolve(const cnr_attr *given, int32_t n, int32_t spatial) {
             __VA_ARGS__ \
         } \
     }
+/* A list of floats. */
 #define FLOATS(key, ...) \
     { \
         .name = key, .type = CNR_ATTR_FLOATS, \
@@ -67,6 +76,7 @@ static cnr_attr **resolve(const cnr_attr *given, int32_t n, int32_t spatial) {
         } \
     }
 
+/* A test: the list in the attribute. */
 static void list_is(const cnr_attr *a, const char *want, const char *what) {
     cnri_text text = {0};
     cnri_text_add(&text, "%s", "");
@@ -139,6 +149,7 @@ static void test_unknown_rank(void) {
     cnri_free(b);
 }
 
+/* A test: the problem is told so. */
 static void mistake(cnr_attr **a, const char *want) {
     has_text(problems, want, "is told");
     cnri_free(a);

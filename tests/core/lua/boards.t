@@ -14,6 +14,7 @@ my $tmp = tempdir(CLEANUP => 1);
 my $seed = $ENV{CNNRUN_SEED} // 25;
 my $count = $ENV{CNNRUN_LONG} ? 500 : 60;
 my $net = "$root/scripts/nets/lenet5.lua";
+# Writes a file; returns its path.
 sub write_file { open my $f, '>', "$tmp/$_[0]" or die; print $f $_[1]; close $f; return "$tmp/$_[0]" }
 
 # ---- the documentation ----
@@ -51,6 +52,7 @@ return function(args)
   end
 end
 SCRIPT
+# Runs a script on a board; returns success and output.
 sub answer {
     my $file = shift;
     my $out = `$build/cnnrun --trust --board $file $script $net 2>&1`;
@@ -84,7 +86,9 @@ for my $b (@boards) {
 }
 
 srand $seed;
+# One of the words at random.
 sub pick { $_[rand @_] }
+# A word with one letter wrong.
 sub misspelt {
     my $k = shift;
     my $i = int rand(length($k) - 1);

@@ -13,6 +13,7 @@ my $build = $ENV{CNNRUN_BUILD} || "$root/build";
 my $tree = Tree->new("$root/tests/plugins/meter-hwmon/odroid-xu3.tree");
 my $empty = Tree->new("sys/x = 1\n");
 my $n = 0;
+# Runs a script on made-up sensors; returns its output.
 sub script {
     my ($text, $where, @words) = @_;
     my $path = $tree->root . '/script' . ++$n . '.lua';

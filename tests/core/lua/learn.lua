@@ -3,6 +3,7 @@
 local c = require "cnnrun"
 
 local n = 0
+-- Prints one TAP line.
 local function ok(good, what)
   n = n + 1
   print((good and "ok " or "not ok ") .. n .. " - " .. what)
@@ -13,12 +14,14 @@ local function fails(what, says, f)
   text = tostring(text)
   ok(not good and text:find(says, 1, true) and text:find "learn.lua:%d+:", what .. ": " .. text)
 end
+-- A sum by which a weight is known again.
 local function sum(net, name)
   local total, w = 0, net:weight(name)
   for i = 1, #w, 97 do total = total + w[i] * (i % 7 + 1) end
   return total
 end
 
+-- Tests: what a net tells of itself.
 local function looking(net)
   local layers = net:layers()
   ok(#layers == 8 and layers[1].name == "conv1" and layers[1].operator == "conv", "eight layers")
@@ -33,6 +36,7 @@ local function looking(net)
   ok(#devices >= 1 and devices[1].name and devices[1].family, "devices")
 end
 
+-- Tests: changed weights.
 local function changing(net, data)
   local copy = net:copy()
   local before = sum(net, "ip1.weight")
@@ -57,6 +61,7 @@ local function changing(net, data)
   return copy
 end
 
+-- Tests: epochs of a training.
 local function epochs(net, data)
   local seen, steps = {}, {}
   local r = net:train {
@@ -84,6 +89,7 @@ local function forgetful(net, data, spec)
   ok(net:train(options).tested == 40, "options may go while they are in use")
 end
 
+-- Tests: evaluation.
 local function judging(net, data)
   local e = net:evaluate { data = data, batch = 3 }
   local all, right = 0, 0
@@ -102,6 +108,7 @@ local function judging(net, data)
   ok(whole:evaluate { data = data }.n == 40, "that runs")
 end
 
+-- Tests: a loop of the script's own.
 local function own_loop(net, data)
   local pictures, labels = {}, {}
   for i, picture, label in data:each(8) do pictures[i], labels[i] = picture, label end
@@ -125,6 +132,7 @@ local function own_loop(net, data)
   fails("a loss that is none", "no such loss", function() net:gradients(batch, labels, { loss = "anger" }) end)
 end
 
+-- Tests: a net that is being trained can be used.
 local function busy(net, data)
   local said = {}
   net:train { data = data, epochs = 1, batch = 10, on_epoch = function()
@@ -144,7 +152,9 @@ local function busy(net, data)
   ok(#said == 9 and refused == 9, "but not run, changed, closed, nor its samples: " .. said[1])
 end
 
+-- Tests: wrong calls are refused.
 local function misuse(net, data)
+  -- A training with one option changed.
   local function train(more)
     return function()
       local t = { data = data, epochs = 1, batch = 10 }

@@ -2,17 +2,20 @@
 local c = require "cnnrun"
 
 local n = 0
+-- Prints one TAP line.
 local function ok(good, what)
   n = n + 1
   print((good and "ok " or "not ok ") .. n .. " - " .. what)
 end
 
+-- The usual loss, as a script's own.
 local function logarithmic(_, labels, net)
   local hot = c.one_hot { labels, c.data { net.classes }, c.data { 0.0, 1.0, shape = { 2 } } }
   local each = c.mul { c.log_softmax { net.logits, axis = 1 }, hot }
   return c.mul { c.reduce_sum { each, keepdims = false }, c.data { -1.0 / net.batch } }
 end
 
+-- Sum of products.
 local function product(a, b)
   local sum = 0
   for i = 1, #a do sum = sum + a[i] * b[i] end
@@ -21,6 +24,7 @@ end
 
 -- Along the gradient of one weight the loss rises as steeply as the gradient is long.
 local function slope(net, name, batch, labels, options)
+  -- The loss after a step along a direction.
   local function along(step, direction, from)
     net:set_weight(name, from:plus(direction, step))
     local _, loss = net:gradients(batch, labels, options)
@@ -35,11 +39,13 @@ local function slope(net, name, batch, labels, options)
   return rise, long
 end
 
+-- A test: it fails with such a message.
 local function fails(net, batch, labels, what, want, loss)
   local good, text = pcall(net.gradients, net, batch, labels, { loss = loss })
   ok(not good and tostring(text):find(want), what .. ": " .. tostring(text):gsub("\n", " "))
 end
 
+-- Tests: gradients against differences.
 local function numbers(net, batch, labels)
   local own, l = net:gradients(batch, labels, { loss = logarithmic })
   local shipped, m = net:gradients(batch, labels)
@@ -61,6 +67,7 @@ end
 
 local distill = require "losses.distill"
 
+-- LeNet-5 as a function of weights.
 local function lenet(x, given)
   x = c.maxpool { c.conv2d(given(x, "conv1")), kernel = 2, stride = 2 }
   x = c.maxpool { c.conv2d(given(x, "conv2")), kernel = 2, stride = 2 }
@@ -91,7 +98,9 @@ local function by_hand(teacher, student, batch, labels, temperature, share)
   return loss / #labels
 end
 
+-- Tests: distilling.
 local function distilling(teacher, data, batch, labels)
+  -- A net with random weights.
   local function student() return c.load("nets.lenet5", { weights = "random:2" }) end
   local net = student()
   for _, how in ipairs { { 2, 0.7 }, { 4, 1 }, { 1, 0.5 } } do
@@ -125,6 +134,7 @@ end
 
 -- A graph that was built for one loss function must not be used for another.
 local function several(net, batch, labels)
+  -- The usual loss times a number.
   local function scaled(by)
     return function(...) return c.mul { logarithmic(...), c.data { by } } end
   end
@@ -135,6 +145,7 @@ local function several(net, batch, labels)
   ok(math.abs(b - 2 * a) < 1e-5 * a and again == a, "functions with the same code and other numbers differ")
 end
 
+-- Tests: wrong losses are refused.
 local function refused(net, batch, labels)
   local stranger
   fails(net, batch, labels, "a number", "loss.lua:%d+: the function returned a number", function() return 1 end)
@@ -157,7 +168,9 @@ local function refused(net, batch, labels)
   ok(loss > 0, "and the net is as good as before")
 end
 
+-- Tests: training with an own loss.
 local function training(data, folder)
+  -- A net with random weights.
   local function fresh() return c.load("nets.lenet5", { weights = "random:3" }) end
   local net, losses = fresh(), {}
   net:train { data = data, epochs = 8, batch = 10, rate = 0.02, validation = 0,

@@ -3,18 +3,21 @@
 local c = require "cnnrun"
 
 local n = 0
+-- Prints one TAP line.
 local function ok(good, what)
   n = n + 1
   print((good and "ok " or "not ok ") .. n .. " - " .. what)
 end
 
 local BATCH = 10
+-- A small net with fixed weights.
 local function fresh()
   return c.load(c.net { name = "small", input = { "data", shape = { "batch", 1, 28, 28 }, scale = 1 / 255 },
     c.maxpool { "pool", kernel = 4, stride = 4 }, c.dense { "ip1", out = 12 }, c.tanh {},
     c.dense { "ip2", out = 10 }, c.softmax {} }, { weights = "random:3" })
 end
 
+-- A tensor's numbers as a list.
 local function numbers(t)
   local list, count = {}, 1
   for _, size in ipairs(t:shape()) do count = count * size end
@@ -23,6 +26,7 @@ local function numbers(t)
   return list
 end
 
+-- All weights of a net, as lists.
 local function weights_of(net)
   local all = {}
   for _, name in ipairs(net:weights()) do all[name] = numbers(net:weight(name)) end
@@ -53,6 +57,7 @@ local function by_hand(data, steps, update, around)
   return all
 end
 
+-- Weights after some steps of training.
 local function trained(spec, steps, options)
   local net = fresh()
   local how = { data = spec, batch = BATCH, epochs = steps, validation = 0, policy = "fixed", rate = 0.01 }
@@ -70,11 +75,13 @@ local function off(net, want)
   return worst / 0.01
 end
 
+-- A test: trained weights agree with those by hand.
 local function near(spec, data, what, options, update, around)
   local far = off(trained(spec, 4, options), by_hand(data, 4, update, around))
   ok(far < 1e-4, ("%s: four steps as by hand (%.1e of the rate off)"):format(what, far))
 end
 
+-- AdamW by hand.
 local function adamw(rate, decay, epsilon)
   return function(w, g, s, step, decays, name)
     local lr = type(rate) == "function" and rate(name) or rate
@@ -84,6 +91,7 @@ local function adamw(rate, decay, epsilon)
   end
 end
 
+-- RMSprop by hand.
 local function rmsprop(rate, decay, alpha, momentum)
   return function(w, g, s, _, decays)
     g = g + (decays and decay or 0) * w
@@ -97,11 +105,13 @@ local function rmsprop(rate, decay, alpha, momentum)
   end
 end
 
+-- Gradient descent by hand.
 local function sgd(w, g, s, _, decays)
   s.v = 0.9 * (s.v or 0) + g + (decays and 0.0005 or 0) * w
   return w - 0.01 * s.v
 end
 
+-- Gradients limited in their length, by hand.
 local function clipped(most)
   return function(gradients)
     local sum = 0
@@ -111,6 +121,7 @@ local function clipped(most)
   end
 end
 
+-- Tests: each optimiser by hand.
 local function arithmetic(spec, data)
   near(spec, data, "adamw", { optimizer = "adamw", weight_decay = 0.1, epsilon = 1e-4 }, adamw(0.01, 0.1, 1e-4))
   near(spec, data, "rmsprop", { optimizer = "rmsprop", weight_decay = 0.01, epsilon = 1e-4 }, rmsprop(0.01, 0.01, 0.99))
@@ -128,9 +139,12 @@ local function arithmetic(spec, data)
   end
 end
 
+-- Tests: optimisers of a script's own.
 local function own(spec, data)
+  -- Descent, as an own optimiser.
   local function descent(weight, gradient, _, how) return c.sub { weight, c.mul { gradient, how.rate } } end
   near(spec, data, "a function of the script", { optimizer = descent }, function(w, g) return w - 0.01 * g end)
+  -- Descent that counts its steps.
   local function counted(weight, gradient, state, how)
     local count = c.add { state.count, 1.0 }
     return c.sub { weight, c.mul { gradient, c.mul { how.rate, count } } }, { count = count }
@@ -149,7 +163,9 @@ local function own(spec, data)
   ok(r.best == judged.top1, "and what epochs are judged by")
 end
 
+-- Tests: accumulated gradients.
 local function accumulation(spec)
+  -- Weights after a training with these options.
   local function run(options)
     local net = fresh()
     local how = { data = spec, epochs = 3, validation = 0, policy = "fixed", rate = 0.01, optimizer = "adamw", epsilon = 1e-4 }
@@ -162,6 +178,7 @@ local function accumulation(spec)
   ok(off(run { batch = 2 }, weights_of(run { batch = 10 })) > 0.1, "which single steps of 2 do not")
 end
 
+-- Tests: frozen layers stay.
 local function freezing(spec)
   local before, net = weights_of(fresh()), trained(spec, 2, { freeze = "ip1*" })
   ok(off(net, { ["ip1.weight"] = before["ip1.weight"], ["ip1.bias"] = before["ip1.bias"] }) == 0, "frozen weights stay")
@@ -174,11 +191,13 @@ local function freezing(spec)
   ok(norm:weight "bn.mean"[1] ~= 0, "which are taken otherwise")
 end
 
+-- A test: it fails with such a message.
 local function fails(spec, what, want, options)
   local good, text = pcall(trained, spec, 1, options)
   ok(not good and tostring(text):find(want), what .. ": " .. tostring(text):gsub("\n", " "))
 end
 
+-- Tests: wrong optimisers are refused.
 local function refused(spec)
   fails(spec, "no such optimiser", "nosuch: no such optimiser; optimisers known: ", { optimizer = "nosuch" })
   fails(spec, "nothing returned", "returned nothing", { optimizer = function() end })
@@ -205,6 +224,7 @@ end
 -- Training that stopped after an epoch and continued gives the same bits: the optimiser's memory is
 -- in the checkpoint.
 local function checkpoints(spec, folder)
+  -- Trains, and stops after some epochs.
   local function run(options, stop_at)
     local net, seen = fresh(), 0
     options.data, options.batch, options.epochs, options.validation = spec, BATCH, 6, 0
@@ -215,6 +235,7 @@ local function checkpoints(spec, folder)
     net:train(options)
     return net, seen
   end
+  -- The options of the test.
   local function how() return { optimizer = "adamw", clip = 1, average = 0.9, accumulate = 2, rate = 0.01 } end
   local whole, options = run(how()), how()
   options.checkpoint = folder .. "/kept"
@@ -229,6 +250,7 @@ end
 
 -- ---- what scripts may do with what they are given ----
 
+-- Tests: the state is kept and named.
 local function kept_and_named(spec)
   local kept
   trained(spec, 1, { optimizer = function(w, g, state, how)

@@ -13,7 +13,9 @@ chomp $work;
 END { system 'rm', '-rf', $work if $work }
 chdir $work or die;
 
+# Writes a file.
 sub put { open my $out, '>', $_[0] or die; print $out $_[1]; close $out }
+# The text of a file; "none": there is none.
 sub text { open my $in, '<', $_[0] or return "none"; local $/; <$in> }
 mkdir $_ for 'made', 'other', 'scripts';
 # WORD PATH: writes PATH
@@ -35,6 +37,7 @@ return function(args)
   print(c.text(args.output .. "/sub/a.txt"), #c.tensor(args.output .. "/t.npy"))
 end
 END
+# What the program prints.
 sub run { `$build/cnnrun @_ 2>&1` }
 
 run('scripts/write.lua', 'out.txt');

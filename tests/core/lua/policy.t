@@ -17,8 +17,11 @@ my $dir = tempdir(CLEANUP => 1);
 $ENV{CNNRUN_OPENCL} = 'none';
 delete $ENV{CNNRUN_CACHE};
 
+# Writes a file; returns its path.
 sub put { my ($path, $text) = @_; open my $f, '>', $path or die "$path: $!"; print $f $text; close $f; $path }
+# Writes a policy; returns its path.
 sub policy { put("$dir/$_[0].lua", $_[1]) }
+# Output and messages of a command.
 sub said { my $out = `@_ 2>$dir/err`; open my $f, '<', "$dir/err" or die; local $/; return ($out, <$f>) }
 sub rows { # of --candidates, and the line of the net
     my @lines = map { decode_json($_) } split /\n/, `$build/cnnrun show $net --json --candidates @_`;
@@ -81,6 +84,7 @@ like $out, qr/^relu1 \(relu\), computed with ip1$/m, 'where what is fused stands
 
 my $run = "$build/cnnrun run --json --devices cpu:big,cpu:little $net $picture";
 my $usual = decode_json((said($run))[0])->{top}[0]{index};
+# A test: the policy fails with this message, and the default plan is used.
 sub falls_back {
     my ($name, $text, $line, $what) = @_;
     my $file = policy($name, $text);
@@ -186,6 +190,7 @@ ok $notes->{'cpu:little'}{seconds} < 1, 'which nothing says of the other';
 
 # ---- stored plans ----
 
+# Where the plan of a run came from.
 sub origin {
     my ($out, $err) = said("$build/cnnrun run -v --cache $dir/cache --json $net $picture @_");
     return $err =~ /\.plan: (.*)/ ? $1 : $err;
@@ -224,6 +229,7 @@ local c = require "cnnrun"
 return c.net { input = { "x", shape = { 1, 2, 6, 6 } }, policy = "own.lua",
   c.conv2d { "conv", out = 4, kernel = 3 }, c.relu { "act" } }
 LUA
+# The devices that run layers.
 sub devices { join ' ', sort keys %{{map { $_->{device} => 1 } grep { $_->{device} }
               map { decode_json($_) } grep { /"device"/ } split /\n/, `$build/cnnrun show --json @_`}} }
 is devices($own, '--weights', 'random:1'), 'cpu:little', 'a net brings its own';

@@ -27,7 +27,9 @@ return function(args)
 end
 END
 close $script;
+# What the script prints.
 sub run { `$build/cnnrun --plugin-dir $plugin $work/copy.lua @_ 2>&1` }
+# The text of a file; "none": there is none.
 sub text { open my $in, '<', $_[0] or return "none"; local $/; <$in> }
 
 my $out = run("$work/a.ticks", 'ticks:3');

@@ -3,11 +3,13 @@
 #include <cnnrun/cnnrun.h>
 #include <unistd.h>
 
+/* What a script told. */
 typedef struct heard {
     int32_t n, stop_at;
     char last[64];
 } heard;
 
+/* Counts what is told; 1 at the wanted one: stop. */
 static int32_t hear(void *arg, int32_t kind, const void *of) {
     heard *h = arg;
     if (kind != CNR_EVENT_SCRIPT) return 0;
@@ -15,6 +17,7 @@ static int32_t hear(void *arg, int32_t kind, const void *of) {
     return ++h->n == h->stop_at;
 }
 
+/* Opens a script of this text. */
 static cnr_script *open_text(cnr_runtime *rt, const char *text, cnr_model *m, cnr_error *err) {
     char path[64];
     snprintf(path, sizeof path, "/tmp/cnnrun-called-%d.lua", (int)getpid());

@@ -7,6 +7,7 @@
 
 enum { MAX_SECONDS = 60 };
 
+/* Compares two names, for qsort. */
 static int compare(const void *a, const void *b) {
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
@@ -22,6 +23,7 @@ static void read_want(const char *path, char *out, size_t room) {
     else snprintf(out, room, "attempt to load a binary chunk");
 }
 
+/* A test: the script of that name fails with the message in its first line. */
 static void judge(const char *name) {
     char path[512], want[256];
     cnr_error err = CNR_ERROR_INIT;

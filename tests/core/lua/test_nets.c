@@ -5,6 +5,7 @@
 
 static char folder[] = "/tmp/cnnrun-lua-XXXXXX";
 
+/* Writes a file; returns its path. */
 static const char *write_file(const char *name, const char *text) {
     static char path[256];
     snprintf(path, sizeof path, "%s/%s", folder, name);
@@ -30,6 +31,7 @@ static cnr_graph *load(const char *text, const char *weights, const char *net) {
 
 #define HEAD "local c = require 'cnnrun'\n"
 
+/* A test: the type of a value. */
 static void is_type(const cnr_graph *g, const char *value, const char *want) {
     char got[128] = "";
     const cnr_value v = cnri_graph_find(g, value);
@@ -42,6 +44,7 @@ static void is_type(const cnr_graph *g, const char *value, const char *want) {
     is_text(got, want, what);
 }
 
+/* Tests: right nets. */
 static void good_nets(void) {
     cnr_graph *g =
         load(HEAD
@@ -132,6 +135,7 @@ static void good_nets(void) {
     cnri_graph_free(g);
 }
 
+/* A test: the net is refused at this place, with such a message. */
 static void mistaken(const char *text, const char *where, const char *part) {
     cnr_graph *g = load(text, "random:1", NULL);
     char what[160];
@@ -142,8 +146,10 @@ static void mistaken(const char *text, const char *where, const char *part) {
     cnri_graph_free(g);
 }
 
+/* A net of these layers. */
 #define NET(layers) HEAD "return c.net { input = { 'x', shape = { 1, 3, 8, 8 } },\n" layers " }\n"
 
+/* Tests: wrong nets. */
 static void mistakes(void) {
     mistaken(NET("c.conv2d { out = 4, kernel = 1 },\nc.relu {},\nc.maxpool { kernel = 2, stride = "
                  "0 }"),
@@ -209,6 +215,7 @@ static void mistakes(void) {
     cnri_graph_free(g);
 }
 
+/* Tests: modules of layers. */
 static void modules(void) {
     write_file("blocks.lua", HEAD
                "local M = {}\n"

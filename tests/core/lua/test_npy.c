@@ -5,6 +5,7 @@
 
 static char path[] = "/tmp/cnnrun-npy-XXXXXX";
 
+/* A test: a tensor written and read is of type `want`. */
 static void roundtrip(int32_t dtype, int32_t want) {
     static uint8_t data[6 * 8];
     for (size_t i = 0; i < sizeof data; i++) data[i] = (uint8_t)(i * 37 % 120);
@@ -27,6 +28,7 @@ static void roundtrip(int32_t dtype, int32_t want) {
     cnri_free(text);
 }
 
+/* A test: a file with this header is refused. */
 static void refused(const char *header, size_t extra, const char *part) {
     char text[512];
     const size_t n = strlen(header);
@@ -46,6 +48,7 @@ int main(void) {
     const int file = mkstemp(path);
     if (file < 0) return 1;
     close(file);
+/* A row of the types. */
 #define X(name, value, bits) roundtrip(value, value == CNR_bf16 || bits < 8 ? CNR_f32 : value);
     CNR_DTYPE_LIST(X)
 #undef X

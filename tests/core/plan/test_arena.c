@@ -4,15 +4,18 @@
 #include <sys/resource.h>
 
 static uint32_t dice_state = 12345;
+/* A number below n, at random. */
 static uint32_t dice(uint32_t n) {
     dice_state = dice_state * 1664525u + 1013904223u;
     return (dice_state >> 8) % n;
 }
 
+/* bytes rounded up to alignment. */
 static uint64_t up(uint64_t bytes, uint64_t alignment) {
     return (bytes + alignment - 1) / alignment * alignment;
 }
 
+/* True: no two blocks that live at once overlap, and all lie in total. */
 static bool sound(const cnri_block *b, int32_t n, uint64_t alignment, uint64_t total) {
     for (int32_t i = 0; i < n; i++) {
         if (b[i].offset % alignment || b[i].offset + b[i].bytes > total) return false;
@@ -34,6 +37,7 @@ typedef struct brute {
     uint64_t at[10], best, alignment;
 } brute;
 
+/* Tries all orders, to find the best layout. */
 static void try_all(brute *b, int32_t depth, uint32_t used, uint64_t top) {
     if (top >= b->best) return;
     if (depth == b->n) {
@@ -68,6 +72,7 @@ static uint64_t most_alive(const cnri_block *b, int32_t n, uint64_t alignment) {
     return most;
 }
 
+/* Tests: small cases against the best layout. */
 static void small_cases(void) {
     int32_t faults = 0, far = 0, bounds = 0, exact = 0;
     const int32_t cases = 2000;
@@ -113,6 +118,7 @@ static int32_t net_blocks(cnri_block *b, int32_t layers) {
     return n;
 }
 
+/* Tests: cases as nets have them. */
 static void net_cases(void) {
     int32_t faults = 0, far = 0;
     double worst = 1, sum = 0;

@@ -2,6 +2,7 @@
 #include "lab.h"
 #include "run/session.h"
 
+/* A net of a chain. */
 static cnr_graph *chain_net(void) {
     cnr_graph *g = cnri_graph_new("chain");
     const cnr_tensor t = lab_type(2, 8, 6, 5);
@@ -15,6 +16,7 @@ static cnr_graph *chain_net(void) {
     return g;
 }
 
+/* Tests: fused nodes. */
 static void fusion(void) {
     cnr_graph *g = chain_net();
     cnr_plan *plan;
@@ -37,6 +39,7 @@ static void fusion(void) {
     cnri_graph_free(g);
 }
 
+/* Tests: layouts. */
 static void layouts(void) {
     cnr_graph *g = chain_net();
     cnr_plan *plan;
@@ -58,6 +61,7 @@ static void layouts(void) {
     cnri_graph_free(g);
 }
 
+/* Tests: aliases. */
 static void aliases(void) {
     cnr_graph *g = cnri_graph_new("alias");
     const cnr_tensor t = lab_type(2, 8, 4, 8);
@@ -107,6 +111,7 @@ static void ends_in_host_memory_of(cnr_plan *plan) {
     if (s) cnr_session_close(s);
 }
 
+/* Tests: several devices. */
 static void devices(void) {
     cnr_graph *g = chain_net();
     cnr_plan *plan;
@@ -139,6 +144,7 @@ static void devices(void) {
     cnri_graph_free(g);
 }
 
+/* Steps of the plan that this kernel does. */
 static int32_t steps_by(const cnr_plan *plan, const char *kernel) {
     int32_t n = 0;
     for (int32_t i = 0; i < plan->steps.n; i++) {
@@ -198,6 +204,7 @@ static void side_by_side(const cnr_graph *g) {
     cnri_plan_free(plan);
 }
 
+/* Tests: kernels that store weights in the wanted type. */
 static void stored_as_asked(void) {
     static const uint32_t stores[] = {0, CNR_KERNEL_BF16, CNR_KERNEL_F16};
     static const char *const all[] = {"f_blur=near_blur", NULL};
@@ -218,6 +225,7 @@ static void stored_as_asked(void) {
     cnri_graph_free(g);
 }
 
+/* Tests: forced kernels. */
 static void forced_kernels(void) {
     cnr_graph *g = chain_net();
     cnr_plan *plan;
@@ -252,6 +260,7 @@ static void forced_kernels(void) {
     cnri_graph_free(g);
 }
 
+/* Tests: nodes split over devices. */
 static void splits(void) {
     cnr_graph *g = chain_net();
     cnr_plan *plan;
@@ -319,6 +328,7 @@ static void splits(void) {
     cnri_graph_free(g);
 }
 
+/* Tests: outputs of unknown size. */
 static void dynamic(void) {
     cnr_graph *g = cnri_graph_new("some");
     const cnr_tensor t = lab_type(1, 2, 3, 4);
@@ -339,11 +349,13 @@ static void dynamic(void) {
 /* ---- random nets, placements and options ---- */
 
 static uint32_t dice_state;
+/* A number below n, at random. */
 static uint32_t dice(uint32_t n) {
     dice_state = dice_state * 1664525u + 1013904223u;
     return (dice_state >> 8) % n;
 }
 
+/* A net at random. */
 static cnr_graph *random_net(void) {
     cnr_graph *g = cnri_graph_new("random");
     cnr_tensor t = lab_type(2, 8, 6, 5);

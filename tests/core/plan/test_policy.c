@@ -6,6 +6,7 @@
 #include "keep/keep.h"
 #include <unistd.h>
 
+/* A net of a chain. */
 static cnr_graph *chain_net(void) {
     cnr_graph *g = cnri_graph_new("chain");
     const cnr_tensor t = lab_type(2, 8, 6, 5);
@@ -23,6 +24,7 @@ static const char *const both[] = {"near", "far:0", NULL};
 
 /* ---- a policy of this test ---- */
 
+/* A policy whose answer is a C function. */
 typedef struct scripted {
     cnri_policy policy;
     void (*answer)(struct scripted *s, const cnri_table *t, cnri_policy_answer *answers);
@@ -31,6 +33,7 @@ typedef struct scripted {
     cnr_status fails;
 } scripted;
 
+/* Answers by that function. */
 static cnr_status place(cnri_policy *self, const cnri_table *t, cnri_policy_answer *answers,
                         char **notes, cnr_error *err) {
     scripted *s = (scripted *)self;
@@ -45,6 +48,7 @@ static cnr_status place(cnri_policy *self, const cnri_table *t, cnri_policy_answ
 
 static void free_nothing(cnri_policy *self) { (void)self; }
 
+/* A policy of this function. */
 static scripted policy(void (*answer)(scripted *, const cnri_table *, cnri_policy_answer *)) {
     scripted s = {.policy = {.name = "made-up",
                              .where = "made-up:1",
@@ -55,12 +59,14 @@ static scripted policy(void (*answer)(scripted *, const cnri_table *, cnri_polic
     return s;
 }
 
+/* Answers nothing. */
 static void nothing(scripted *s, const cnri_table *t, cnri_policy_answer *a) {
     (void)s;
     (void)t;
     (void)a;
 }
 
+/* The plan of a net, or NULL. */
 static cnr_plan *plan_of(const cnr_graph *g, const cnri_plan_options *o) {
     cnr_error err = CNR_ERROR_INIT;
     cnr_plan *plan = NULL;
@@ -70,6 +76,7 @@ static cnr_plan *plan_of(const cnr_graph *g, const cnri_plan_options *o) {
     return plan;
 }
 
+/* True: the plans have the same decisions. */
 static bool same_plan(const cnr_plan *a, const cnr_plan *b) {
     bool same = a && b && a->decisions.n == b->decisions.n && a->steps.n == b->steps.n;
     for (int32_t i = 0; same && i < a->decisions.n; i++) {
@@ -82,6 +89,7 @@ static bool same_plan(const cnr_plan *a, const cnr_plan *b) {
 
 /* ---- the table ---- */
 
+/* Number of a row of the table; -1: it is not there. */
 static int32_t find_row(const cnri_table *t, int32_t node, const char *kernel, const char *device,
                         const char *in) {
     for (int32_t i = 0; i < t->rows.n; i++) {
@@ -93,6 +101,7 @@ static int32_t find_row(const cnri_table *t, int32_t node, const char *kernel, c
     return -1;
 }
 
+/* Tests: what the table holds. */
 static void table(void) {
     cnr_graph *g = chain_net();
     const cnri_plan_options plain = {.device = "near"}, o = {.devices = both, .candidates = true};
@@ -137,6 +146,7 @@ static void table(void) {
 
 /* ---- answers that are followed ---- */
 
+/* Answers with kernels in blocks. */
 static void blocks_there(scripted *s, const cnri_table *t, cnri_policy_answer *a) {
     (void)s;
     for (int32_t i = 0; i < t->rows.n; i++) {
@@ -146,12 +156,14 @@ static void blocks_there(scripted *s, const cnri_table *t, cnri_policy_answer *a
     }
 }
 
+/* Answers with the far device for all. */
 static void all_far(scripted *s, const cnri_table *t, cnri_policy_answer *a) {
     (void)s;
     for (int32_t i = 0; i < t->nodes.n; i++)
         a[i] = (cnri_policy_answer){.row = -1, .n_parts = 1, .parts = {{"far:0", 1}}};
 }
 
+/* Answers with a half for each of two devices. */
 static void halves(scripted *s, const cnri_table *t, cnri_policy_answer *a) {
     (void)s;
     for (int32_t i = 0; i < t->nodes.n; i++)
@@ -162,6 +174,7 @@ static void halves(scripted *s, const cnri_table *t, cnri_policy_answer *a) {
                                         .parts = {{"far:0", 0.5}, {"near", 0.5}}};
 }
 
+/* Decisions of the plan for this kernel and device. */
 static int32_t decided(const cnr_plan *plan, const char *kernel, const char *device) {
     int32_t n = 0;
     for (int32_t i = 0; plan && i < plan->decisions.n; i++)
@@ -170,6 +183,7 @@ static int32_t decided(const cnr_plan *plan, const char *kernel, const char *dev
     return n;
 }
 
+/* Tests: answers are followed. */
 static void followed(void) {
     cnr_graph *g = chain_net();
     cnr_plan *plan;
@@ -213,19 +227,23 @@ static void followed(void) {
 
 /* ---- answers that are not ---- */
 
+/* Answers with a row that is not there. */
 static void no_such_row(scripted *s, const cnri_table *t, cnri_policy_answer *a) {
     (void)s;
     a[0].row = t->rows.n;
 }
+/* Answers with a row of another node. */
 static void another_row(scripted *s, const cnri_table *t, cnri_policy_answer *a) {
     (void)s;
     a[0].row = t->rows.n - 1;
 }
+/* Answers with a device that is not there. */
 static void no_such_device(scripted *s, const cnri_table *t, cnri_policy_answer *a) {
     (void)s;
     (void)t;
     a[1] = (cnri_policy_answer){.row = -1, .n_parts = 1, .parts = {{"mars", 1}}};
 }
+/* Answers with shares above 1. */
 static void too_much(scripted *s, const cnri_table *t, cnri_policy_answer *a) {
     (void)s;
     (void)t;
@@ -234,6 +252,7 @@ static void too_much(scripted *s, const cnri_table *t, cnri_policy_answer *a) {
                                 .axis = 1,
                                 .parts = {{"near", 0.6}, {"far:0", 0.6}}};
 }
+/* Answers with a negative share. */
 static void less_than_none(scripted *s, const cnri_table *t, cnri_policy_answer *a) {
     (void)s;
     (void)t;
@@ -242,6 +261,7 @@ static void less_than_none(scripted *s, const cnri_table *t, cnri_policy_answer 
                                 .axis = 1,
                                 .parts = {{"near", -1}, {"far:0", 2}}};
 }
+/* Answers with a share of a device that is not there. */
 static void not_there(scripted *s, const cnri_table *t, cnri_policy_answer *a) {
     (void)s;
     (void)t;
@@ -252,12 +272,14 @@ static void not_there(scripted *s, const cnri_table *t, cnri_policy_answer *a) {
 }
 
 static int32_t told;
+/* A log: counts. */
 static void count(void *arg, int32_t level, const char *who, const char *text) {
     (void)arg;
     (void)text;
     told += level == CNR_LOG_WARN && strcmp(who, "policy") == 0;
 }
 
+/* A test: the answer is refused, with this reason. */
 static void refused(const char *what, const char *why, cnr_status fails,
                     void (*answer)(scripted *, const cnri_table *, cnri_policy_answer *)) {
     cnr_graph *g = chain_net();
@@ -280,6 +302,7 @@ static void refused(const char *what, const char *why, cnr_status fails,
 
 /* ---- as memo, by the record ---- */
 
+/* A test: where the plan came from. */
 static void origin_of(const char *folder, scripted *s, const char *word, const char *what) {
     const cnr_load_options load = {.size = sizeof load, .cache = folder};
     const cnri_plan_options o = {.device = "near", .policy = &s->policy};
@@ -294,6 +317,7 @@ static void origin_of(const char *folder, scripted *s, const char *word, const c
     cnr_release(m);
 }
 
+/* Tests: stored plans of a policy. */
 static void stored(void) {
     char folder[] = "/tmp/cnnrun-policy-XXXXXX";
     scripted s = policy(halves);
@@ -312,6 +336,7 @@ static void stored(void) {
     is_int(rmdir(folder), 0, "nothing else is left in the folder");
 }
 
+/* Times that are made up. */
 static cnr_status clockwork(void *arg, const cnr_graph *segment, const char *device,
                             const char *const *kernels, int32_t n, cnri_cost *costs,
                             cnr_error *err) {
@@ -327,6 +352,7 @@ static cnr_status clockwork(void *arg, const cnr_graph *segment, const char *dev
     return CNR_OK;
 }
 
+/* Tests: times that were recorded. */
 static void on_record(void) {
     cnr_graph *g = chain_net();
     scripted s = policy(nothing);
@@ -354,11 +380,13 @@ static void on_record(void) {
 
 /* ---- any answer gives the right numbers ---- */
 
+/* A number below n, at random. */
 static uint32_t dice(uint32_t *state, uint32_t n) {
     *state = *state * 1664525u + 1013904223u;
     return (*state >> 8) % n;
 }
 
+/* Answers at random. */
 static void at_random(scripted *s, const cnri_table *t, cnri_policy_answer *a) {
     for (int32_t i = 0; i < t->nodes.n; i++) {
         const cnri_table_node *n = &t->nodes.at[i];
@@ -374,6 +402,7 @@ static void at_random(scripted *s, const cnri_table *t, cnri_policy_answer *a) {
     }
 }
 
+/* Tests: random answers give right results. */
 static void random_answers(void) {
     enum { CASES = 300 };
     cnr_graph *g = chain_net();

@@ -24,6 +24,7 @@ static uint64_t arena_of(const cnr_graph *g, const cnri_plan_options *options) {
     return bytes;
 }
 
+/* Tests: bounds of memory. */
 static void bounds(void) {
     enum { BLOB = 64 * 8 };
     cnr_graph *g = deep_net();
@@ -62,6 +63,7 @@ static void bounds(void) {
     cnri_graph_free(g);
 }
 
+/* Tests: shared weights are packed once. */
 static void shared(void) {
     cnr_graph *g = cnri_graph_new("twice");
     const cnr_tensor t = lab_type(1, 8, 3, 3);
@@ -110,6 +112,7 @@ static void replaced(const char *device) {
     cnri_graph_free(g);
 }
 
+/* Tests: encoded weights. */
 static void encoded(void) {
     cnr_graph *g = cnri_graph_new("halves"), *h = cnri_graph_new("dense");
     const cnr_tensor t = lab_type(1, 4, 3, 2);

@@ -18,6 +18,7 @@ static cnr_tensor x = {.size = sizeof x,
                        .bytes = sizeof numbers,
                        .data = numbers};
 
+/* A tensor of one axis number. */
 static cnr_tensor axes_of(int64_t *axis) {
     return (cnr_tensor){.size = sizeof(cnr_tensor),
                         .dtype = CNR_i64,
@@ -27,6 +28,7 @@ static cnr_tensor axes_of(int64_t *axis) {
                         .data = axis};
 }
 
+/* True: the output is what is wanted. */
 static bool is_sum(const cnr_tensor *out, const float *want, int64_t n) {
     bool same = out && cnr_count(out) == n;
     for (int64_t i = 0; same && i < n; i++) same = ((const float *)out->data)[i] == want[i];
@@ -35,6 +37,7 @@ static bool is_sum(const cnr_tensor *out, const float *want, int64_t n) {
 
 static const float columns[] = {11, 22, 33}, rows[] = {6, 60};
 
+/* Tests: runs with whole inputs. */
 static void whole_runs(cnr_model *m) {
     cnr_error err = CNR_ERROR_INIT;
     const cnr_tensor a = axes_of(&first), b = axes_of(&second), *out = NULL;

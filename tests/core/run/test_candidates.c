@@ -3,6 +3,7 @@
 #include "../plan/lab.h"
 #include <unistd.h>
 
+/* A model with a policy. */
 static cnr_model *model(const char *policy, const char *const *options) {
     static const char *const devices[] = {"near", "far:0", NULL};
     const cnr_load_options load = {.size = sizeof load,
@@ -35,6 +36,7 @@ static int32_t taken(cnr_model *m, const char *device, cnr_candidate_list *keep)
     return n;
 }
 
+/* Tests: the rows of candidates. */
 static void rows(void) {
     cnr_model *m = model(NULL, NULL);
     cnr_candidate_list list = {.size = sizeof list};
@@ -60,6 +62,7 @@ static void rows(void) {
     cnr_release(m);
 }
 
+/* Tests: policies in candidates. */
 static void policies(const char *path) {
     static const char *const options[] = {"where=far:0", NULL}, *const broken[] = {"where", NULL};
     cnr_error err = CNR_ERROR_INIT;

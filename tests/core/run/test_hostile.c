@@ -3,6 +3,7 @@
  * answer. */
 #include "../plan/lab.h"
 
+/* A net. */
 static cnr_graph *net(void) {
     cnr_graph *g = cnri_graph_new("net");
     const cnr_tensor t = lab_type(2, 8, 6, 5);
@@ -25,6 +26,7 @@ static cnr_graph *net(void) {
 /* Most allocations of a test; far more than any of these nets needs. */
 enum { MOST = 20000 };
 
+/* Fails each allocation of a plan in turn. */
 static void starve(const cnr_graph *g, const cnri_plan_options *o, const char *what) {
     cnr_error err = CNR_ERROR_INIT;
     int64_t n = 0, count, wanted;
@@ -63,6 +65,7 @@ static bool load_and_run(cnr_error *err) {
     return good;
 }
 
+/* Fails each allocation of a run in turn. */
 static void starve_run(void) {
     const char *dirs[] = {CNRT_BUILD_DIR "/plugins", NULL};
     const cnr_open_options options = {.size = sizeof options,

@@ -3,6 +3,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+/* A model with a cache. */
 static cnr_model *model(const char *cache) {
     cnr_graph *g = cnri_graph_new("net");
     const cnr_tensor t = lab_type(1, 4, 3, 2);
@@ -14,6 +15,7 @@ static cnr_model *model(const char *cache) {
     return m;
 }
 
+/* The device of the model's plan. */
 static const cnr_device *device_of(cnr_model *m, cnr_plan **plan) {
     cnr_error err = CNR_ERROR_INIT;
     return !m || cnr_plan_for(m, NULL, 0, plan, &err) ? NULL : (*plan)->devices[0];

@@ -1,6 +1,7 @@
 /* Devices as applications see them, and their wishes for who runs what. */
 #include "../plan/lab.h"
 
+/* A model. */
 static cnr_model *model(void) {
     cnr_graph *g = cnri_graph_new("net");
     const cnr_tensor t = lab_type(2, 8, 6, 5);
@@ -12,6 +13,7 @@ static cnr_model *model(void) {
     return m;
 }
 
+/* Tests: the list of devices. */
 static void devices(void) {
     cnr_device_entry e = {.size = sizeof e};
     cnr_error err = CNR_ERROR_INIT;
@@ -48,6 +50,7 @@ static const char *who(cnr_model *m, const char *name, cnr_error *err) {
     return text;
 }
 
+/* Tests: placed nodes. */
 static void placed(cnr_model *m) {
     const char *far[] = {"far:0"}, *both[] = {"near", "far:0"}, *none[] = {"moon"},
                *near[] = {"near"};

@@ -29,6 +29,7 @@ static void hear(void *arg, int32_t level, const char *who, const char *text) {
     pthread_mutex_unlock(&lock);
 }
 
+/* A request of one thread for a plan. */
 typedef struct asking {
     cnr_model *model;
     int64_t batch;
@@ -36,6 +37,7 @@ typedef struct asking {
     cnr_status status;
 } asking;
 
+/* Thread: asks for a plan. */
 static void *ask(void *arg) {
     asking *a = arg;
     cnr_tensor shape = {.size = sizeof shape,
@@ -47,6 +49,7 @@ static void *ask(void *arg) {
     return NULL;
 }
 
+/* Tests: several threads ask at once. */
 static void at_once(cnr_model *m, asking *all, bool same) {
     pthread_t threads[THREADS];
     planning = 0;
@@ -59,6 +62,7 @@ static void at_once(cnr_model *m, asking *all, bool same) {
     for (int32_t i = 0; i < THREADS; i++) pthread_join(threads[i], NULL);
 }
 
+/* Tests: the model changes while a plan is made. */
 static void changed_meanwhile(cnr_model *m) {
     asking a = {.model = m, .batch = 17};
     pthread_t thread;

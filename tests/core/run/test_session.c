@@ -26,6 +26,7 @@ static cnr_model *deep_model(const cnri_plan_options *options, uint32_t blurs) {
 
 static cnr_model *model(const cnri_plan_options *options) { return deep_model(options, 1); }
 
+/* An input of this batch over data. */
 static cnr_tensor input_of(int64_t batch, float *data) {
     cnr_tensor t = lab_type(batch, 4, 3, 2);
     t.data = data;
@@ -33,6 +34,7 @@ static cnr_tensor input_of(int64_t batch, float *data) {
     return t;
 }
 
+/* Tests: batches. */
 static void batches(void) {
     const cnri_plan_options o = {.device = "near"};
     cnr_model *m = model(&o);
@@ -78,6 +80,7 @@ static void batches(void) {
     cnr_release(m);
 }
 
+/* Tests: the largest values. */
 static void topk(void) {
     float v[] = {1, NAN, 5, 3, 5, -1};
     const cnr_tensor t = {.size = sizeof t, .dtype = CNR_f32, .rank = 1, .dim = {6}, .data = v};
@@ -90,11 +93,13 @@ static void topk(void) {
 
 /* ---- what watches and stops a run ---- */
 
+/* Events that came. */
 typedef struct heard {
     int32_t begins, ends, steps;
     bool order;
 } heard;
 
+/* Counts events and checks their order. */
 static void hear(void *arg, const cnri_event *e) {
     heard *h = arg;
     if (e->kind == CNRI_EVENT_RUN_BEGIN) h->begins++;
@@ -104,12 +109,14 @@ static void hear(void *arg, const cnri_event *e) {
     if (e->now_ns == 0) h->order = false;
 }
 
+/* Values that were watched. */
 typedef struct tapped {
     char names[256];
     float first[8];
     int32_t n;
 } tapped;
 
+/* Keeps a value. */
 static void tap(void *arg, const char *node, int32_t output, const cnr_tensor *value) {
     tapped *t = arg;
     (void)output;
@@ -117,6 +124,7 @@ static void tap(void *arg, const char *node, int32_t output, const cnr_tensor *v
     if (t->n < 8) t->first[t->n++] = ((const float *)value->data)[0];
 }
 
+/* Tests: watched values. */
 static void watching(const char *device) {
     static const char *const off[] = {"fuse", NULL};
     const cnri_plan_options o = {.device = device, .no_rewrite = off};
@@ -163,11 +171,13 @@ static void watching(const char *device) {
     cnr_release(m);
 }
 
+/* A session to stop, and whether it has ended. */
 typedef struct stopper {
     cnr_session *session;
     int over;
 } stopper;
 
+/* Thread: stops the session until it has ended. */
 static void *stop_it(void *arg) {
     stopper *s = arg;
     const struct timespec nap = {0, 20000000};
@@ -179,6 +189,7 @@ static void *stop_it(void *arg) {
     return NULL;
 }
 
+/* Tests: a run is stopped. */
 static void cancel(void) {
     cnr_graph *g = cnri_graph_new("slow");
     const cnr_tensor t = lab_type(1, 1, 1, 4);
@@ -210,6 +221,7 @@ static void cancel(void) {
 
 enum { MOVES = 60, TRIES = 3000 };
 
+/* A session to stop at any time. */
 typedef struct canceller {
     cnr_session *session; /* NULL: none yet, or the one that was there is cancelled */
     int *closed, over, in_time;
@@ -282,6 +294,7 @@ static void cancel_while_moving(void) {
     ok(heard > 0 && !lost, "no cancel is lost between two moves: %d heard", (int)heard);
 }
 
+/* Tests: denormals count as 0. */
 static void denormals(void) {
 #if defined(__SSE__) || defined(__aarch64__) || defined(__arm__)
     cnr_graph *g = cnri_graph_new("tiny");
@@ -313,6 +326,7 @@ static void denormals(void) {
 
 /* ---- four sessions at once on one plan ---- */
 
+/* A thread with a session of its own. */
 typedef struct worker {
     cnr_plan *plan;
     int32_t id, times;
@@ -320,6 +334,7 @@ typedef struct worker {
     float answer;
 } worker;
 
+/* Thread: runs its session and compares answers. */
 static void *work(void *arg) {
     worker *w = arg;
     cnr_session *s = NULL;
@@ -340,6 +355,7 @@ static void *work(void *arg) {
     return NULL;
 }
 
+/* Bytes of the arena with these options. */
 static uint64_t arena_of(const cnri_plan_options *o) {
     cnr_model *m = deep_model(o, 4);
     cnr_error err = CNR_ERROR_INIT;
@@ -351,6 +367,7 @@ static uint64_t arena_of(const cnri_plan_options *o) {
     return bytes;
 }
 
+/* Tests: threads with sessions of their own. */
 static void threads(const char *device, uint64_t bound) {
     static const char *const off[] = {"fuse", NULL};
     static const char *const blob[] = {"f_blur=far_blur_blob", NULL};

@@ -29,6 +29,7 @@ static void *edge(size_t bytes) {
     return at + page - bytes;
 }
 
+/* A test: the tensor is refused. */
 static void refused(const char *what, const cnr_tensor *t) {
     const cnr_tensor *list[] = {t}, *out;
     cnr_top top[3];

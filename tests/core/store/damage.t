@@ -25,7 +25,9 @@ sub run {
     waitpid $pid, 0;
     return ($? >> 8, map { local (@ARGV, $/) = ($_); my $t = <>; $t // '' } "$dir/out", "$dir/err");
 }
+# The bytes of a file.
 sub bytes { local (@ARGV, $/) = (shift); binmode ARGV; my $t = <>; return $t }
+# Writes a file.
 sub write_to { my ($to, $text) = @_; open my $f, '>:raw', $to or die; print $f $text; close $f }
 
 my ($code, $out, $err) = run('convert', 'scripts/nets/lenet5.lua', '-o', "$dir/sound.cnr");
@@ -46,6 +48,7 @@ for (my $at = $data; $at < length $sound && keys %where < 8; $at += 64) {
                 'conv1.weight' => 500 * 4);
     $at += int(($skip{$name} // 64) / 64) * 64 - 64 if $at == $where{$name};
 }
+# Damages one place of a file and tells what reads it.
 sub damaged {
     my ($name, $file) = @_;
     my $text = $sound;

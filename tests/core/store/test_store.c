@@ -8,12 +8,14 @@
 
 static char folder[64], path[128], other[128];
 
+/* A log that says nothing. */
 static void quiet(void *arg, int32_t level, const char *who, const char *text) {
     (void)arg, (void)level, (void)who, (void)text;
 }
 
 /* ---- an encoding of one's own: bytes, half as many as elements ---- */
 
+/* Method check of an encoding. */
 static cnr_status half_check(const cnr_tensor *encoded, cnr_error *err) {
     if ((int64_t)encoded->bytes != cnr_count(encoded) / 2)
         return cnri_fail(err, CNR_E_FORMAT, "toy-half", "wrong size");
@@ -24,18 +26,21 @@ static cnr_encoding half = {.size = sizeof(cnr_encoding),
                             .name = "toy-half",
                             .summary = "made up",
                             .check = half_check};
+/* Method encode_size. */
 static cnr_status half_size(const cnr_tensor *dense, const cnr_attr *const *attrs, uint64_t *bytes,
                             cnr_error *err) {
     (void)attrs, (void)err;
     *bytes = (uint64_t)cnr_count(dense) / 2;
     return CNR_OK;
 }
+/* Method encode. */
 static cnr_status half_encode(const cnr_tensor *dense, const cnr_attr *const *attrs, void *out,
                               uint64_t bytes, cnr_error *err) {
     (void)dense, (void)attrs, (void)err;
     memset(out, 1, bytes);
     return CNR_OK;
 }
+/* Method decode. */
 static cnr_status half_decode(const cnr_tensor *encoded, void *dense, cnr_error *err) {
     (void)err;
     memset(dense, 0, cnr_dense_bytes(encoded));
@@ -44,6 +49,7 @@ static cnr_status half_decode(const cnr_tensor *encoded, void *dense, cnr_error 
 
 static const float weights[] = {.5f, -1, 2, .25f, 3, -.5f};
 
+/* A net for the file; whole: with all that one may hold. */
 static cnr_graph *make(bool whole) {
     cnr_graph *g = cnri_graph_new("toynet");
     const int32_t batch = cnri_graph_symbol(g, "batch");
@@ -91,6 +97,7 @@ static cnr_graph *make(bool whole) {
     return g;
 }
 
+/* The bytes of a file, which the caller frees. */
 static char *slurp(const char *file, size_t *bytes) {
     char *data = NULL;
     cnr_error err = CNR_ERROR_INIT;
@@ -98,6 +105,7 @@ static char *slurp(const char *file, size_t *bytes) {
     return data;
 }
 
+/* Writes a file. */
 static void spill(const char *file, const void *data, size_t bytes) {
     FILE *f = fopen(file, "wb");
     if (!f || fwrite(data, 1, bytes, f) != bytes) ok(0, "a file is written");
@@ -232,6 +240,7 @@ static void test_needs(void) {
 /* ---- damage ---- */
 
 static uint64_t state = 42;
+/* The next random number. */
 static uint32_t random32(void) {
     state = state * UINT64_C(6364136223846793005) + 1442695040888963407u;
     return (uint32_t)(state >> 33);
@@ -316,6 +325,7 @@ static void test_forged(const char *file, size_t bytes) {
     free(copy);
 }
 
+/* Writes a number in 8 bytes, the lowest first. */
 static void put64(char *at, uint64_t x) {
     for (int i = 0; i < 8; i++) at[i] = (char)(x >> 8 * i);
 }

@@ -13,12 +13,14 @@
  */
 
 static double numeric_pattern(int64_t i) { return 1 + 0.5 * sin(0.7 + 1.3 * (double)i); }
+/* Method infer of a loss: one number. */
 static cnr_status numeric_loss_infer(const cnr_node *node, cnr_tensor *const *out, cnr_error *err) {
     (void)err;
     out[0]->dtype = node->inputs[0]->dtype;
     out[0]->rank = 0;
     return CNR_OK;
 }
+/* Method reference of a loss: the sum of x times a fixed pattern. */
 static cnr_status numeric_loss_run(const cnr_run *run, cnr_error *err) {
     const cnr_tensor *x = run->node->inputs[0];
     double sum = 0;
@@ -27,6 +29,7 @@ static cnr_status numeric_loss_run(const cnr_run *run, cnr_error *err) {
     *(double *)run->outputs[0]->data = sum;
     return CNR_OK;
 }
+/* Method infer of its gradient. */
 static cnr_status numeric_grad_infer(const cnr_node *node, cnr_tensor *const *out, cnr_error *err) {
     (void)err;
     out[0]->dtype = node->inputs[1]->dtype;
@@ -34,6 +37,7 @@ static cnr_status numeric_grad_infer(const cnr_node *node, cnr_tensor *const *ou
     memcpy(out[0]->dim, node->inputs[1]->dim, sizeof out[0]->dim);
     return CNR_OK;
 }
+/* Method reference of its gradient. */
 static cnr_status numeric_grad_run(const cnr_run *run, cnr_error *err) {
     const double d = *(const double *)run->node->inputs[0]->data;
     (void)err;
@@ -41,6 +45,7 @@ static cnr_status numeric_grad_run(const cnr_run *run, cnr_error *err) {
         ((double *)run->outputs[0]->data)[i] = d * numeric_pattern(i);
     return CNR_OK;
 }
+/* Method gradient of the loss. */
 static cnr_status numeric_gradient(const struct cnr_host *host, struct cnr_graph *graph,
                                    const cnr_node *node, const cnr_value *inputs,
                                    const cnr_value *outputs, const cnr_value *grad_out,
@@ -102,6 +107,7 @@ static cnr_runtime *numeric_open(void) {
 /* ---- values ---- */
 
 static uint64_t numeric_state = 1;
+/* The next number in [0, 1), at random. */
 static double numeric_random(void) {
     numeric_state = numeric_state * UINT64_C(6364136223846793005) + 1442695040888963407u;
     return (double)(numeric_state >> 11) * 0x1p-53;

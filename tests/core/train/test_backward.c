@@ -1,16 +1,19 @@
 /* Backward graphs of whole nets: branches, shared weights, absorbed operators, what is refused. */
 #include "numeric.h"
 
+/* Adds a node of n inputs. */
 static cnr_value node(cnr_graph *g, const char *op, const char *name, int32_t n,
                       const cnr_value *in) {
     cnr_value out = -1;
     cnri_graph_node(g, op, name, NULL, in, n, NULL, 0, &out, 1);
     return out;
 }
+/* Adds a node of these inputs. */
 #define NODE(g, op, name, ...) \
     node(g, op, name, (int32_t)(sizeof((cnr_value[]){__VA_ARGS__}) / sizeof(cnr_value)), \
          (const cnr_value[]){__VA_ARGS__})
 
+/* Adds a weight. */
 static cnr_value weight(cnr_graph *g, const char *name, int32_t rank, int64_t a, int64_t b) {
     cnr_tensor t = {.size = sizeof t, .rank = rank, .dim = {a, b}};
     return numeric_weight(g, name, t, -.9, .9);

@@ -124,6 +124,7 @@ static int32_t read_list(const char *text, char separator, int64_t *out) {
     return n;
 }
 
+/* Attributes read from a text. */
 typedef struct attr_list {
     cnr_attr at[8];
     const cnr_attr *list[8];
@@ -133,6 +134,7 @@ typedef struct attr_list {
     int32_t n;
 } attr_list;
 
+/* Reads one attribute. */
 static void read_attr(attr_list *l, char *text) {
     cnr_attr *a = &l->at[l->n];
     char *value = strchr(text, '=');
@@ -162,6 +164,7 @@ static void read_attr(attr_list *l, char *text) {
     l->n++;
 }
 
+/* Adds the input that a text describes. */
 static cnr_value read_input(cnr_graph *g, int32_t index, const char *text) {
     char name[16];
     cnr_tensor type = {.size = sizeof type};
@@ -196,6 +199,7 @@ static cnr_value read_input(cnr_graph *g, int32_t index, const char *text) {
     return v;
 }
 
+/* Runs a case: gradients against differences. */
 static void run_case(size_t i) {
     static attr_list l;
     char attrs[256], inputs[256], what[512], *rest = NULL;
@@ -226,6 +230,7 @@ static void run_case(size_t i) {
     cnri_graph_free(g);
 }
 
+/* True: an operator has a case. */
 static bool has_case(const char *op) {
     for (size_t i = 0; i < CNRI_COUNT(cases); i++)
         if (strcmp(cases[i].op, op) == 0) return true;

@@ -6,6 +6,7 @@ enum { N = 5000 };
 
 static float x0[N], g0[N], v0[N], s0[N];
 
+/* A float attribute. */
 static cnr_attr real(const char *name, double value) {
     return (cnr_attr){.name = name, .type = CNR_ATTR_FLOAT, .set = 1, .f = value, .i = value != 0};
 }
@@ -60,6 +61,7 @@ static bool step_by_plan(cnr_runtime *rt, const char *op, const cnr_attr *attrs,
     return status == CNR_OK;
 }
 
+/* The largest difference. */
 static double worst(const float *got, const double *want) {
     double most = 0;
     for (int i = 0; i < N; i++) {
@@ -126,6 +128,7 @@ static void test_adam(cnr_runtime *rt, double decay) {
 
 /* ---- a net with what differs in training ---- */
 
+/* Adds a node of one input. */
 static cnr_value add(cnr_graph *g, const char *op, const char *name, cnr_value x, const char *attr,
                      int64_t i) {
     const cnr_attr a = {.name = attr, .type = CNR_ATTR_INT, .set = 1, .i = i}, *list[] = {&a};
@@ -134,6 +137,7 @@ static cnr_value add(cnr_graph *g, const char *op, const char *name, cnr_value x
     return out;
 }
 
+/* A small net. */
 static cnr_graph *net(void) {
     cnr_graph *g = cnri_graph_new("net");
     const cnr_tensor type = {.size = sizeof type, .dtype = CNR_f32, .rank = 4, .dim = {1, 3, 6, 6}};
@@ -148,6 +152,7 @@ static cnr_graph *net(void) {
 
 enum { BATCH = 32, SAMPLE = 3 * 6 * 6 };
 
+/* Fills a batch at random. */
 static void fill_batch(cnri_trainer *t, uint64_t seed) {
     numeric_state = seed;
     for (int64_t i = 0; i < BATCH * SAMPLE; i++)
@@ -155,12 +160,14 @@ static void fill_batch(cnri_trainer *t, uint64_t seed) {
     for (int64_t i = 0; i < BATCH; i++) t->labels[i] = (int32_t)(i % 4);
 }
 
+/* The trained weight of that name. */
 static cnri_trained *weight_of(cnri_trainer *t, const char *name) {
     for (int32_t i = 0; i < t->weights.n; i++)
         if (strcmp(t->weights.at[i].name, name) == 0) return &t->weights.at[i];
     return NULL;
 }
 
+/* Trains some steps; *loss receives the last loss. */
 static cnri_trainer *train(cnr_runtime *rt, cnr_graph *g, cnri_train_options o, int steps,
                            double *loss) {
     cnr_error err = CNR_ERROR_INIT;
@@ -237,6 +244,7 @@ static void test_threads(const char *optimizer) {
 
 /* ---- the hook and masks ---- */
 
+/* An own gradient: doubles it. */
 static cnr_status doubled(void *arg, cnr_graph *g, cnr_value weight, cnr_value *gradient,
                           cnr_error *err) {
     const cnr_value in[] = {*gradient, *gradient};

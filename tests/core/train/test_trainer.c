@@ -7,6 +7,7 @@ enum { SIDE = 8, COUNT = 480, HELD = 240, STEPS = (COUNT - HELD) / 16 };
 
 /* ---- a source of its own: bars, upright (0), lying (1) or both (2), with noise ---- */
 
+/* Method read of a source of bars. */
 static cnr_status bars_read(void *state, int64_t index, cnr_sample *out, cnr_error *err) {
     const uint64_t split = 1;
     uint8_t *seen = state; /* how often each was read */
@@ -38,12 +39,14 @@ static const cnr_source bars = {.size = sizeof(cnr_source),
                                 .close = bars_close};
 
 static uint8_t seen[COUNT];
+/* The source of bars as samples. */
 static cnri_samples samples_of(void) {
     return (cnri_samples){.source = &bars,
                           .state = seen,
                           .info = {.size = sizeof(cnr_source_info), .count = COUNT, .classes = 3}};
 }
 
+/* Adds a node of one input. */
 static cnr_value add(cnr_graph *g, const char *op, const char *name, cnr_value x, const char *attr,
                      int64_t i, const char *attr2, int64_t i2) {
     const cnr_attr a = {.name = attr, .type = CNR_ATTR_INT, .set = 1, .i = i},
@@ -73,11 +76,13 @@ static cnr_graph *net(void) {
     return g;
 }
 
+/* What a training told, and where it is stopped. */
 typedef struct watcher {
     int64_t calls, epochs, stop_at, cancel_at;
     int32_t cancelled;
     double first, last, left;
 } watcher;
+/* Keeps what is told; true: stop. */
 static bool watch(void *arg, const cnri_train_progress *p) {
     watcher *w = arg;
     if (w->calls++ == 0) w->first = p->loss;
@@ -88,6 +93,7 @@ static bool watch(void *arg, const cnri_train_progress *p) {
     return w->calls != w->stop_at;
 }
 
+/* Trains the net, watched by w. */
 static cnr_status train(cnr_runtime *rt, cnr_graph *g, const cnri_train_options *o, watcher *w,
                         cnri_train_progress *last, cnr_error *err) {
     cnri_trainer *t = NULL;
@@ -99,6 +105,7 @@ static cnr_status train(cnr_runtime *rt, cnr_graph *g, const cnri_train_options 
     return status;
 }
 
+/* Numbers of a weight. */
 static const float *weight(const cnr_graph *g, const char *name) {
     return cnri_graph_type(g, cnri_graph_find(g, name))->data;
 }

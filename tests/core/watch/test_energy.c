@@ -11,6 +11,7 @@
 static cnr_meter_domain counter = {.quantity = CNR_QUANTITY_ENERGY, .period_ms = 50};
 static cnr_meter_domain power = {.quantity = CNR_QUANTITY_POWER, .period_ms = 50};
 
+/* A sampled domain of a description. */
 static cnri_sampled_domain domain_of(const cnr_meter_domain *desc) {
     return (cnri_sampled_domain){.desc = desc, .interval_ns = 50000000};
 }
@@ -19,6 +20,7 @@ static void at(cnri_sampled_domain *d, double ms, int64_t micro) {
     const cnr_reading r = {.size = sizeof r, .value = micro, .time_ns = (uint64_t)(ms * 1e6)};
     cnri_sampled(d, &r);
 }
+/* A test: joules of the domain. */
 static void is_joules(const cnri_sampled_domain *d, double joules, const char *what) {
     ok(fabs(d->totals.joules - joules) < 1e-9, "%s (%.6f J)", what, d->totals.joules);
 }
@@ -130,6 +132,7 @@ static void test_rest(void) {
 
 /* ---- regions of made-up machines ---- */
 
+/* Opens the library with a meter's plugin and a made-up clock. */
 static cnr_runtime *open_runtime(const char *plugin, const char *clock, const char *root) {
     const char *const dirs[] = {plugin, NULL};
     cnr_error err = CNR_ERROR_INIT;
@@ -145,12 +148,14 @@ static cnr_runtime *open_runtime(const char *plugin, const char *clock, const ch
 }
 
 static int rounds;
+/* Work that takes some time. */
 static cnr_status work(void *arg, cnr_error *err) {
     rounds++;
     (void)err;
     cnri_wait_until(cnri_now_ns() + (uint64_t)(*(double *)arg * 1e6));
     return CNR_OK;
 }
+/* Work that fails. */
 static cnr_status failing(void *arg, cnr_error *err) {
     (void)arg;
     return cnri_fail(err, CNR_E_IO, "work", "it broke");

@@ -4,17 +4,20 @@
 local c = require "cnnrun"
 
 local n = 0
+-- Prints one TAP line.
 local function ok(good, what)
   n = n + 1
   print((good and "ok " or "not ok ") .. n .. " - " .. what)
 end
 
+-- Which layers were quantised.
 local function layers_of(about)
   local out = {}
   for _, l in ipairs(about.layers) do out[l.name] = l.quantized end
   return out
 end
 
+-- A net whose outputs are of this loudness.
 local function made(loudness, ...)
   local net = c.load(c.net { name = "loud", input = { "x", shape = { 1, 1, 28, 28 }, scale = 1 / 255 },
     c.conv { "loud", out = 4, kernel = 1 }, c.conv { "quiet", out = 4, kernel = 3 },

@@ -17,6 +17,7 @@ static uint64_t now = 1000;
 
 static uint64_t read_clock(void) { return now; }
 
+/* Runs the reference, slowed as the test wants; counts the kernel's runs. */
 static cnr_status run_as(const cnr_run *r, int32_t kernel, cnr_error *err) {
     const cnr_status status = r->node->desc->reference(r, err);
     now += (uint64_t)takes_us[kernel] * 1000;
@@ -25,6 +26,7 @@ static cnr_status run_as(const cnr_run *r, int32_t kernel, cnr_error *err) {
     return status;
 }
 
+/* A kernel with its own score. */
 #define KERNEL(which, likes) \
     static cnr_status accept_##which(const cnr_device *d, const cnr_node *n, cnr_accept *out) { \
         (void)d; \
@@ -47,6 +49,7 @@ KERNEL(QUICK, 990)
 KERNEL(SLOW, 980)
 KERNEL(WRONG, 970)
 
+/* Registers the kernels. */
 static cnr_status init(const cnr_host *h, struct cnr_registrar *registrar, cnr_error *err) {
     const cnr_item items[] = {{CNR_KIND_KERNEL, &kernel_USUAL},
                               {CNR_KIND_KERNEL, &kernel_QUICK},
@@ -56,6 +59,7 @@ static cnr_status init(const cnr_host *h, struct cnr_registrar *registrar, cnr_e
     return cnr_add_all(h, registrar, items, CNR_ROWS(items));
 }
 
+/* The plugin of the kernels. */
 static const cnr_plugin *query(uint32_t host_abi) {
     static const cnr_plugin plugin = {.size = sizeof plugin,
                                       .magic = CNR_PLUGIN_MAGIC,
@@ -70,6 +74,7 @@ static const cnr_plugin *query(uint32_t host_abi) {
     return &plugin;
 }
 
+/* Opens the library with that plugin. */
 static cnr_status open_runtime(cnr_error *err) {
     static const cnr_plugin *(*const linked[])(uint32_t) = {query, NULL};
     const char *dirs[] = {CNRT_BUILD_DIR "/plugins", NULL};
@@ -86,6 +91,7 @@ static cnr_status open_runtime(cnr_error *err) {
 
 static char folder[] = "/tmp/cnnrun-adapt-XXXXXX", policy[64];
 
+/* A model with a cache; adapts: 1. */
 static cnr_model *load(const char *cache, int32_t adapts, const char *rules) {
     const cnr_load_options o = {.size = sizeof o,
                                 .device = "cpu",
@@ -99,6 +105,7 @@ static cnr_model *load(const char *cache, int32_t adapts, const char *rules) {
     return m;
 }
 
+/* What the model has learnt. */
 static cnr_adapt_report report_of(cnr_model *m) {
     cnr_adapt_report r = {.size = sizeof r};
     cnr_error err = CNR_ERROR_INIT;
@@ -141,6 +148,7 @@ static int32_t settle(cnr_model *m, int32_t most, bool *all_right, double *worst
     return most;
 }
 
+/* Tests: the fastest kernel is learnt. */
 static void learn(cnr_model *m) {
     bool all_right;
     double worst;
@@ -161,6 +169,7 @@ static void learn(cnr_model *m) {
     note("the worst run took %.3g times the default's time", worst);
 }
 
+/* Tests: a policy is followed. */
 static void follow(void) {
     cnr_model *m = load(folder, 1, policy);
     const int64_t slow = runs_of[SLOW], usual = runs_of[USUAL];
@@ -175,6 +184,7 @@ static void follow(void) {
     cnr_release(m);
 }
 
+/* Tests: what is learnt is forgotten in time. */
 static void learn_anew_in_time(void) {
     cnr_model *m = load(folder, 1, policy);
     bool good = m != NULL;
@@ -193,6 +203,7 @@ static void learn_anew_in_time(void) {
     cnr_release(m);
 }
 
+/* Tests: what is learnt elsewhere is not believed. */
 static void learn_anew_elsewhere(void) {
     cnri_tuning times = {0};
     cnr_error err = CNR_ERROR_INIT;
@@ -266,6 +277,7 @@ static int32_t settle_in_starts(const char *cache, int32_t runs_each, bool *all_
     return 0;
 }
 
+/* Tests: many short starts learn together. */
 static void learn_in_short_starts(void) {
     char *cache = cnri_format("%s/short", folder), *other = cnri_format("%s/two", folder);
     bool all_right;

@@ -9,6 +9,7 @@
 static char spec[64];
 static const char *const first = "ip1.weight", *const last = "ip2.weight";
 
+/* A weighted sum by which a weight is known again; NaN: there is none. */
 static double sum(const cnr_model *m, const char *name) {
     const cnr_tensor *t = NULL;
     double s = 0;
@@ -18,6 +19,7 @@ static double sum(const cnr_model *m, const char *name) {
     return s;
 }
 
+/* Zeros of a weight. */
 static int64_t zeros(const cnr_model *m, const char *name) {
     const cnr_tensor *t = NULL;
     int64_t n = 0;
@@ -42,6 +44,7 @@ static cnr_status scale(cnr_model *m, const char *name, float factor, int64_t ho
     return status;
 }
 
+/* The usual options of a training. */
 static cnr_train_options usual(void) {
     cnr_train_options o = {.size = sizeof o};
     cnr_train_options_default(&o);
@@ -176,11 +179,13 @@ static void test_optimizer(cnr_model *m) {
     cnr_release(other);
 }
 
+/* Steps whose rate was asked for. */
 typedef struct rates {
     int64_t n, steps;
     double worst;
 } rates;
 
+/* A rate by steps; notes a step out of order. */
 static double rate(void *arg, int64_t step, int64_t steps) {
     rates *r = arg;
     if (step != r->n++) r->worst = 1;
@@ -188,6 +193,7 @@ static double rate(void *arg, int64_t step, int64_t steps) {
     return 0;
 }
 
+/* A rate that ends at 0. */
 static double no_rate(void *arg, int64_t step, int64_t steps) {
     (void)arg;
     return step * 2 < steps ? 0.01 : (double)NAN;
@@ -213,6 +219,7 @@ static void test_schedule(cnr_model *m) {
     ok(sum(m, first) == before, "the net is as it was");
 }
 
+/* The loss of a batch; *g receives the gradients. */
 static double loss_of(cnr_model *m, const cnr_tensor *in, const int32_t *labels, cnr_gradients *g) {
     cnr_error err = CNR_ERROR_INIT;
     *g = (cnr_gradients){.size = sizeof *g};
@@ -220,6 +227,7 @@ static double loss_of(cnr_model *m, const cnr_tensor *in, const int32_t *labels,
     return g->loss;
 }
 
+/* The gradient of a weight, or NULL. */
 static const cnr_tensor *gradient(const cnr_gradients *g, const char *name) {
     for (int32_t i = 0; i < g->n; i++)
         if (strcmp(g->names[i], name) == 0) return g->at[i];

@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+/* What a comparison told. */
 typedef struct heard {
     int32_t n, differences;
     cnri_outcome last;
@@ -12,6 +13,7 @@ typedef struct heard {
     int32_t stop_at;
 } heard;
 
+/* Keeps what is told; 1: stop. */
 static int32_t hear(void *arg, int32_t kind, const void *of) {
     heard *h = arg;
     const cnri_compared *c = of;
@@ -25,6 +27,7 @@ static int32_t hear(void *arg, int32_t kind, const void *of) {
 
 static char folder[] = "/tmp/cnnrun-compare-XXXXXX";
 
+/* Copies a file into a folder; false: it cannot be. */
 static bool copy(const char *from, const char *to) {
     char line[3000];
     snprintf(line, sizeof line, "mkdir -p \"$(dirname %s/%s)\" && cp %s %s/%s", folder, to, from,
@@ -32,6 +35,7 @@ static bool copy(const char *from, const char *to) {
     return system(line) == 0;
 }
 
+/* Copies a case, with another model or output. */
 static bool copy_case(const char *data, const char *name, const char *model, const char *output) {
     char from[1200], to[200];
     snprintf(from, sizeof from, "%s/onnx-node/test_abs/model.onnx", data);

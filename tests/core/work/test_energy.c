@@ -9,6 +9,7 @@
 #define GAUGES CNRT_BUILD_DIR "/tests/core/host/gauges/gauges.so"
 
 static char folder[] = "/tmp/cnnrun-energy-XXXXXX";
+/* Path in the test's folder, valid for three more calls. */
 static const char *in_folder(const char *name) {
     static char path[4][128];
     static int at;
@@ -21,6 +22,7 @@ static const char *in_folder(const char *name) {
  * made-up counter, which goes through its range every 167 ms. That one is of "opencl:0"; a board
  * says that it feeds the processor. */
 static bool fed = true;
+/* Opens the library with real or made-up clocks. */
 static cnr_runtime *open_runtime(const char *clock) {
     static const char *const real[] = {CNRT_BUILD_DIR "/plugins", NULL};
     static const char *const made_up[] = {GAUGES, CNRT_BUILD_DIR "/plugins", NULL};
@@ -37,6 +39,7 @@ static cnr_runtime *open_runtime(const char *clock) {
     return rt;
 }
 
+/* A net with random weights. */
 static cnr_model *load(cnr_runtime *rt) {
     const cnr_load_options o = {.size = sizeof o, .weights = "random:1", .device = "cpu"};
     cnr_error err = CNR_ERROR_INIT;
@@ -243,6 +246,7 @@ static void draw(const char *micro) { /* in place, and as many digits as before:
     if (f) fprintf(f, "%s\n", micro);
     if (f) fclose(f);
 }
+/* Work during which the sensor calms down. */
 static cnr_status calm_down(void *arg, cnr_error *err) {
     (void)err;
     draw("2000000");
@@ -281,10 +285,12 @@ static void test_loaded(void) {
 
 /* ---- a log, and a counter ---- */
 
+/* Rows that were told. */
 typedef struct seen {
     int rows;
     double seconds, joules;
 } seen;
+/* Counts rows. */
 static int32_t see(void *arg, int32_t kind, const void *of) {
     const cnri_energy_row *row = of;
     seen *s = arg;
@@ -295,6 +301,7 @@ static int32_t see(void *arg, int32_t kind, const void *of) {
     return s->rows == 30;
 }
 
+/* The text of a file, which the caller frees. */
 static char *text_of(const char *path) {
     char *text = NULL;
     size_t n = 0;

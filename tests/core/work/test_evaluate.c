@@ -9,6 +9,7 @@ static const char *const names[DIGITS] = {"zero", "one", "two",   "three", "four
                                           "five", "six", "seven", "eight", "nine"};
 static char list[] = "/tmp/cnnrun-work-XXXXXX", spec[64];
 
+/* Path of digit i. */
 static void picture(int32_t i, char *out, size_t room) {
     snprintf(out, room, CNRT_SOURCE_DIR "/scripts/nets/digits/%s.png", names[i]);
 }
@@ -41,11 +42,13 @@ static int64_t by_hand(cnr_model *m, double *loss) {
     return right;
 }
 
+/* What an evaluation told. */
 typedef struct heard {
     int64_t calls, done, total, stop_at;
     double top1;
 } heard;
 
+/* Keeps what is told; 1: stop. */
 static int32_t hear(void *arg, const cnr_progress *p) {
     heard *h = arg;
     h->calls++;
@@ -55,6 +58,7 @@ static int32_t hear(void *arg, const cnr_progress *p) {
     return h->stop_at && p->done >= h->stop_at;
 }
 
+/* Tests: what is counted. */
 static void counts(cnr_model *m) {
     cnr_evaluate_options o = {.size = sizeof o, .data = spec, .batch = 3};
     cnr_evaluation e = {.size = sizeof e};
@@ -85,6 +89,7 @@ static void counts(cnr_model *m) {
     cnr_evaluation_free(&e);
 }
 
+/* Tests: rows of pictures. */
 static void rows_of(cnr_model *m) {
     cnr_evaluate_options o = {.size = sizeof o, .data = spec, .batch = 3, .rows = 1};
     cnr_evaluation e = {.size = sizeof e};
@@ -117,6 +122,7 @@ static void rows_of(cnr_model *m) {
     cnr_evaluation_free(&e);
 }
 
+/* Tests: labels that are mapped. */
 static void maps(cnr_model *m, int64_t right) {
     int64_t labels[DIGITS];
     cnr_evaluate_options o = {.size = sizeof o, .data = spec, .labels = labels, .n_labels = DIGITS};
@@ -134,6 +140,7 @@ static void maps(cnr_model *m, int64_t right) {
     write_list(0);
 }
 
+/* Tests: an evaluation is stopped. */
 static void stopping(cnr_model *m) {
     const cnr_evaluate_options o = {.size = sizeof o, .data = spec, .batch = 2};
     cnr_evaluation e = {.size = sizeof e};
@@ -157,6 +164,7 @@ static void stopping(cnr_model *m) {
     cnr_evaluation_free(&e);
 }
 
+/* Tests: wrong calls are refused. */
 static void refusals(cnr_model *m) {
     cnr_evaluate_options o = {.size = sizeof o};
     cnr_evaluation e = {.size = sizeof e}, none = {0};

@@ -3,10 +3,12 @@
 #include "work/work.h"
 #include "people/people.h"
 
+/* What a profile told. */
 typedef struct heard {
     int64_t calls, total, stop_at;
 } heard;
 
+/* Keeps what is told; 1: stop. */
 static int32_t hear(void *arg, const cnr_progress *p) {
     heard *h = arg;
     h->calls++;
@@ -14,6 +16,7 @@ static int32_t hear(void *arg, const cnr_progress *p) {
     return h->stop_at && p->done >= h->stop_at;
 }
 
+/* Tests: times of the whole net. */
 static void whole(cnr_model *m) {
     heard h = {0};
     const cnr_observer observer = {.size = sizeof observer, .arg = &h, .progress = hear};
@@ -35,6 +38,7 @@ static void whole(cnr_model *m) {
     cnr_timing_free(&t);
 }
 
+/* Tests: times of steps. */
 static void steps(cnr_model *m) {
     heard h = {0};
     const cnr_observer observer = {.size = sizeof observer, .arg = &h, .progress = hear};
@@ -69,6 +73,7 @@ static void steps(cnr_model *m) {
     cnr_timing_free(&t);
 }
 
+/* Tests: a profile is stopped. */
 static void stopping(cnr_model *m) {
     heard h = {.stop_at = 2};
     volatile int32_t flag = 1;
@@ -86,6 +91,7 @@ static void stopping(cnr_model *m) {
     ok(cnr_profile(m, &o, NULL, &t, &err) == CNR_E_INVALID, "a result without its size");
 }
 
+/* Tests: medians. */
 static void medians(void) {
     double odd[] = {5, 1, 3}, even[] = {4, 1, 2, 8};
     ok(cnri_median(odd, 3) == 3 && cnri_median(even, 4) == 3 && cnri_median(odd, 0) == 0,

@@ -3,6 +3,7 @@
 #include "../plan/lab.h"
 #include "profile/profile.h"
 
+/* Lines that begin with `start`. */
 static int32_t lines_with(const char *text, const char *start) {
     int32_t n = 0;
     for (const char *at = text; at && *at; at = strchr(at, '\n') ? strchr(at, '\n') + 1 : NULL)
@@ -10,6 +11,7 @@ static int32_t lines_with(const char *text, const char *start) {
     return n;
 }
 
+/* The plan of a net on a device. */
 static cnr_plan *plan_of(cnr_graph *g, const char *device) {
     const cnr_tensor *types[] = {g->values.at[g->inputs.at[0]].type};
     const cnri_plan_options o = {.device = device};
@@ -21,11 +23,13 @@ static cnr_plan *plan_of(cnr_graph *g, const char *device) {
 
 /* ---- listeners ---- */
 
+/* Events that came. */
 typedef struct heard {
     int32_t runs, steps, timed;
     uint64_t took;
     const char *device;
 } heard;
+/* Counts events. */
 static void hear(void *arg, const cnr_run_event *e) {
     heard *h = arg;
     h->runs += e->kind == CNR_RUN_END;
@@ -36,6 +40,7 @@ static void hear(void *arg, const cnr_run_event *e) {
     h->device = e->node && *e->op && e->kernel ? e->device : NULL;
 }
 
+/* Tests: events of a run. */
 static void listened(cnr_graph *g) {
     cnr_plan *plan = plan_of(g, "far:0");
     cnr_session *s = NULL;
@@ -74,6 +79,7 @@ static void listened(cnr_graph *g) {
     cnri_plan_free(plan);
 }
 
+/* Tests: profiles of a run. */
 static void profiled(cnr_graph *g, const char *device) {
     cnr_plan *plan = plan_of(g, device);
     cnr_session *s = NULL;
@@ -115,6 +121,7 @@ static void profiled(cnr_graph *g, const char *device) {
     cnri_plan_free(plan);
 }
 
+/* Tests: the printed profile. */
 static void printed(cnr_graph *g) {
     cnr_plan *plan = plan_of(g, "near");
     cnri_text text = {0};

@@ -6,6 +6,7 @@
 
 static char list[] = "/tmp/cnnrun-work-XXXXXX", spec[64];
 
+/* Counts down; 1 at the end: stop. */
 static int32_t count_down(void *arg, const cnr_progress *p) {
     (void)p;
     return --*(int64_t *)arg <= 0;
@@ -41,6 +42,7 @@ static void methods(void) {
     cnri_free(v);
 }
 
+/* Tests: a quantised net. */
 static void quantised(const cnr_graph *net) {
     const cnr_load_options how = {.size = sizeof how, .device = "cpu"};
     cnri_quantise_options o = {.data = spec,
@@ -154,6 +156,7 @@ static void points(void) {
     ok(isnan(cnri_points_lost(&before, &after)), "of what is no class nothing is lost");
 }
 
+/* Tests: a budget of accuracy. */
 static void budget(const cnr_graph *net) {
     const cnr_load_options how = {.size = sizeof how, .device = "cpu"};
     cnri_quantise_options o =
@@ -165,6 +168,7 @@ static void budget(const cnr_graph *net) {
     cnri_quantising_free(&q);
 }
 
+/* Tests: quantising is stopped. */
 static void stopped(const cnr_graph *net) {
     cnri_quantise_options o =
         {.data = spec, .limit = 10, .check = -1, .least = 10, .max_drop = NAN, .all = true};

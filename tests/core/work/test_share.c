@@ -9,6 +9,7 @@
 
 static const char net[] = CNRT_SOURCE_DIR "/scripts/nets/lenet5.lua";
 
+/* Tests: a model is shared among devices. */
 static void share_on(cnr_model *model, const char *folder) {
     cnr_error err = CNR_ERROR_INIT;
     const char *const devices[] = {"cpu", NULL};

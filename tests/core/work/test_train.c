@@ -3,18 +3,21 @@
 #include <math.h>
 #include <unistd.h>
 
+/* What a training told. */
 typedef struct heard {
     int64_t steps, epochs, stop_at;
     double replaces;
     cnr_epoch last;
 } heard;
 
+/* Counts steps; 1: stop. */
 static int32_t hear_progress(void *arg, const cnr_progress *p) {
     heard *h = arg;
     h->steps++;
     return h->stop_at && p->done >= h->stop_at;
 }
 
+/* Keeps events. */
 static int32_t hear_event(void *arg, int32_t kind, const void *of) {
     heard *h = arg;
     if (kind == CNR_EVENT_REPLACES) h->replaces = *(const double *)of;
@@ -36,6 +39,7 @@ static cnr_status count_calls(void *arg, const cnr_tensor *scores, const int32_t
     return CNR_OK;
 }
 
+/* A loss that fails. */
 static cnr_status fail(void *arg, const cnr_tensor *scores, const int32_t *labels, double *value,
                        cnr_error *err) {
     (void)arg;

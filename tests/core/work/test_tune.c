@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+/* Stops after the first layer. */
 static int32_t stop_at_second(void *arg, const cnr_progress *p) {
     ++*(int64_t *)arg;
     return p->done >= 1;

@@ -16,11 +16,14 @@ my $devices = '--devices sim:a15,sim:gpu4';
 $ENV{CNNRUN_OPENCL} = 'none';
 delete $ENV{CNNRUN_CACHE};
 
+# JSON lines of a command.
 sub json { map { decode_json($_) } grep { /^\{/ } split /\n/, `$build/cnnrun @_ --json` }
+# Rows of candidates; the last line first.
 sub rows {
     my @lines = json('show', $net, '--candidates', $board, @_);
     return (pop @lines, @lines);
 }
+# The record of times.
 sub record { open my $f, '<', "$_[0]/tuning.jsonl" or return ''; local $/; return <$f> }
 
 my ($tuned) = json('tune', $net, $board, $devices, '--cache', "$dir/cache");

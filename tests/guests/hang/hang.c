@@ -24,10 +24,12 @@ static const cnr_memory_class memory = {.name = "own",
                                         .alignment = 64,
                                         .max_bytes = 1ll << 40};
 
+/* Method count: one device. */
 static int32_t count(cnr_error *err) {
     (void)err;
     return 1;
 }
+/* Method describe. */
 static cnr_status describe(int32_t index, cnr_device_info *out, cnr_error *err) {
     (void)err;
     out->score = 1;
@@ -35,6 +37,7 @@ static cnr_status describe(int32_t index, cnr_device_info *out, cnr_error *err) 
     snprintf(out->name, sizeof out->name, "hang");
     return CNR_OK;
 }
+/* Method open. */
 static cnr_status open_device(cnr_device *d, const cnr_device_options *o, cnr_error *err) {
     (void)o;
     (void)err;
@@ -43,19 +46,23 @@ static cnr_status open_device(cnr_device *d, const cnr_device_options *o, cnr_er
     return CNR_OK;
 }
 static void close_device(cnr_device *d) { (void)d; }
+/* Method alloc. */
 static cnr_status alloc(const cnr_device *d, cnr_mem *out, cnr_error *err) {
     call();
     out->offset = 0;
     out->handle = host->alloc((size_t)out->bytes + 1);
     return out->handle ? CNR_OK : host->fail(err, CNR_E_MEMORY, d->name, "out of memory");
 }
+/* Method free of memory. */
 static void release(const cnr_device *d, cnr_mem *m) {
     (void)d;
     host->free(m->handle);
 }
+/* Address in memory. */
 static char *at(const cnr_mem *m, uint64_t offset) {
     return (char *)m->handle + m->offset + offset;
 }
+/* Method write. */
 static cnr_status put(cnr_stream *s, const cnr_mem *to, uint64_t offset, const void *from,
                       uint64_t n, cnr_error *err) {
     call();
@@ -64,6 +71,7 @@ static cnr_status put(cnr_stream *s, const cnr_mem *to, uint64_t offset, const v
     memcpy(at(to, offset), from, n);
     return CNR_OK;
 }
+/* Method read. */
 static cnr_status get(cnr_stream *s, const cnr_mem *from, uint64_t offset, void *to, uint64_t n,
                       cnr_error *err) {
     call();
@@ -72,6 +80,7 @@ static cnr_status get(cnr_stream *s, const cnr_mem *from, uint64_t offset, void 
     memcpy(to, at(from, offset), n);
     return CNR_OK;
 }
+/* Method stream_open. */
 static cnr_status stream_open(const cnr_device *d, cnr_stream *s, cnr_error *err) {
     (void)d;
     (void)s;
@@ -83,18 +92,21 @@ static void stream_close(cnr_stream *s) {
     (void)s;
     call();
 }
+/* Method sync. */
 static cnr_status sync_stream(cnr_stream *s, cnr_error *err) {
     (void)s;
     (void)err;
     call();
     return CNR_OK;
 }
+/* Method record. */
 static cnr_status event_record(cnr_stream *s, void **event, cnr_error *err) {
     (void)err;
     call();
     *event = s;
     return CNR_OK;
 }
+/* Method wait. */
 static cnr_status event_wait(cnr_stream *s, void *event, cnr_error *err) {
     (void)s;
     (void)event;
@@ -102,17 +114,20 @@ static cnr_status event_wait(cnr_stream *s, void *event, cnr_error *err) {
     call();
     return CNR_OK;
 }
+/* Method event_free. */
 static void event_free(const cnr_device *d, void *event) {
     (void)d;
     (void)event;
 }
 
+/* Method elapsed. */
 static int64_t event_elapsed(const cnr_device *d, void *from, void *to) {
     (void)d;
     (void)from;
     (void)to;
     return 1000;
 }
+/* Method counters. */
 static cnr_status counters(const cnr_device *d, void *from, void *to, cnr_property_fn tell,
                            void *arg, cnr_error *err) {
     (void)d;
@@ -146,6 +161,7 @@ static const cnr_device_class device = {.size = sizeof device,
                                         .counters = counters,
                                         .event_free = event_free};
 
+/* Method accepts: any plain node. */
 static cnr_status accepts(const cnr_device *d, const cnr_node *node, cnr_accept *out) {
     (void)d;
     if (!cnr_all_plain(node, 1u << CNR_f32) || CNR_HAS(node->desc, reference_workspace))
@@ -154,6 +170,7 @@ static cnr_status accepts(const cnr_device *d, const cnr_node *node, cnr_accept 
 }
 
 enum { MOST = 16 };
+/* Method run by the reference; hangs, if it is its turn. */
 static cnr_status run(const cnr_run *r, cnr_error *err) {
     cnr_tensor in[MOST], out[MOST], *outputs[MOST];
     const cnr_tensor *inputs[MOST];
@@ -187,6 +204,7 @@ static const cnr_kernel kernel = {.size = sizeof kernel,
                                   .accepts = accepts,
                                   .run = run};
 
+/* Registers device and kernel. */
 static cnr_status init(const cnr_host *h, struct cnr_registrar *registrar, cnr_error *err) {
     const cnr_item items[] = {{CNR_KIND_DEVICE, &device}, {CNR_KIND_KERNEL, &kernel}};
     (void)err;
@@ -194,6 +212,7 @@ static cnr_status init(const cnr_host *h, struct cnr_registrar *registrar, cnr_e
     return cnr_add_all(h, registrar, items, CNR_ROWS(items));
 }
 
+/* Writes how many calls there were. */
 static void fini(void) {
     const char *file = getenv("CNNRUN_HANG_COUNT");
     FILE *f = file ? fopen(file, "w") : NULL;

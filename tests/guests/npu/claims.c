@@ -17,10 +17,12 @@ static const cnr_memory_class memory = {.name = "buffer",
                                         .alignment = 64,
                                         .max_bytes = 1ll << 40};
 
+/* Method count: one device. */
 static int32_t count(cnr_error *err) {
     (void)err;
     return 1;
 }
+/* Method describe. */
 static cnr_status describe(int32_t index, cnr_device_info *out, cnr_error *err) {
     (void)err;
     out->score = 1;
@@ -29,6 +31,7 @@ static cnr_status describe(int32_t index, cnr_device_info *out, cnr_error *err) 
     snprintf(out->driver, sizeof out->driver, "1");
     return CNR_OK;
 }
+/* Method open. */
 static cnr_status open_device(cnr_device *d, const cnr_device_options *o, cnr_error *err) {
     (void)o;
     (void)err;
@@ -37,19 +40,23 @@ static cnr_status open_device(cnr_device *d, const cnr_device_options *o, cnr_er
     return CNR_OK;
 }
 static void close_device(cnr_device *d) { (void)d; }
+/* Method alloc. */
 static cnr_status alloc(const cnr_device *d, cnr_mem *out, cnr_error *err) {
     (void)d;
     out->offset = 0;
     out->handle = host->alloc((size_t)out->bytes + 1);
     return out->handle ? CNR_OK : host->fail(err, CNR_E_MEMORY, "claims", "out of memory");
 }
+/* Method free of memory. */
 static void release(const cnr_device *d, cnr_mem *m) {
     (void)d;
     host->free(m->handle);
 }
+/* Address in memory. */
 static char *at(const cnr_mem *m, uint64_t offset) {
     return (char *)m->handle + m->offset + offset;
 }
+/* Method write. */
 static cnr_status put(cnr_stream *s, const cnr_mem *to, uint64_t offset, const void *from,
                       uint64_t n, cnr_error *err) {
     (void)s;
@@ -57,6 +64,7 @@ static cnr_status put(cnr_stream *s, const cnr_mem *to, uint64_t offset, const v
     memcpy(at(to, offset), from, n);
     return CNR_OK;
 }
+/* Method read. */
 static cnr_status get(cnr_stream *s, const cnr_mem *from, uint64_t offset, void *to, uint64_t n,
                       cnr_error *err) {
     (void)s;
@@ -64,11 +72,13 @@ static cnr_status get(cnr_stream *s, const cnr_mem *from, uint64_t offset, void 
     memcpy(to, at(from, offset), n);
     return CNR_OK;
 }
+/* Method parallel: one task after the other. */
 static void loop(cnr_stream *s, int64_t n, void (*fn)(void *arg, int64_t i, int32_t thread),
                  void *arg) {
     (void)s;
     for (int64_t i = 0; i < n; i++) fn(arg, i, 0);
 }
+/* Method stream_open. */
 static cnr_status stream_open(const cnr_device *d, cnr_stream *s, cnr_error *err) {
     (void)d;
     (void)err;
@@ -76,6 +86,7 @@ static cnr_status stream_open(const cnr_device *d, cnr_stream *s, cnr_error *err
     return CNR_OK;
 }
 static void stream_close(cnr_stream *s) { (void)s; }
+/* Method sync. */
 static cnr_status sync_stream(cnr_stream *s, cnr_error *err) {
     (void)s;
     (void)err;
@@ -84,6 +95,7 @@ static cnr_status sync_stream(cnr_stream *s, cnr_error *err) {
 
 /* ---- what is claimed ---- */
 
+/* Claims these nodes. */
 static void tell(cnr_claim_fn claim, void *arg, const int32_t *nodes, int32_t n) {
     const cnr_claim c = {.size = sizeof c,
                          .n_nodes = n,
@@ -93,6 +105,7 @@ static void tell(cnr_claim_fn claim, void *arg, const int32_t *nodes, int32_t n)
     claim(arg, &c);
 }
 
+/* A number below n, at random. */
 static uint64_t draw(uint64_t *state, uint64_t n) {
     *state = *state * 6364136223846793005u + 1442695040888963407u;
     return (*state >> 33) % n;
@@ -108,6 +121,7 @@ static int32_t draw_nodes(uint64_t *state, int32_t *nodes, int32_t most) {
     return n;
 }
 
+/* Method claim: as the environment says, or at random. */
 static cnr_status claim_as_told(const cnr_device *d, const cnr_subgraph *g, cnr_claim_fn claim,
                                 void *arg, cnr_error *err) {
     const char *how = getenv("CNNRUN_CLAIMS");
@@ -137,6 +151,7 @@ static cnr_status claim_as_told(const cnr_device *d, const cnr_subgraph *g, cnr_
 
 /* ---- the kernel: node by node ---- */
 
+/* Method accepts: all of a region's nodes are plain. */
 static cnr_status accepts(const cnr_device *d, const cnr_node *node, cnr_accept *out) {
     const cnr_subgraph *g = node->subgraph;
     (void)d;
@@ -146,6 +161,7 @@ static cnr_status accepts(const cnr_device *d, const cnr_node *node, cnr_accept 
     return cnr_take(node, out, 500);
 }
 
+/* Runs one node of a region by its reference. */
 static cnr_status run_member(const cnr_run *run, const cnr_subnode *m, cnr_tensor *values,
                              cnr_error *err) {
     const cnr_tensor *in[64];
@@ -176,6 +192,7 @@ static cnr_status run_member(const cnr_run *run, const cnr_subnode *m, cnr_tenso
     return status;
 }
 
+/* Method run: all nodes in order. */
 static cnr_status run_all(const cnr_run *run, cnr_error *err) {
     const cnr_subgraph *g = run->node->subgraph;
     cnr_tensor *values = calloc((size_t)g->n_values + 1, sizeof *values);
@@ -225,6 +242,7 @@ static const cnr_kernel kernel = {.size = sizeof kernel,
                                   .run = run_all};
 static const cnr_item items[] = {{CNR_KIND_DEVICE, &device}, {CNR_KIND_KERNEL, &kernel}};
 
+/* Registers device and kernel. */
 static cnr_status init(const cnr_host *h, struct cnr_registrar *registrar, cnr_error *err) {
     (void)err;
     host = h;

@@ -4,6 +4,7 @@
 
 static const cnr_host *host;
 
+/* 1: the kernel can do the node. */
 static int fits(const cnr_node *node) {
     const cnr_tensor *x = node->inputs[0], *w = node->inputs[1];
     return x->dtype == CNR_f32 && x->rank >= 2 && w->rank == 2 && (w->flags & CNR_TENSOR_CONST) &&
@@ -11,6 +12,7 @@ static int fits(const cnr_node *node) {
            (node->n_inputs < 3 || !node->inputs[2] || (node->inputs[2]->flags & CNR_TENSOR_CONST));
 }
 
+/* Method accepts. */
 static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
     (void)device;
     if (!fits(node)) return CNR_OK;
@@ -21,6 +23,7 @@ static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_ac
     return CNR_OK;
 }
 
+/* Method prepare_size. */
 static cnr_status prepare_size(const cnr_device *device, const cnr_node *node, cnr_space *out,
                                cnr_error *err) {
     const cnr_tensor *w = node->inputs[1];
@@ -30,6 +33,7 @@ static cnr_status prepare_size(const cnr_device *device, const cnr_node *node, c
     return CNR_OK;
 }
 
+/* Method prepare. */
 static cnr_status prepare(const cnr_device *device, const cnr_node *node, void *blob,
                           cnr_error *err) {
     const cnr_tensor *w = node->inputs[1], *b = node->n_inputs > 2 ? node->inputs[2] : NULL;
@@ -44,6 +48,7 @@ static cnr_status prepare(const cnr_device *device, const cnr_node *node, void *
     return CNR_OK;
 }
 
+/* Method run. */
 static cnr_status run(const cnr_run *run, cnr_error *err) {
     const cnr_tensor *x = run->node->inputs[0];
     const int64_t n = run->outputs[0]->dim[1], k = cnr_span(x, 1, x->rank);
@@ -69,6 +74,7 @@ static const cnr_kernel kernel = {.size = sizeof kernel,
                                   .prepare = prepare,
                                   .run = run};
 
+/* Registers the kernel. */
 static cnr_status init(const cnr_host *h, struct cnr_registrar *registrar, cnr_error *err) {
     host = h;
     (void)err;

@@ -16,6 +16,7 @@ static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_ac
     return CNR_OK;
 }
 
+/* Method accepts that also takes ranges. */
 static cnr_status accepts_ranges(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
     const cnr_status status = accepts(device, node, out);
     out->ranges = 0xff;
@@ -42,6 +43,7 @@ static cnr_status accepts_prepared(const cnr_device *device, const cnr_node *nod
     return accepts(device, node, out);
 }
 
+/* Method prepare_size. */
 static cnr_status prepare_size(const cnr_device *device, const cnr_node *node, cnr_space *out,
                                cnr_error *err) {
     (void)device;
@@ -50,6 +52,7 @@ static cnr_status prepare_size(const cnr_device *device, const cnr_node *node, c
     return CNR_OK;
 }
 
+/* Method prepare. */
 static cnr_status prepare(const cnr_device *device, const cnr_node *node, void *blob,
                           cnr_error *err) {
     (void)device;
@@ -58,6 +61,7 @@ static cnr_status prepare(const cnr_device *device, const cnr_node *node, void *
     return CNR_OK;
 }
 
+/* Fault: packs too much. */
 static cnr_status prepare_too_much(const cnr_device *device, const cnr_node *node, void *blob,
                                    cnr_error *err) {
     const cnr_status status = prepare(device, node, blob, err);
@@ -67,6 +71,7 @@ static cnr_status prepare_too_much(const cnr_device *device, const cnr_node *nod
 
 /* ---- what is common to all ---- */
 
+/* The right result, by the reference. */
 static cnr_status right(const cnr_run *run, cnr_error *err) {
     cnr_run own = *run;
     const cnr_op *op = run->node->desc;
@@ -87,18 +92,21 @@ static int64_t last(const cnr_run *run) { return cnr_count(run->outputs[0]) - 1;
 
 static cnr_status sound(const cnr_run *run, cnr_error *err) { return right(run, err); }
 
+/* Fault: writes past the output. */
 static cnr_status overrun(const cnr_run *run, cnr_error *err) {
     const cnr_status status = right(run, err);
     ((volatile float *)run->outputs[0]->data)[last(run) + 1] = 0;
     return status;
 }
 
+/* Fault: writes before the output. */
 static cnr_status underrun(const cnr_run *run, cnr_error *err) {
     const cnr_status status = right(run, err);
     ((volatile float *)run->outputs[0]->data)[-1] = 0;
     return status;
 }
 
+/* Fault: leaves the last element. */
 static cnr_status unwritten(const cnr_run *run, cnr_error *err) {
     const float was = result(run)[last(run)];
     const cnr_status status = right(run, err);
@@ -131,17 +139,20 @@ static cnr_status group(const cnr_run *run, cnr_error *err) {
     return status;
 }
 
+/* Fault: an illegal instruction. */
 static cnr_status illegal(const cnr_run *run, cnr_error *err) {
     if (run->outputs[0]->dim[0] % 2) __builtin_trap();
     return right(run, err);
 }
 
+/* Fault: a wild address. */
 static cnr_status wild(const cnr_run *run, cnr_error *err) {
     const uintptr_t nowhere = (uintptr_t)run->outputs[0]->dim[0];
     if (nowhere % 2) *(volatile float *)nowhere = 1;
     return right(run, err);
 }
 
+/* Fault: does not end. */
 static cnr_status endless(const cnr_run *run, cnr_error *err) {
     volatile int64_t turns = 0;
     while (run->outputs[0]->dim[0] > 2) turns++;
@@ -168,12 +179,14 @@ static cnr_status unsteady(const cnr_run *run, cnr_error *err) {
     return status;
 }
 
+/* Fault: leaves the last of a range. */
 static cnr_status range_short(const cnr_run *run, cnr_error *err) {
     cnr_run part = *run;
     if (part.range_axis >= 0) part.range_end--;
     return right(&part, err);
 }
 
+/* Fault: writes outside of its range. */
 static cnr_status clobbered(const cnr_run *run, cnr_error *err) {
     const cnr_status status = right(run, err);
     const cnr_tensor *x = run->node->inputs[0];
@@ -217,6 +230,7 @@ static cnr_status accepts_blocks(const cnr_device *device, const cnr_node *node,
     return status;
 }
 
+/* Fault: mistakes the layout in blocks. */
 static cnr_status blocked(const cnr_run *run, cnr_error *err) {
     const cnr_status status = right(run, err);
     if (run->outputs[0]->block > 1) result(run)[0] += 1;
@@ -226,6 +240,7 @@ static cnr_status blocked(const cnr_run *run, cnr_error *err) {
 /* The weight was consumed by prepare; this one still looks at it. */
 static cnr_status not_prepared(const cnr_run *run, cnr_error *err) { return right(run, err); }
 
+/* Fault: uses a weight of its own. */
 static cnr_status blob_changed(const cnr_run *run, cnr_error *err) {
     cnr_tensor weight = *run->node->inputs[1];
     const cnr_tensor *inputs[8];
@@ -252,6 +267,7 @@ static cnr_status plan_little(const cnr_device *device, const cnr_node *node, cn
     return CNR_OK;
 }
 
+/* Fault: writes past its scratch. */
 static cnr_status workspace(const cnr_run *run, cnr_error *err) {
     ((volatile float *)run->workspace_data)[1] = 1;
     return right(run, err);
@@ -307,6 +323,7 @@ static cnr_status spreads_nan(const cnr_run *run, cnr_error *err) {
 
 /* ---- an encoding that loses three of four weights ---- */
 
+/* Method encode_size. */
 static cnr_status encode_size(const cnr_tensor *dense, const cnr_attr *const *attrs,
                               uint64_t *bytes, cnr_error *err) {
     (void)attrs;
@@ -316,6 +333,7 @@ static cnr_status encode_size(const cnr_tensor *dense, const cnr_attr *const *at
     return CNR_OK;
 }
 
+/* Method encode. */
 static cnr_status encode(const cnr_tensor *dense, const cnr_attr *const *attrs, void *out,
                          uint64_t bytes, cnr_error *err) {
     (void)attrs;
@@ -324,12 +342,14 @@ static cnr_status encode(const cnr_tensor *dense, const cnr_attr *const *attrs, 
     return CNR_OK;
 }
 
+/* Method check. */
 static cnr_status check(const cnr_tensor *encoded, cnr_error *err) {
     (void)encoded;
     (void)err;
     return CNR_OK;
 }
 
+/* Method decode, with a fault. */
 static cnr_status decode(const cnr_tensor *encoded, void *dense, cnr_error *err) {
     const int64_t n = cnr_count(encoded);
     (void)err;
@@ -369,6 +389,7 @@ static cnr_status lossy(const cnr_run *run, cnr_error *err) {
     return status;
 }
 
+/* A kernel of this fault. */
 #define KERNEL(name_, op_, ...) \
     { \
         .size = sizeof(cnr_kernel), .version = 1, .name = "faulty_" #name_, .op = op_, \
@@ -415,6 +436,7 @@ static const cnr_kernel kernels[] = {
     KERNEL(spreads_nan, "max_pool", .accepts = accepts),
 };
 
+/* Registers all. */
 static cnr_status init(const cnr_host *from, struct cnr_registrar *registrar, cnr_error *err) {
     cnr_status status = CNR_OK;
     (void)err;

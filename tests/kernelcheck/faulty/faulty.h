@@ -5,7 +5,9 @@
 #include <cnnrun/kit.h>
 
 extern const cnr_host *faulty_host;
-cnr_status faulty_add_ops(struct cnr_registrar *registrar);    /* faulty_ops.c */
-cnr_status faulty_add_lonely(struct cnr_registrar *registrar); /* lonely.c */
+/* Registers the operators. */
+cnr_status faulty_add_ops(struct cnr_registrar *registrar);
+/* Registers the device that one process at a time can use. */
+cnr_status faulty_add_lonely(struct cnr_registrar *registrar);
 
 #endif

@@ -4,6 +4,7 @@
 static const cnr_port one[] = {{.name = "x"}}, two[] = {{.name = "x"}, {.name = "y"}};
 static const cnr_port out[] = {{.name = "z"}};
 
+/* Method infer: the output is like the input. */
 static cnr_status infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_error *err) {
     const cnr_tensor *x = node->inputs[0];
     if (x->dtype != CNR_f32 && x->dtype != CNR_f64)
@@ -17,15 +18,18 @@ static cnr_status infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_er
     return CNR_OK;
 }
 
+/* Element i as a double. */
 static double get(const cnr_tensor *t, int64_t i) {
     return t->dtype == CNR_f64 ? ((const double *)t->data)[i] : (double)((const float *)t->data)[i];
 }
 
+/* Writes element i. */
 static void put(const cnr_tensor *t, int64_t i, double v) {
     if (t->dtype == CNR_f64) ((double *)t->data)[i] = v;
     else ((float *)t->data)[i] = (float)v;
 }
 
+/* 1: element i lies in the run's range. */
 static int in_range(const cnr_run *run, int64_t i) {
     const cnr_tensor *y = run->outputs[0];
     if (run->range_axis < 0) return 1;
@@ -33,6 +37,7 @@ static int in_range(const cnr_run *run, int64_t i) {
     return at >= run->range_begin && at < run->range_end;
 }
 
+/* The right result. */
 static cnr_status right(const cnr_run *run, cnr_error *err) {
     const cnr_tensor *x = run->node->inputs[0];
     (void)err;
@@ -43,12 +48,14 @@ static cnr_status right(const cnr_run *run, cnr_error *err) {
 
 /* ---- references ---- */
 
+/* Fault: computes all, not the range. */
 static cnr_status whole_always(const cnr_run *run, cnr_error *err) {
     cnr_run all = *run;
     all.range_axis = -1;
     return right(&all, err);
 }
 
+/* Fault: leaves the last element. */
 static cnr_status leaves_last(const cnr_run *run, cnr_error *err) {
     const cnr_tensor *y = run->outputs[0];
     const int64_t last = cnr_count(y) - 1;
@@ -88,12 +95,14 @@ static cnr_status reversed(const cnr_run *run, cnr_error *err) {
 
 /* ---- other hooks ---- */
 
+/* Method split_axes: the first axis. */
 static int32_t first_axis(const cnr_node *node, cnr_split_axis *axes, int32_t max) {
     if (max < 1 || node->outputs[0]->rank < 1) return 0;
     axes[0] = (cnr_split_axis){0, 1};
     return 1;
 }
 
+/* Method region: the same range. */
 static void same_range(const cnr_node *node, int32_t axis, int64_t begin, int64_t end, int32_t port,
                        cnr_input_range *r) {
     (void)node;
@@ -101,6 +110,7 @@ static void same_range(const cnr_node *node, int32_t axis, int64_t begin, int64_
     *r = (cnr_input_range){axis, begin, end};
 }
 
+/* Method aliases: in place. */
 static int32_t alias_in_place(const cnr_node *node, cnr_alias *a, int32_t max) {
     (void)node;
     if (max < 1) return 0;
@@ -108,6 +118,7 @@ static int32_t alias_in_place(const cnr_node *node, cnr_alias *a, int32_t max) {
     return 1;
 }
 
+/* Method aliases: a view. */
 static int32_t alias_view(const cnr_node *node, cnr_alias *a, int32_t max) {
     (void)node;
     if (max < 1) return 0;
@@ -115,6 +126,7 @@ static int32_t alias_view(const cnr_node *node, cnr_alias *a, int32_t max) {
     return 1;
 }
 
+/* The right formula on n elements. */
 static void apply_right(const cnr_node *node, const float *x, const float *y, float *to,
                         int64_t n) {
     (void)node;
@@ -128,6 +140,7 @@ static void apply_pairs(const cnr_node *node, const float *x, const float *y, fl
     apply_right(node, x, y, to, n - n % 2);
 }
 
+/* Fault: another affine than the reference's. */
 static int32_t shifted(const cnr_node *node, int64_t channels, float *scale, float *shift) {
     (void)node;
     for (int64_t i = 0; i < channels; i++) {
@@ -152,6 +165,7 @@ static cnr_status gradient_of(const cnr_host *host, struct cnr_graph *graph, con
     return status ? host->fail(err, status, node->name, "no gradient") : CNR_OK;
 }
 
+/* A gradient of this formula. */
 #define GRADIENT(name, ...) \
     static cnr_status name(const cnr_host *host, struct cnr_graph *graph, const cnr_node *node, \
                            const cnr_value *inputs, const cnr_value *outputs, \
@@ -167,6 +181,7 @@ GRADIENT(gradient_flipped,
          return gradient_of(host, graph, node, grad_out[0], -3, &grad_in[0], err);)
 GRADIENT(gradient_none, return CNR_OK;)
 
+/* An operator with this reference. */
 #define OPERATOR(name_, ports, reference_, ...) \
     { \
         .size = sizeof(cnr_op), .version = 1, .name = "faulty_op_" #name_, .summary = "faulty", \

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <sys/file.h>
 
+/* Method count: none while another process holds it. */
 static int32_t count(cnr_error *err) {
     static int held = -1;
     const char *path = getenv("FAULTY_LONELY");
@@ -18,6 +19,7 @@ static int32_t count(cnr_error *err) {
     return 1;
 }
 
+/* Method describe. */
 static cnr_status describe(int32_t index, cnr_device_info *info, cnr_error *err) {
     (void)index;
     (void)err;
@@ -27,6 +29,7 @@ static cnr_status describe(int32_t index, cnr_device_info *info, cnr_error *err)
     return CNR_OK;
 }
 
+/* Method open. */
 static cnr_status open_device(cnr_device *device, const cnr_device_options *options,
                               cnr_error *err) {
     static const cnr_memory_class memory = {.name = "host",
@@ -42,17 +45,20 @@ static cnr_status open_device(cnr_device *device, const cnr_device_options *opti
 
 static void close_device(cnr_device *device) { (void)device; }
 
+/* Method alloc. */
 static cnr_status allocate(const cnr_device *device, cnr_mem *mem, cnr_error *err) {
     (void)device;
     mem->handle = faulty_host->alloc(mem->bytes + 1);
     return mem->handle ? CNR_OK : faulty_host->fail(err, CNR_E_MEMORY, "lonely", "no memory");
 }
 
+/* Method free of memory. */
 static void release(const cnr_device *device, cnr_mem *mem) {
     (void)device;
     faulty_host->free(mem->handle);
 }
 
+/* Method write. */
 static cnr_status write_to(cnr_stream *stream, const cnr_mem *to, uint64_t offset, const void *from,
                            uint64_t bytes, cnr_error *err) {
     (void)stream;
@@ -61,6 +67,7 @@ static cnr_status write_to(cnr_stream *stream, const cnr_mem *to, uint64_t offse
     return CNR_OK;
 }
 
+/* Method read. */
 static cnr_status read_from(cnr_stream *stream, const cnr_mem *from, uint64_t offset, void *to,
                             uint64_t bytes, cnr_error *err) {
     (void)stream;
@@ -69,6 +76,7 @@ static cnr_status read_from(cnr_stream *stream, const cnr_mem *from, uint64_t of
     return CNR_OK;
 }
 
+/* Method stream_open. */
 static cnr_status stream_open(const cnr_device *device, cnr_stream *stream, cnr_error *err) {
     (void)err;
     stream->device = device;
@@ -77,12 +85,14 @@ static cnr_status stream_open(const cnr_device *device, cnr_stream *stream, cnr_
 
 static void stream_close(cnr_stream *stream) { (void)stream; }
 
+/* Method sync. */
 static cnr_status sync(cnr_stream *stream, cnr_error *err) {
     (void)stream;
     (void)err;
     return CNR_OK;
 }
 
+/* Method accepts. */
 static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
     (void)device;
     out->score = node->inputs[0]->dtype == CNR_f32;

@@ -12,6 +12,7 @@ my $text = `$build/cnnrun kernelcheck --plugin cpu-documents 2>&1`;
 is $? >> 8, 0, 'they agree with the references' or diag $text;
 like $text, qr/^# 8 kernels and operators, 160 cases, 0 failed, 0 not judged$/m, 'each in some case';
 
+# The kernels of LeNet's layers.
 sub kernels {
     my $lines = `$build/cnnrun show scripts/nets/lenet5.lua --weights random:1 --device cpu --json @_ 2>&1`;
     my %by = map { $_->{op} => $_->{kernel} } grep { $_->{kernel} } map { decode_json $_ } grep { /^\{/ } split /\n/, $lines;

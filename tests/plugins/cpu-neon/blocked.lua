@@ -3,6 +3,7 @@
 -- Prints the largest difference of each output and its largest value, with tabs between.
 local c = require "cnnrun"
 
+-- A net with many neighbours in blocks.
 local function net()
   local x = c.input { "x", shape = { "batch", 3, 21, 19 } }
   local stem = c.seq { c.conv2d { out = 24, kernel = 3, stride = 2, pad = 1 }, c.relu {},

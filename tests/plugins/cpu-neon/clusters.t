@@ -34,6 +34,7 @@ sub tree {
     put("$root/proc/cpuinfo", $info);
     return $root;
 }
+# Writes a file.
 sub put { my ($path, $text) = @_; open my $f, '>', $path or die "$path: $!"; print $f $text; close $f }
 
 sub devices { # the names that a mistake lists
@@ -41,6 +42,7 @@ sub devices { # the names that a mistake lists
     my $said = `$build/cnnrun run $net $picture --device cpu:mars 2>&1`;
     return $said =~ /there are: (.*)/ ? $1 : $said;
 }
+# What a run on a made-up machine says.
 sub answer {
     local $ENV{CNNRUN_SYSFS_ROOT} = shift;
     my $said = `$build/cnnrun run --json @_ $net $picture 2>&1`;

@@ -11,11 +11,13 @@ plan skip_all => "no $build/cnnrun" unless -x "$build/cnnrun";
 my $dir = tempdir(CLEANUP => 1);
 my @lenet = ('scripts/nets/lenet5.lua', '--device', 'cpu');
 
+# Status and output of a command.
 sub told {
     my $text = `$build/cnnrun @_ 2>&1`;
     return ($? >> 8, $text);
 }
 
+# Writes a net; returns its path.
 sub write_net {
     my ($name, $layers, $shape) = @_;
     open my $file, '>', "$dir/$name.lua" or die $!;
@@ -25,6 +27,7 @@ sub write_net {
     return ("$dir/$name.lua", '--weights', 'random:1', '--device', 'cpu');
 }
 
+# Bytes of weights that a text tells.
 sub weights_bytes { $_[0] =~ /weights (\d+) bytes/ ? $1 : die $_[0] }
 
 my ($code, $plain) = told('show', @lenet);

@@ -21,6 +21,7 @@ static struct {
     const char *isa;
 } neon_state;
 
+/* Keeps what the plugin registers. */
 static cnr_status neon_add(struct cnr_registrar *r, int32_t kind, const void *descriptor) {
     (void)r;
     if (kind == CNR_KIND_DEVICE) neon_state.cls = descriptor;
@@ -92,6 +93,7 @@ OP_UNUSED void neon_check_list(const char *name, const char *attrs, const char *
     neon_devices_close(devices, most);
 }
 
+/* Runs every kernel that takes the node and compares with the reference. */
 #define neon_check(name, attrs, chain, n, ...) \
     neon_check_list(name, attrs, chain, n, (const cnr_tensor *[]){__VA_ARGS__})
 

@@ -3,12 +3,14 @@
 
 static uint64_t seed = 7;
 
+/* A tensor at random; constant: a weight. */
 static cnr_tensor *draw(const char *dims, int constant) {
     cnr_tensor *t = t_random(CNR_f32, dims, seed++);
     if (constant) t->flags |= CNR_TENSOR_CONST;
     return t;
 }
 
+/* A convolution. */
 typedef struct shape {
     const char *x, *weight, *attrs;
     int beside; /* a window lies in the padding alone: the reference makes the weight's gradient */
@@ -68,6 +70,7 @@ static const shape shapes[] = {
     {"1x128x5x4", "32x64x5x1", "group=2; dilations=2,1; pads=4,0", 0},
 };
 
+/* Tests: convolutions. */
 static void convolutions(void) {
     for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; i++) {
         const shape *s = &shapes[i];
@@ -81,6 +84,7 @@ static void convolutions(void) {
     }
 }
 
+/* Tests: gradients. */
 static void gradients(void) {
     for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; i++) {
         const shape *s = &shapes[i];
@@ -95,6 +99,7 @@ static void gradients(void) {
     }
 }
 
+/* Tests: transposed convolutions. */
 static void transposed(void) {
     static const shape cases[] = {
         {"1x4x5x5", "4x3x3x3", "strides=2; pads=1; output_padding=1", 0},

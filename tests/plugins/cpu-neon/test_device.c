@@ -8,6 +8,7 @@
 
 static cnr_device device;
 
+/* Tests: memory. */
 static void memory(void) {
     const cnr_device_class *cls = neon_state.cls;
     cnr_error err = CNR_ERROR_INIT;
@@ -43,11 +44,13 @@ static void memory(void) {
 
 /* ---- loops ---- */
 
+/* Counts of a parallel loop. */
 typedef struct loop {
     int counts[N]; /* plain: every index belongs to one call alone */
     atomic_int inside[4], clashes, calls;
 } loop;
 
+/* Task: counts its index. */
 static void count(void *arg, int64_t i, int32_t thread) {
     loop *l = arg;
     if (thread < 0 || thread >= device.concurrency || atomic_fetch_add(&l->inside[thread], 1))
@@ -77,6 +80,7 @@ static void *many_loops(void *arg) {
     return (void *)bad;
 }
 
+/* Tests: parallel loops. */
 static void loops(void) {
     pthread_t threads[3];
     ok(many_loops(NULL) == NULL, "every index once, no thread number twice at a time");

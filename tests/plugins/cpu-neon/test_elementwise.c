@@ -5,6 +5,7 @@ static uint64_t seed = 31;
 
 static cnr_tensor *draw(const char *dims) { return t_random(CNR_f32, dims, seed++); }
 
+/* Tests: operators of one input. */
 static void one_operand(void) {
     static const char *const names[] = {"erf",  "gelu",  "relu",         "leaky_relu", "sigmoid",
                                         "tanh", "elu",   "exp",          "abs",        "relu6",
@@ -38,6 +39,7 @@ static void one_operand(void) {
     neon_check("min", "", "hard_swish", 2, draw("3x45"), x);
 }
 
+/* Tests: operators of two inputs. */
 static void two_operands(void) {
     static const char *const shapes[][2] = {{"7", "7"},
                                             {"2x3x40x50", "2x3x40x50"},
@@ -55,6 +57,7 @@ static void two_operands(void) {
                        draw(shapes[i][1]));
 }
 
+/* Tests: operators in ranges. */
 static void in_parts(void) {
     cnr_tensor *x = draw("4x10x30x31"), *dy = draw("4x10x30x31");
     neon_check("relu_grad", "", "", 2, x, dy);
@@ -64,6 +67,7 @@ static void in_parts(void) {
     neon_check("concat", "axis=1", "", 2, x, dy);
 }
 
+/* Tests: transposes. */
 static void transposes(void) {
     static const struct {
         const char *x, *perm;

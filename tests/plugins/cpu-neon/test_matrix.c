@@ -3,6 +3,7 @@
 
 static uint64_t seed = 11;
 
+/* A tensor at random of a formatted shape; constant: a weight. */
 static cnr_tensor *draw(int constant, const char *format, ...) {
     char dims[64];
     va_list args;
@@ -14,6 +15,7 @@ static cnr_tensor *draw(int constant, const char *format, ...) {
     return t;
 }
 
+/* Tests: dense layers. */
 static void dense(void) {
     static const int sizes[][3] = {{1, 1, 1},    {1, 7, 10},    {1, 800, 500},
                                    {3, 33, 49},  {4, 17, 6},    {5, 1100, 7},
@@ -43,6 +45,7 @@ static void halves(void) {
     neon_check("gemm", "", "", 2, one, right);
 }
 
+/* Tests: gemm. */
 static void gemm(void) {
     static const int sizes[][3] = {{1, 1, 1},    {5, 3, 7},     {8, 48, 96},   {9, 49, 300},
                                    {17, 241, 5}, {50, 500, 64}, {33, 97, 257}, {300, 10, 600}};
@@ -73,6 +76,7 @@ static void many_rows(void) {
     neon_check("matmul", "", "_add", 2, draw(0, "3x101x900"), draw(1, "900x50"));
 }
 
+/* Tests: matmul. */
 static void matmul(void) {
     static const char *const shapes[][2] = {{"5x7", "7x9"},       {"2x3x20x30", "2x3x30x40"},
                                             {"2x3x4x5", "3x5x6"}, {"4x5x6", "6x50"},

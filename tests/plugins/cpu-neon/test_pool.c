@@ -6,6 +6,7 @@ static uint64_t seed = 23;
 
 static cnr_tensor *draw(const char *dims) { return t_random(CNR_f32, dims, seed++); }
 
+/* A pooling. */
 typedef struct shape {
     const char *x, *attrs;
 } shape;
@@ -27,6 +28,7 @@ static const shape shapes[] = {
     {"1x33x6x6", "kernel_shape=6"},
 };
 
+/* Tests: poolings. */
 static void pools(void) {
     for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; i++) {
         const shape *s = &shapes[i];
@@ -52,6 +54,7 @@ static void not_numbers(void) {
     neon_check("max_pool", "kernel_shape=3; strides=2; pads=1", "", 1, x);
 }
 
+/* Tests: softmax. */
 static void softmax(void) {
     static const char *const dims[] = {"1x10", "3x1000", "2x21x7x9", "1x1x5", "7", "2x3x130"};
     for (size_t i = 0; i < sizeof dims / sizeof dims[0]; i++) {
@@ -63,6 +66,7 @@ static void softmax(void) {
     }
 }
 
+/* Tests: global poolings. */
 static void global_pools(void) {
     static const char *const dims[] = {"1x3x1x1", "2x17x7x7", "1x5x33x19", "3x4x50", "1x2x3x4x5"};
     for (size_t i = 0; i < sizeof dims / sizeof dims[0]; i++) {
@@ -71,6 +75,7 @@ static void global_pools(void) {
     }
 }
 
+/* Tests: normalisations. */
 static void normalisations(void) {
     static const char *const dims[] = {"2x7x5x9", "1x5x40x41", "3x11", "1x6x30"};
     for (size_t i = 0; i < sizeof dims / sizeof dims[0]; i++) {

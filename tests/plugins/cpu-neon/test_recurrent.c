@@ -4,6 +4,7 @@
 
 static uint64_t seed = 17;
 
+/* A tensor at random; constant: a weight. */
 static cnr_tensor *draw(int constant, int a, int b, int c) {
     char dims[64];
     snprintf(dims, sizeof dims, c ? "%dx%dx%d" : "%dx%d", a, b, c);
@@ -21,6 +22,7 @@ static cnr_tensor *lengths_of(int batch, int times) {
     return t_of(CNR_i32, dims, at);
 }
 
+/* A recurrent layer. */
 typedef struct layer {
     const char *op, *attrs;
     int gates, directions;
@@ -45,6 +47,7 @@ static void one(const layer *l, const int *size, int all, int constant) {
     else neon_check(l->op, l->attrs, "", 6, x, w, r, b, lengths, first);
 }
 
+/* Tests: recurrent layers. */
 static void layers(void) {
     static const layer all[] = {{"lstm", "", 4, 1},
                                 {"lstm", "direction=reverse", 4, 1},

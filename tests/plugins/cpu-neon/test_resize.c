@@ -11,6 +11,7 @@ static const char *const grids[] = {"half_pixel",         "half_pixel_symmetric"
 static const char *const modes[] = {"nearest", "linear", "cubic", "linear; antialias=1",
                                     "cubic; exclude_outside=1"};
 
+/* Tests: resizes. */
 static void resizes(void) {
     static const struct {
         const char *x, *by;

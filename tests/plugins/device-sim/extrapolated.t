@@ -9,8 +9,11 @@ use File::Temp qw(tempdir);
 my $root = "$FindBin::Bin/../../..";
 my $build = $ENV{CNNRUN_BUILD} // "$root/build";
 my $tmp = tempdir(CLEANUP => 1);
+# What a command prints.
 sub run { my $out = `$build/cnnrun @_ 2>&1`; return $out }
+# Writes a file; returns its path.
 sub write_file { open my $f, '>', "$tmp/$_[0]" or die; print $f $_[1]; close $f; return "$tmp/$_[0]" }
+# Writes a board; returns its path.
 sub board {
     my ($name, $classes) = @_;
     return write_file("$name.lua", <<"END");
@@ -25,6 +28,7 @@ my $known = board('known', '{ op = "conv*", gflops = 1 }, { op = "*", gbytes = 1
 my $bytes = board('bytes', '{ op = "dense", gflops = 1 }, { op = "*", gbytes = 10 }');
 my $none = board('none', '{ op = "dense", gflops = 1, gbytes = 5 }');
 
+# Milliseconds of each layer on a board.
 sub ms { my $out = run("bench $conv --board $_[0] $how --runs 1 --warm 0 --profile --json"); return { map { /"node":"(\w+)".*?"ms":([\d.e+-]+).*?"extrapolated":(\w+)/ ? ($1 => [$2, $3]) : () } split /\n/, $out } }
 my ($k, $b, $n) = map { ms($_) } $known, $bytes, $none;
 is($k->{x}[1], 'false', 'a class that the board has is not extrapolated');

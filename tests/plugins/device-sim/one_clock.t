@@ -13,8 +13,11 @@ my $net = "$root/scripts/nets/lenet5.lua --weights random:1";
 my $digit = "$root/scripts/nets/digits/three.png";
 my $board = '--board odroid_xu3,dry';
 
+# What a command prints.
 sub run { my $out = `$build/cnnrun @_ 2>&1`; return $out }
+# Writes a file; returns its path.
 sub write_file { open my $f, '>', "$tmp/$_[0]" or die; print $f $_[1]; close $f; return "$tmp/$_[0]" }
+# A test: a command is refused, and the message has these names.
 sub refused {
     my ($what, $names, $command) = @_;
     my $out = $command =~ /\.lua .*\.lua/ ? run($board, $command) : run($command, $board); # a script's words are its own

@@ -11,9 +11,13 @@ my $build = $ENV{CNNRUN_BUILD} // "$root/build";
 my $tmp = tempdir(CLEANUP => 1);
 my $lenet = "$root/scripts/nets/lenet5.lua --weights random:1";
 
+# What a command prints.
 sub run { my $out = `$build/cnnrun @_ 2>&1`; return $out }
+# A test: both numbers agree.
 sub near { my ($is, $want, $what) = @_; ok(abs($is - $want) <= 1e-6 * abs($want) + 1e-9, $what) or diag("$is, want $want") }
+# Writes a file; returns its path.
 sub write_file { open my $f, '>', "$tmp/$_[0]" or die; print $f $_[1]; close $f; return "$tmp/$_[0]" }
+# Median milliseconds of a bench.
 sub median { my $out = run("bench --runs 3 --warm 0 --json @_"); return $out =~ /"ms_median":([0-9.e+-]+)/ ? $1 : "none: $out" }
 
 # ---- a board that can be worked out by hand: no arithmetic counts but the dense layer's ----
@@ -138,6 +142,7 @@ near(median("$net --board $board,heat.ohms=5 --device sim:fast --runs 300"), 3.0
 
 # ---- what is wrong is told ----
 
+# A test: a board of this text is refused.
 sub wrong {
     my ($text, $like, $what) = @_;
     my $file = write_file('bad.lua', $text);

@@ -17,7 +17,9 @@ chdir $work or die;
 delete $ENV{XDG_RUNTIME_DIR};
 delete $ENV{CNNRUN_CACHE};
 
+# The text of a file.
 sub text { open my $in, '<', $_[0] or return ''; local $/; <$in> }
+# Writes a file.
 sub write_file { open my $f, '>', $_[0] or die; print $f $_[1]; close $f }
 my $board = '--board jetson_tk1,dry';
 my $net = "$root/scripts/nets/lenet5.lua --weights random:1";
@@ -88,6 +90,7 @@ return function()
   for name, value in pairs(told) do print(name, value) end
 end
 END
+# What a command is asked and answers.
 sub asks { my $words = shift; return { map { split /\t/ } split /\n/, `cd $work && $build/cnnrun $words --trust asks.lua 2>log` } }
 my $told = asks($board);
 is_deeply($told, { (map { $_ => 'true' } qw(simulated time profile step evaluate gauges)), energy => 'simulated' },

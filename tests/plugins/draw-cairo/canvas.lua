@@ -2,10 +2,12 @@
 local c = require "cnnrun"
 
 local n = 0
+-- Prints one TAP line.
 local function ok(good, what)
   n = n + 1
   print((good and "ok " or "not ok ") .. n .. " - " .. what)
 end
+-- A test: f fails with such a message.
 local function fails(pattern, what, f, ...)
   local good, why = pcall(f, ...)
   ok(not good and why:find(pattern) ~= nil, what)
@@ -14,6 +16,7 @@ end
 
 local red, black, white = { 1, 0, 0 }, { 0, 0, 0 }, { 1, 1, 1 }
 
+-- A new canvas.
 local function fresh(options)
   options = options or {}
   options.width, options.height = options.width or 40, options.height or 30
@@ -43,6 +46,7 @@ local function ink(canvas)
   return x0, y0, x1, y1
 end
 
+-- Tests: shapes.
 local function shapes()
   local canvas = fresh()
   canvas:line({ 5, 10.5, 20, 10.5, 20, 20.5 }, red, 1)
@@ -68,6 +72,7 @@ local function shapes()
   ok(at(canvas:pixels(), 39, 29) == 0xff0000, "until it is taken away")
 end
 
+-- Tests: texts.
 local function letters()
   local canvas = fresh { width = 100, height = 100 }
   canvas:text("mmmm", { 30, 30 }, 12, black)
@@ -84,6 +89,7 @@ local function letters()
   ok(math.abs(a[1] - b[1]) < 4, "in a larger picture it is as wide, in units")
 end
 
+-- Tests: scales.
 local function sizes()
   local canvas = fresh { scale = 2.5 }
   canvas:fill({ 10, 10, 10, 10 }, red)
@@ -101,6 +107,7 @@ local function sizes()
   fails("svg = true", "and pixels are no SVG", fresh().svg, fresh())
 end
 
+-- Tests: wrong calls.
 local function mistakes()
   local canvas = fresh()
   fails("two points or more", "one point", canvas.line, canvas, { 1, 1 }, red, 1)

@@ -26,8 +26,10 @@ sub new {
     return $self;
 }
 
+# Path of the made-up tree.
 sub root { return $_[0]{root} }
 
+# Makes the file that a line describes.
 sub line {
     my ($self, $line) = @_;
     return if $line =~ /^\s*(#|$)/;
@@ -49,6 +51,7 @@ sub put {
     close $out;
 }
 
+# The text of a file of the tree.
 sub text {
     my ($self, $path) = @_;
     open my $in, '<', "$self->{root}/$path" or die "$path: $!";

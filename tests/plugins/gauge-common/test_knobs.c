@@ -17,6 +17,7 @@
 
 static char root[256];
 
+/* Writes a file of the tree. */
 static void put(const char *path, const char *text) {
     char full[512];
     snprintf(full, sizeof full, "%s/%s", root, path);
@@ -31,6 +32,7 @@ static void put(const char *path, const char *text) {
     fclose(f);
 }
 
+/* The text of a file, valid for seven more calls. */
 static const char *text(const char *path) {
     static char at[8][64];
     static int turn;
@@ -44,6 +46,7 @@ static const char *text(const char *path) {
     return out;
 }
 
+/* Makes the tree. */
 static void make_tree(void) {
     put("proc/stat", "cpu  9 9 9 9\ncpu0 100 0 0 300 0 0 0 0\ncpu4 50 0 0 50\n");
     put("proc/sys/kernel/random/boot_id", "11111111-2222\n");
@@ -80,11 +83,13 @@ static void make_tree(void) {
 }
 
 static cnri_gauges g;
+/* Opens the gauges on the tree. */
 static cnr_status open_gauges(void) {
     const cnr_gauge_options o = {.size = sizeof o, .root = root};
     return cnri_gauges_open(&g, &o, NULL);
 }
 
+/* The knob of a plugin, or NULL. */
 static cnri_knob_set *set_of(const char *knob) {
     for (int32_t i = 0; i < g.knobs.n; i++)
         if (strcmp(g.knobs.at[i].knob->name, knob) == 0) return &g.knobs.at[i];
@@ -222,6 +227,7 @@ static void test_faults(void) {
 
 static const uint64_t steps[] = {177000000, 266000000, 350000000, 420000000, 480000000};
 
+/* Starts a process that switches a clock; returns its id. */
 static pid_t start_switching(int ready[2]) {
     if (pipe(ready)) exit(2);
     const pid_t pid = fork();
@@ -241,6 +247,7 @@ static pid_t start_switching(int ready[2]) {
     }
 }
 
+/* 1: the clock is as it was found. */
 static int is_as_found(void) {
     return strcmp(text(GPU "min_freq"), "177000000") == 0 &&
            strcmp(text(GPU "max_freq"), "480000000") == 0;

@@ -2,6 +2,7 @@
  * forms of layers, which data layer counts, and what is refused. */
 #include "plugins/importing.h"
 
+/* The model of a prototxt text; NULL: it is refused. */
 static cnr_model *model(const char *text) {
     const char *path = cnrt_path("net.prototxt");
     cnrt_write(path, text, strlen(text));
@@ -27,9 +28,11 @@ static void gives(const char *what, const char *text, const float *x, const int6
     if (m) cnr_release(m);
 }
 
+/* An input layer of this shape. */
 #define INPUT(C, H, W) \
     "layer { name: 'd' type: 'Input' top: 'x' input_param { shape { dim: 1 dim: " C " dim: " H \
     " dim: " W " } } }\n"
+/* A blob of these numbers. */
 #define BLOB(SHAPE, DATA) " blobs { shape { " SHAPE " } data: [" DATA "] }"
 
 static void test_layers(void) {
@@ -104,6 +107,7 @@ static void test_forms(void) {
           NULL, (const float[]){2, 1, 2}, 3);
 }
 
+/* A test: the text is refused. */
 static void refused(const char *text, const char *what) {
     cnr_model *m = model(text);
     ok(!m, "refused: %s", what);

@@ -15,8 +15,11 @@ plan skip_all => "no $build/cnnrun" unless -x "$build/cnnrun";
 plan skip_all => 'the plugin was not built (msgpack)' unless -e "$build/plugins/import-cnndroid.so";
 my $tmp = tempdir(CLEANUP => 1);
 
+# The bytes of a file.
 sub text { local (@ARGV, $/) = $_[0]; <> }
+# Writes a file; returns its path.
 sub write_file { open my $f, '>', "$tmp/$_[0]" or die; print $f $_[1]; close $f or die; return "$tmp/$_[0]" }
+# Exports a net; returns status and message.
 sub export { my ($net, $to) = @_; my $said = `$build/cnnrun export $net --weights random:3 -o $tmp/$to 2>&1`; return ($? >> 8, $said) }
 
 # ---- CNNdroid's parser ----
@@ -26,11 +29,13 @@ sub derive_text { # : "text"
     $rest =~ s/^\s+|\s+$//g;
     return $rest =~ /^:\s*"([^"]*)"$/ ? $1 : die "no text: $rest\n";
 }
+# CNNdroid's reading of a number.
 sub derive_number { my ($rest) = @_; $rest =~ s/^\s+|\s+$//g; return $rest =~ /^:\s*(\S+)$/ ? $1 : die "no number: $rest\n" }
 
 my %keys = (convolution => [qw(parameters_file pad stride group)], pooling => [qw(pool pad stride kernel_size)],
             lrn => [qw(norm_region local_size alpha beta)], fullyconnected => ['parameters_file'], softmax => [], relu => []);
 
+# CNNdroid's reading of a layer.
 sub derive_layer {
     my @lines = map { s/^\s+|\s+$//gr } @_;
     $lines[0] =~ s/^\{// or $lines[1] =~ s/^\{// or die "no brace\n";
@@ -50,6 +55,7 @@ sub derive_layer {
     return \%layer;
 }
 
+# CNNdroid's reading of a net file.
 sub parse {
     my ($path) = @_;
     my (%net, @lines);
@@ -89,6 +95,7 @@ sub one {
     defined $n or die sprintf "mark %02x\n", $mark;
     return [map { one($data, $at) } 1 .. $n];
 }
+# The numbers of a weights file.
 sub unpacked {
     my ($data, $at) = (text($_[0]), 0);
     my @all;
@@ -98,8 +105,10 @@ sub unpacked {
 
 # ---- CNNdroid's layers on one picture [channel][row][column] ----
 
+# Places of a pooling, rounded up.
 sub rounded_up { my ($n, $pad, $kernel, $stride) = @_; return ceil(($n + 2 * $pad - $kernel) / $stride) + 1 }
 
+# A convolution, in plain Perl.
 sub convolution {
     my ($x, $l) = @_;
     my ($weight, $bias) = @{$l->{values}};
@@ -141,6 +150,7 @@ sub pooling {
     } @$x];
 }
 
+# A normalisation, in plain Perl.
 sub norm {
     my ($x, $l) = @_;
     $l->{norm_region} eq 'across_channels' or die "CNNdroid computes no other region\n";
@@ -154,8 +164,11 @@ sub norm {
     return \@y;
 }
 
+# The numbers of nested lists.
 sub flat { return map { ref $_ ? flat(@$_) : $_ } @_ }
+# Relu, in plain Perl.
 sub relu { my ($x) = @_; return ref $x ? [map { relu($_) } @$x] : $x > 0 ? $x : 0 }
+# A dense layer, in plain Perl.
 sub connected {
     my ($x, $l) = @_;
     my @in = flat(@$x);
@@ -163,8 +176,10 @@ sub connected {
     @$weight == @in * @$bias or die "a row of weights for each output is wanted\n";
     return [map { my $o = $_; my $sum = $bias->[$o]; $sum += $weight->[$o * @in + $_] * $in[$_] for 0 .. $#in; $sum } 0 .. $#$bias];
 }
+# Softmax, in plain Perl.
 sub softmax { my ($x) = @_; my $sum = 0; $sum += exp for @$x; return [map { exp($_) / $sum } @$x] }
 
+# The net's answer, in plain Perl.
 sub compute {
     my ($net, $x) = @_;
     my %by = (convolution => \&convolution, pooling => \&pooling, lrn => \&norm, fullyconnected => \&connected, softmax => \&softmax, relu => \&relu);
@@ -188,8 +203,10 @@ return function(words)
 end
 END
 
+# A list in nested lists of this shape.
 sub shaped { my ($list, @dim) = @_; return shift @$list if !@dim; my $n = shift @dim; return [map { shaped($list, @dim) } 1 .. $n] }
 
+# A test: the exported net answers as ours.
 sub check {
     my ($what, $lua, @dim) = @_;
     my $net = write_file("$what.lua", $lua);

@@ -5,6 +5,7 @@
 
 /* ---- a writer of MessagePack ---- */
 
+/* Bytes that are written. */
 typedef struct writer {
     uint8_t at[1 << 13];
     size_t n;
@@ -25,10 +26,12 @@ static void number(writer *w, float value) { /* float 32, or a fixnum where it i
     w->at[w->n++] = 0xca;
     for (int i = 24; i >= 0; i -= 8) w->at[w->n++] = (uint8_t)(bits >> i);
 }
+/* Writes a list of floats. */
 static void floats(writer *w, const float *data, uint32_t n) {
     list(w, n);
     for (uint32_t i = 0; i < n; i++) number(w, data[i]);
 }
+/* Writes nested lists of floats. */
 static void nested(writer *w, const float *data, const uint32_t *dim, int rank) {
     uint32_t inner = 1;
     if (rank == 1) return floats(w, data, *dim);
@@ -39,11 +42,13 @@ static void nested(writer *w, const float *data, const uint32_t *dim, int rank) 
 
 static writer w;
 
+/* Writes the bytes to a file. */
 static void save(const char *name) {
     cnrt_write(cnrt_path(name), w.at, w.n);
     w.n = 0;
 }
 
+/* Writes a net file; returns its path. */
 static const char *netfile(const char *name, const char *head, const char *file) {
     char text[2048];
     snprintf(text, sizeof text,
@@ -60,6 +65,7 @@ static const char *netfile(const char *name, const char *head, const char *file)
     return path;
 }
 
+/* Writes the weights. */
 static void write_weights(void) {
     nested(&w, (const float[]){1, -1}, (const uint32_t[]){1, 1, 1, 2}, 4);
     floats(&w, (const float[]){0.5f}, 1);

@@ -21,6 +21,7 @@ static cnr_model *model(const char *body, const int64_t dim[3], const float *wei
     return cnrt_model("darknet", cfg, n < 0 ? NULL : path, NULL);
 }
 
+/* A test: a net of this body gives these numbers. */
 static void gives(const char *what, const char *body, const int64_t dim[3], const float *x,
                   const float *weights, int n_weights, const float *want, int n, int header) {
     cnr_model *m = model(body, dim, weights, n_weights, header);
@@ -36,6 +37,7 @@ static void gives(const char *what, const char *body, const int64_t dim[3], cons
 
 /* ---- layers: an input, weights and what comes out, all written by hand ---- */
 
+/* A case. */
 typedef struct row {
     const char *what, *body;
     int64_t dim[3];
@@ -421,9 +423,11 @@ static double ramp(double x) { return (x > 0 ? x : 0) + 0.1 * x; }
 static double leaky(double x) { return x > 0 ? x : 0.1 * x; }
 static double hardtan(double x) { return fmin(fmax(x, -1), 1); }
 static double lhtan(double x) { return x < 0 ? 0.001 * x : x > 1 ? 0.001 * (x - 1) + 1 : x; }
+/* Darknet's plse. */
 static double plse(double x) {
     return x < -4 ? 0.01 * (x + 4) : x > 4 ? 0.01 * (x - 4) + 1 : 0.125 * x + 0.5;
 }
+/* Darknet's stair. */
 static double stair(double x) {
     const double n = floor(x);
     return fmod(n, 2) == 0 ? floor(x / 2) : (x - n) + floor(x / 2);
@@ -464,6 +468,7 @@ static void test_activations(void) {
 
 /* ---- what is refused ---- */
 
+/* A test: the body is refused, and the message has both texts. */
 static void refused(const char *body, const float *weights, int n, const char *first,
                     const char *second) {
     cnr_model *m = model(body, (const int64_t[]){1, 2, 2}, weights, n, NEW);

@@ -4,11 +4,13 @@
 
 /* ---- a writer of parameters ---- */
 
+/* Bytes that are written. */
 typedef struct writer {
     uint8_t at[1 << 14];
     size_t n;
 } writer;
 
+/* Writes n bytes. */
 static void put(writer *w, const void *data, size_t n) {
     memcpy(w->at + w->n, data, n);
     w->n += n;
@@ -16,6 +18,7 @@ static void put(writer *w, const void *data, size_t n) {
 static void put32(writer *w, uint32_t v) { put(w, &v, 4); }
 static void put64(writer *w, uint64_t v) { put(w, &v, 8); }
 
+/* An array of the file. */
 typedef struct array {
     const char *name;
     const float *data;
@@ -24,6 +27,7 @@ typedef struct array {
 } array;
 
 enum { LEGACY, V1, V2, V3 };
+/* Writes n arrays in a form of the file. */
 static void write_params(writer *w, const array *list, int n, int form) {
     static const uint32_t magic[] = {0, 0xF993FAC8u, 0xF993FAC9u, 0xF993FACAu};
     w->n = 0;
@@ -86,12 +90,14 @@ static const array arrays[] = {{"arg:w", conv, 4, {2, 1, 1, 2}},
 
 static writer w;
 
+/* Writes a file; returns its path. */
 static const char *saved(const char *name, const void *data, size_t n) {
     const char *path = cnrt_path(name);
     cnrt_write(path, data, n);
     return path;
 }
 
+/* Writes a symbol file; returns its path. */
 static const char *symbol(const char *name, const char *key) {
     char text[4096];
     snprintf(text, sizeof text, net_text, key);
@@ -346,12 +352,14 @@ static void turn(const float *in, float *out, int64_t c, int64_t h, int64_t widt
                 out[((reverse ? c - 1 - k : k) * width + x) * h + y] = in[(k * h + y) * width + x];
 }
 
+/* The output whose name has `part`, or NULL. */
 static const cnr_tensor *named(cnr_model *m, const cnr_tensor *const *out, const char *part) {
     for (int32_t i = 0; m && i < cnr_output_count(m); i++)
         if (strstr(cnr_output_name(m, i), part)) return out[i];
     return NULL;
 }
 
+/* Runs the net; 0: it fails. */
 static int run_all(cnr_model *m, const float *data, int64_t h, int64_t width,
                    const cnr_tensor **out) {
     cnr_tensor t = {.size = sizeof t,

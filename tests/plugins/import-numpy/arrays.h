@@ -4,11 +4,13 @@
 
 #include "plugins/importing.h"
 
+/* Bytes that are written. */
 typedef struct bytes {
     uint8_t *at;
     size_t n, room;
 } bytes;
 
+/* Writes n bytes. */
 static void put(bytes *b, const void *data, size_t n) {
     if (n == 0) return;
     if (b->n + n > b->room) {
@@ -19,6 +21,7 @@ static void put(bytes *b, const void *data, size_t n) {
     if (n) memcpy(b->at + b->n, data, n);
     b->n += n;
 }
+/* Writes a number in `width` bytes, the lowest first. */
 static void put_number(bytes *b, uint64_t value, int width) {
     for (int i = 0; i < width; i++, value >>= 8) put(b, &(uint8_t){(uint8_t)value}, 1);
 }
@@ -52,11 +55,13 @@ static bytes CNRT_UNUSED floats(const char *shape, const float *data, int64_t n)
 
 /* ---- deflate: literals and runs of the byte before, in the fixed code ---- */
 
+/* Bits that are written. */
 typedef struct bits {
     bytes out;
     uint32_t last, n;
 } bits;
 
+/* Writes n bits. */
 static void put_bits(bits *b, uint32_t value, uint32_t n, int high_first) {
     for (uint32_t i = 0; i < n; i++) {
         const uint32_t bit = value >> (high_first ? n - 1 - i : i) & 1;
@@ -93,11 +98,13 @@ static bytes CNRT_UNUSED deflated(const uint8_t *data, size_t n) {
 
 enum { ZIP_DEFLATED = 1, ZIP_64 = 2, ZIP_BAD_SUM = 4 };
 
+/* A zip archive that is written. */
 typedef struct archive {
     bytes out, directory;
     int n;
 } archive;
 
+/* The checksum of zip. */
 static uint32_t crc(const uint8_t *data, size_t n) {
     uint32_t sum = 0xffffffff;
     for (size_t i = 0; i < n; i++) {
@@ -107,6 +114,7 @@ static uint32_t crc(const uint8_t *data, size_t n) {
     return ~sum;
 }
 
+/* Writes a head of zip. */
 static void zip_head(bytes *b, uint32_t sum, uint64_t packed, uint64_t whole, size_t name,
                      int flags) {
     const int wide = flags & ZIP_64;
@@ -121,6 +129,7 @@ static void zip_head(bytes *b, uint32_t sum, uint64_t packed, uint64_t whole, si
     put_number(b, wide ? 20 : 0, 2);
 }
 
+/* Writes sizes of 8 bytes. */
 static void zip_wide(bytes *b, uint64_t packed, uint64_t whole) {
     put_number(b, 1, 2);
     put_number(b, 16, 2);

@@ -2,6 +2,7 @@
  * those programs do, and LeNet's weights turned about and back. */
 #include "arrays.h"
 
+/* The net of a text, or NULL. */
 static cnr_graph *load(const char *text) {
     cnr_graph *g = NULL;
     cnrt_err = (cnr_error)CNR_ERROR_INIT;
@@ -13,6 +14,7 @@ static cnr_graph *load(const char *text) {
     return NULL;
 }
 
+/* A test: the net gives these numbers. */
 static void same_answer(const char *text, const float *x, const int64_t dim[4], const float *want,
                         int64_t n, const char *what) {
     cnr_model *m = NULL;
@@ -33,6 +35,7 @@ static float beta[O], scale[O], mean[O], inv_std[O];
 
 /* ---- Lasagne: true convolution, batch normalisation by 1 / deviation, (in, out) ---- */
 
+/* The net's answer as Lasagne has it. */
 static void lasagne(float out[M], int norm) {
     float y[O * R * R];
     for (int o = 0; o < O; o++)
@@ -151,6 +154,7 @@ static void test_keras(void) {
 
 /* ---- shapes that fit both ways, and other kernels ---- */
 
+/* A test: a weight holds these numbers. */
 static void holds(const char *settings, const char *layers, const char *name, const float *want,
                   int64_t n, const char *what) {
     char text[800];
@@ -239,6 +243,7 @@ static void test_slopes(void) {
 
 /* ---- LeNet, as Lasagne would have kept it ---- */
 
+/* The weight with its axes turned about. */
 static bytes turned_about(const cnr_tensor *t) {
     const float *from = (const float *)t->data;
     const int64_t n = cnr_count(t), rows = t->dim[0], row = n / rows;

@@ -8,6 +8,7 @@
 
 /* ---- nets ---- */
 
+/* The net with these weights, or NULL. */
 static cnr_graph *load(const char *weights, const char *layers) {
     char text[2000];
     cnr_graph *g = NULL;
@@ -20,6 +21,7 @@ static cnr_graph *load(const char *weights, const char *layers) {
     return cnri_load_graph(cnrt_runtime, path, &options, &g, &cnrt_err) == CNR_OK ? g : NULL;
 }
 
+/* A test: a weight holds these numbers. */
 static int holds(const cnr_graph *g, const char *name, const float *want, int64_t n,
                  const char *what) {
     const cnr_value v = g ? cnri_graph_find(g, name) : -1;
@@ -35,6 +37,7 @@ static int holds(const cnr_graph *g, const char *name, const float *want, int64_
     return good;
 }
 
+/* A test: the net was refused, with such a message. */
 static void refused(cnr_graph *g, const char *text, const char *what) {
     if (ok(g == NULL, "%s", what)) has_text(cnrt_err.text, text, "  for this reason");
     cnri_graph_free(g);
@@ -46,6 +49,7 @@ static const float six[] = {1, 2, 3, 4, 5, 6};
 
 /* ---- one array ---- */
 
+/* Writes an element of a type. */
 static void put_element(bytes *b, const char *type, double value) {
     const int width = type[2] - '0';
     const float f = (float)value;
@@ -147,6 +151,7 @@ static const char conv_net[] =
     "c.dense { 'fc', out = 2 }";
 static float kernel[8], bias[2] = {0.5f, -1}, matrix[36], shift[2] = {3, 4};
 
+/* Adds four arrays to an archive. */
 static void add_all(archive *z, const char *const names[4], int flags) {
     zip_add(z, names[0], floats("(2, 1, 2, 2)", kernel, 8), flags, 0);
     zip_add(z, names[1], floats("(2,)", bias, 2), flags, 0);
@@ -154,6 +159,7 @@ static void add_all(archive *z, const char *const names[4], int flags) {
     zip_add(z, names[3], floats("(2,)", shift, 2), flags, 0);
 }
 
+/* A test: all weights hold their numbers. */
 static void holds_all(cnr_graph *g, const char *what) {
     if (holds(g, "conv1.weight", kernel, 8, what)) {
         holds(g, "conv1.bias", bias, 2, "  conv1.bias");

@@ -4,19 +4,23 @@
 
 /* ---- as much of protobuf's writing as models need ---- */
 
+/* A message that is written. */
 typedef struct msg {
     uint8_t at[1 << 13];
     size_t n;
 } msg;
 
+/* Writes a whole number. */
 static void varint(msg *m, uint64_t v) {
     for (; v > 0x7f; v >>= 7) m->at[m->n++] = (uint8_t)(v | 0x80);
     m->at[m->n++] = (uint8_t)v;
 }
+/* Writes a field of a whole number. */
 static void number(msg *m, int field, int64_t v) {
     varint(m, (uint64_t)field << 3);
     varint(m, (uint64_t)v);
 }
+/* Writes a field of bytes. */
 static void bytes(msg *m, int field, const void *data, size_t n) {
     varint(m, (uint64_t)field << 3 | 2);
     varint(m, n);
@@ -41,6 +45,7 @@ static msg node(const char *op, const char *in, const char *out) {
     text(&m, 4, op);
     return m;
 }
+/* Adds a whole attribute. */
 static void attr_int(msg *n, const char *name, int64_t v) {
     msg a = {.n = 0};
     text(&a, 1, name);
@@ -59,6 +64,7 @@ static void attr_part(msg *n, const char *name, int field, const msg *value) {
     part(&a, field, value);
     part(n, 5, &a);
 }
+/* A tensor. */
 static msg tensor(const char *name, int type, int64_t rows, int64_t columns, const void *data) {
     msg t = {.n = 0};
     if (rows >= 0) number(&t, 1, rows);
@@ -71,6 +77,7 @@ static msg tensor(const char *name, int type, int64_t rows, int64_t columns, con
                                                                                            : 8));
     return t;
 }
+/* Adds an input or value. */
 static void value(msg *g, int field, const char *name, int64_t rows, int64_t columns) {
     const int64_t dims[] = {rows, columns};
     msg shape = {.n = 0}, type = {.n = 0}, whole = {.n = 0}, info = {.n = 0};
@@ -88,6 +95,7 @@ static void value(msg *g, int field, const char *name, int64_t rows, int64_t col
 }
 static void add(msg *g, msg n) { part(g, 1, &n); }
 static void constant(msg *g, msg t) { part(g, 5, &t); }
+/* Adds an output. */
 static void output(msg *g, const char *name) {
     msg info = {.n = 0};
     text(&info, 1, name);
@@ -116,6 +124,7 @@ static void gives(const msg *g, int64_t opset, const float *x, int64_t rows, int
     ok(cnrt_distance(y, want, n) < 1e-6, "%s", what);
     if (m) cnr_release(m);
 }
+/* A test: the net is refused, with such a message. */
 static void refuses(const msg *g, int64_t opset, const char *why, const char *what) {
     const char *path = model_file(g, opset, "net.onnx");
     cnr_graph *graph = cnrt_import("onnx", &path, 1, NULL, 0);
@@ -125,6 +134,7 @@ static void refuses(const msg *g, int64_t opset, const char *why, const char *wh
 
 /* ---- control flow ---- */
 
+/* A branch of `If`. */
 static msg branch(const char *op, const char *in, const char *out) {
     msg g = {.n = 0};
     if (op) add(&g, node(op, in, out));
@@ -140,6 +150,7 @@ static msg choice(const char *condition, const msg *yes, const msg *no) {
     return n;
 }
 
+/* Tests: branches. */
 static void branches(void) {
     const float x[] = {-1, 2, 3};
     const int64_t one = 1, two = 2;
@@ -221,6 +232,7 @@ static void counted(void) {
 
 /* ---- what operator sets meant ---- */
 
+/* Tests: nodes of training. */
 static void training(void) {
     const float x[] = {1, 5, 3, 5}, ones[] = {1, 1}, zeros[] = {0, 0};
     for (int64_t opset = 13; opset <= 15; opset += 2) {
@@ -249,6 +261,7 @@ static void training(void) {
     }
 }
 
+/* Tests: softmax of old operator sets. */
 static void softmax(void) {
     const float x[] = {0, 0, 0, 0};
     msg g = {.n = 0};
@@ -261,6 +274,7 @@ static void softmax(void) {
     gives(&g, 13, x, 2, 2, (float[]){.5f, .5f, .5f, .5f}, 4, "set 13: along the axis");
 }
 
+/* Tests: an RMS normalisation. */
 static void rms_norm(void) {
     const float x[] = {3, 4, 0, 0}, scale[] = {1, 2};
     msg g = {.n = 0}, rows, wrong;
@@ -457,12 +471,14 @@ static void no_shift(void) {
     gives(&g, 17, (float[]){300, 700}, 1, 2, (float[]){-1, 2}, 2, "LayerNormalization without B");
 }
 
+/* A node of ONNX Runtime's own. */
 static msg contrib(const char *op, const char *in, const char *out) {
     msg n = node(op, in, out);
     text(&n, 7, "com.microsoft");
     return n;
 }
 
+/* Tests: those nodes. */
 static void contribs(void) {
     const float half = .5f, two = 2;
     const uint8_t ten = 10;
@@ -488,17 +504,20 @@ static void contribs(void) {
 
 /* ---- the domain ai.onnx.ml ---- */
 
+/* A node of ai.onnx.ml. */
 static msg learnt(const char *op, const char *in, const char *out) {
     msg n = node(op, in, out);
     text(&n, 7, "ai.onnx.ml");
     return n;
 }
+/* Adds a text attribute. */
 static void attr_text(msg *n, const char *name, const char *s) {
     const msg value = {.n = strlen(s)};
     msg v = value;
     memcpy(v.at, s, v.n);
     attr_part(n, name, 4, &v);
 }
+/* Adds a list of floats. */
 static void attr_floats(msg *n, const char *name, const float *v, int count) {
     msg a = {.n = 0};
     text(&a, 1, name);
@@ -521,6 +540,7 @@ static void attr_list(msg *n, const char *name, int texts, const char *words) {
     part(n, 5, &a);
 }
 
+/* Tests: linear models. */
 static void linear_models(void) {
     const float by[] = {1, 0, 0, 1, .5f, -.5f}, shift[] = {0, .5f, .25f}, x[] = {1, 2};
     msg g = {.n = 0};
@@ -576,6 +596,7 @@ static msg trees(const char *op, const char *out, const char *leaves) {
     return n;
 }
 
+/* Tests: forests. */
 static void forests(void) {
     const float x[] = {0, 0, 1, 2, -2, 2, NAN, 2}, base = .5f, low = -11;
     msg g = {.n = 0};
@@ -620,6 +641,7 @@ static void forests(void) {
     refuses(&lost, 13, "this operator of ai.onnx.ml is not supported", "what is not known of them");
 }
 
+/* Tests: damaged nets. */
 static void damaged(void) {
     const msg yes = branch("Neg", "x", "t"), no = branch("Abs", "x", "e");
     const float limit = 2;

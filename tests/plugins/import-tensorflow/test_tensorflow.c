@@ -8,14 +8,17 @@ static uint8_t file[1 << 16];
 static size_t n_file, opened[16];
 static int depth;
 
+/* Writes a whole number. */
 static void varint(uint64_t v) {
     for (; v >= 128; v >>= 7) file[n_file++] = (uint8_t)(v | 128);
     file[n_file++] = (uint8_t)v;
 }
+/* Writes a field of a whole number. */
 static void number(int field, int64_t v) {
     varint((uint64_t)field << 3);
     varint((uint64_t)v);
 }
+/* Writes a field of bytes. */
 static void bytes(int field, const void *data, size_t n) {
     varint((uint64_t)field << 3 | 2);
     varint(n);
@@ -23,6 +26,7 @@ static void bytes(int field, const void *data, size_t n) {
     n_file += n;
 }
 static void text(int field, const char *s) { bytes(field, s, strlen(s)); }
+/* Begins a field that is a message. */
 static void open(int field) {
     varint((uint64_t)field << 3 | 2);
     opened[depth++] = n_file;
@@ -40,6 +44,7 @@ static void shut(void) { /* the length goes in front, in five bytes */
 enum { F32 = 1, I32 = 3, STRING = 7, BOOL = 10, QUINT8 = 12, BF16 = 14, HALF = 19 };
 static int node_field = 1; /* 3 in a function */
 
+/* Begins a node. */
 static void node(const char *name, const char *op, const char *inputs) {
     open(node_field);
     text(1, name);
@@ -49,23 +54,29 @@ static void node(const char *name, const char *op, const char *inputs) {
         bytes(3, inputs, n);
     }
 }
+/* Begins an attribute. */
 static void attr(const char *key) {
     open(5);
     text(1, key);
     open(2);
 }
+/* Ends an attribute. */
 static void attr_end(void) {
     shut();
     shut();
 }
+/* An attribute. */
 #define ATTR(key, what) (attr(key), what, attr_end())
+/* Writes a list of whole numbers. */
 static void list(const int64_t *v, int n) {
     open(1);
     for (int i = 0; i < n; i++) number(3, v[i]);
     shut();
 }
+/* A list attribute. */
 #define INTS(key, ...) \
     ATTR(key, list((const int64_t[]){__VA_ARGS__}, (int)(sizeof((int64_t[]){__VA_ARGS__}) / 8)))
+/* Writes a shape. */
 static void sizes(const int64_t *d, int rank) {
     for (int i = 0; i < rank; i++) {
         open(2);
@@ -73,16 +84,19 @@ static void sizes(const int64_t *d, int rank) {
         shut();
     }
 }
+/* A node without attributes. */
 static void simple(const char *name, const char *op, const char *inputs) {
     node(name, op, inputs);
     shut();
 }
+/* A placeholder. */
 static void input(const char *name, int rank, const int64_t *d) {
     node(name, "Placeholder", "");
     ATTR("dtype", number(6, F32));
     ATTR("shape", (open(7), sizes(d, rank), shut()));
     shut();
 }
+/* A placeholder of this shape. */
 #define INPUT(name, ...) \
     input(name, (int)(sizeof((int64_t[]){__VA_ARGS__}) / 8), (const int64_t[]){__VA_ARGS__})
 /* A constant whose elements lie as they are, or as n of a typed field. */
@@ -102,24 +116,31 @@ static void constant(const char *name, int type, int rank, const int64_t *d, int
     attr_end();
     shut();
 }
+/* A constant of floats. */
 static void floats(const char *name, int rank, const int64_t *d, const float *v, int n) {
     constant(name, F32, rank, d, 4, v, n, 4);
 }
+/* A constant vector. */
 #define VECTOR(name, ...) \
     do { \
         const float v_[] = {__VA_ARGS__}; \
         const int n_ = (int)(sizeof v_ / 4); \
         floats(name, 1, (const int64_t[]){n_}, v_, n_); \
     } while (0)
+/* A constant number. */
 #define SCALAR(name, v) floats(name, 0, NULL, (const float[]){v}, 1)
+/* A constant vector of whole numbers. */
 #define WHOLE(name, ...) \
     constant(name, I32, 1, (const int64_t[]){(int)(sizeof((int64_t[]){__VA_ARGS__}) / 8)}, 7, \
              (const int64_t[]){__VA_ARGS__}, (int)(sizeof((int64_t[]){__VA_ARGS__}) / 8), 8)
+/* A constant whole number. */
 #define ONE(name, v) constant(name, I32, 0, NULL, 7, (const int64_t[]){v}, 1, 8)
+/* A constant bool. */
 #define FLAG(name, v) constant(name, BOOL, 0, NULL, 11, (const int64_t[]){v}, 1, 8)
 
 /* ---- judging ---- */
 
+/* The model of the graph; NULL: it is refused. */
 static cnr_model *loaded(const char *option) {
     const char *path = cnrt_path("graph.pb");
     cnrt_write(path, file, n_file);
@@ -127,9 +148,12 @@ static cnr_model *loaded(const char *option) {
     return cnrt_model("tensorflow", path, NULL, option);
 }
 
+/* Numbers of an input. */
 #define X(...) \
     (const float[]) { __VA_ARGS__ }
+/* A shape and its rank. */
 #define DIM(...) (const int64_t[]){__VA_ARGS__}, (int)(sizeof((int64_t[]){__VA_ARGS__}) / 8)
+/* Wanted numbers and how many. */
 #define WANT(...) (const float[]){__VA_ARGS__}, (int)(sizeof((float[]){__VA_ARGS__}) / 4)
 
 /* The graph written so far, on x, gives `want`. */
@@ -145,6 +169,7 @@ static void gives(const char *what, const char *option, const float *x, const in
     if (m) cnr_release(m);
 }
 
+/* A test: the graph is refused, with such a message. */
 static void refused(const char *what, const char *option, const char *why) {
     cnr_model *m = loaded(option);
     if (!ok(!m && strstr(cnrt_err.text, why), "%s", what)) note("%s", m ? "taken" : cnrt_err.text);
@@ -153,6 +178,7 @@ static void refused(const char *what, const char *option, const char *why) {
 
 /* ---- numbers ---- */
 
+/* Writes a graph that dequantises. */
 static void dequantize(const char *mode, float low, float high) {
     INPUT("x", 3);
     constant("q", QUINT8, 1, (const int64_t[]){3}, 4, "\0\200\377", 3, 1);
@@ -316,6 +342,7 @@ static void test_shapes(void) {
 
 /* ---- what is folded away ---- */
 
+/* Writes a graph of a branch. */
 static void branch(void) {
     INPUT("x", 2);
     FLAG("off", 0);
@@ -333,6 +360,7 @@ static void branch(void) {
     simple("y", "Merge", "add odd");
 }
 
+/* Writes a graph of dropout. */
 static void dropout(void) {
     INPUT("x", 2);
     WHOLE("shape", 2);

@@ -4,61 +4,74 @@
 
 /* ---- a writer ---- */
 
+/* Bytes that are written. */
 typedef struct writer {
     uint8_t at[1 << 16];
     size_t n;
     int ascii, index, narrow; /* narrow: longs of 4 bytes */
 } writer;
 
+/* Writes n bytes. */
 static void bytes(writer *w, const void *data, size_t n) {
     memcpy(w->at + w->n, data, n);
     w->n += n;
 }
+/* Writes a number as text. */
 static void number_text(writer *w, double value) {
     w->n += (size_t)sprintf((char *)w->at + w->n, "%.17g\n", value);
 }
+/* Writes an int. */
 static void put_int(writer *w, int32_t value) {
     if (w->ascii) number_text(w, value);
     else bytes(w, &value, 4);
 }
+/* Writes a long. */
 static void put_long(writer *w, int64_t value) {
     if (w->ascii) number_text(w, (double)value);
     else bytes(w, &value, w->narrow ? 4 : 8); /* the low half comes first */
 }
+/* Writes a double. */
 static void put_double(writer *w, double value) {
     if (w->ascii) number_text(w, value);
     else bytes(w, &value, 8);
 }
+/* Writes a text with its length. */
 static void text(writer *w, const char *s) {
     put_int(w, (int32_t)strlen(s));
     bytes(w, s, strlen(s));
     if (w->ascii) bytes(w, "\n", 1);
 }
+/* Writes a text value. */
 static void string(writer *w, const char *s) {
     put_int(w, 2);
     text(w, s);
 }
+/* Writes a number of a table. */
 static void number(writer *w, const char *key, double value) {
     string(w, key);
     put_int(w, 1);
     put_double(w, value);
 }
+/* Writes a bool of a table. */
 static void boolean(writer *w, const char *key, int value) {
     string(w, key);
     put_int(w, 5);
     put_int(w, value);
 }
+/* Begins an object. */
 static void object(writer *w, const char *class) {
     put_int(w, 4);
     put_int(w, ++w->index);
     text(w, "V 1");
     text(w, class);
 }
+/* Begins a table of n entries. */
 static void table(writer *w, int32_t n) {
     put_int(w, 3);
     put_int(w, ++w->index);
     put_int(w, n);
 }
+/* Begins a module. */
 static void module(writer *w, const char *class, int32_t fields) {
     object(w, class);
     table(w, fields);
@@ -69,6 +82,7 @@ static void modules(writer *w, const char *class, int32_t n) {
     string(w, "modules");
     table(w, n);
 }
+/* Writes the key of an item. */
 static void item(writer *w, int32_t index) {
     put_int(w, 1);
     put_double(w, index);
@@ -92,11 +106,13 @@ static void tensor(writer *w, const char *key, const float *data, const int64_t 
         else bytes(w, &f, 4);
     }
 }
+/* Writes a linear layer. */
 static void linear(writer *w, int64_t out, int64_t in, const float *weight, const float *bias) {
     module(w, "nn.Linear", bias ? 2 : 1);
     tensor(w, "weight", weight, (const int64_t[]){out, in}, 2);
     if (bias) tensor(w, "bias", bias, &out, 1);
 }
+/* Writes a convolution. */
 static void convolution(writer *w, int64_t out, int64_t in, int k, const float *weight) {
     module(w, "nn.SpatialConvolutionMM", 5);
     number(w, "kW", k);
@@ -106,12 +122,14 @@ static void convolution(writer *w, int64_t out, int64_t in, int k, const float *
     tensor(w, "weight", weight, (const int64_t[]){out, in * k * k}, 2);
 }
 
+/* Writes a file; returns its path. */
 static const char *saved(const writer *w, const char *name) {
     const char *path = cnrt_path(name);
     cnrt_write(path, w->at, w->n);
     return path;
 }
 
+/* 1: the model gives these numbers. */
 static int gives(cnr_model *m, const float *x, const int64_t *dim, int rank, const float *want,
                  int64_t n, const char *what) {
     const cnr_tensor *y = cnrt_run(m, x, dim, rank);
@@ -126,6 +144,7 @@ static int gives(cnr_model *m, const float *x, const int64_t *dim, int rank, con
 
 static writer w;
 
+/* Begins a file. */
 static void begin(int ascii) {
     w.n = 0;
     w.narrow = 0;
@@ -133,6 +152,7 @@ static void begin(int ascii) {
     w.ascii = ascii;
 }
 
+/* Writes a perceptron. */
 static void write_perceptron(int ascii) {
     static const float weight[] = {1, 2, 3, -1, 0, 1}, bias[] = {10, 20};
     begin(ascii);

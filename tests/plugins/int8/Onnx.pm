@@ -8,6 +8,7 @@ our %TYPE = (f32 => 1, u8 => 2, i8 => 3, i32 => 6, i64 => 7);
 my %PACK = (f32 => 'f<*', u8 => 'C*', i8 => 'c*', i32 => 'l<*', i64 => 'q<*');
 
 # ---- protobuf ----
+# A whole number in protobuf's form
 sub varint {
     my $v = shift;
     my $out = '';
@@ -17,10 +18,14 @@ sub varint {
     }
     return $out . chr $v;
 }
+# A field of a whole number.
 sub number { return varint($_[0] << 3) . varint($_[1]) }
+# A field of bytes.
 sub bytes { return varint($_[0] << 3 | 2) . varint(length $_[1]) . $_[1] }
 
+# An empty net.
 sub new { return bless {nodes => '', weights => '', inputs => '', outputs => '', n => 0, opset => 17}, shift }
+# A new name.
 sub name { my ($o, $stem) = @_; return $stem . $o->{n}++ }
 
 # A constant; returns its name.
@@ -31,12 +36,15 @@ sub weight {
         . bytes(8, $name) . bytes(9, pack $PACK{$type}, @values));
     return $name;
 }
+# An input or output.
 sub info {
     my ($name, $type, @dims) = @_;
     my $shape = join '', map { bytes(1, defined $_ ? number(1, $_) : bytes(2, "any")) } @dims;
     return bytes(1, $name) . bytes(2, bytes(1, number(1, $TYPE{$type}) . bytes(2, $shape)));
 }
+# Adds an input.
 sub input { my ($o, @info) = @_; $o->{inputs} .= bytes(11, info(@info)); return $info[0] }
+# Adds an output.
 sub output { my ($o, @info) = @_; $o->{outputs} .= bytes(12, info(@info)); return }
 
 # A node of one output, whose name it returns; attributes are lists of whole numbers, whole numbers,
@@ -56,6 +64,7 @@ sub node {
     $o->{nodes} .= bytes(1, $text);
     return $name;
 }
+# Writes the net.
 sub save {
     my ($o, $path) = @_;
     my $graph = $o->{nodes} . bytes(2, 'drawn') . $o->{weights} . $o->{inputs} . $o->{outputs};
@@ -67,7 +76,9 @@ sub save {
 }
 
 # ---- quantised values: {name, type, scale, zero, dims, sd}, sd: of the numbers that it stands for ----
+# A whole number from low to high
 sub whole { my ($low, $high) = @_; return $low + int rand($high - $low + 1) }
+# One of the words.
 sub one_of { return $_[rand @_] }
 
 # The constants of a scale, as names.
@@ -80,6 +91,7 @@ sub scale {
     return {type => $type, scale => $scale, zero => $zero, sd => $sd,
         names => [$o->weight('f32', [], $scale), $o->weight($type, [], $zero)]};
 }
+# Adds a QuantizeLinear.
 sub quantize {
     my ($o, $real, $dims, $sd, $positive) = @_;
     my $q = $o->scale(one_of(qw(u8 i8)), $sd, $positive);
@@ -87,6 +99,7 @@ sub quantize {
     $q->{dims} = [@$dims];
     return $q;
 }
+# Adds a DequantizeLinear.
 sub dequantize {
     my ($o, $q) = @_;
     return $o->node('DequantizeLinear', [$q->{name}, @{$q->{names}}]);
@@ -104,10 +117,12 @@ sub layer_weights {
         $o->weight('f32', $shape, @scale), $o->weight($type, $shape, @zero)], axis => $each ? $axis : undef,
         scales => [map { unpack 'f', pack 'f', $_ } @scale], rows => $rows, type => $type};
 }
+# Adds a DequantizeLinear of a weight.
 sub dequantized_weights {
     my ($o, $w) = @_;
     return $o->node('DequantizeLinear', $w->{names}, defined $w->{axis} ? (axis => $w->{axis}) : ());
 }
+# Adds a quantised bias.
 sub bias {
     my ($o, $x, $w, $sd) = @_;
     my @unit = map { $_ * $x->{scale} } @{$w->{scales}};
@@ -115,6 +130,7 @@ sub bias {
     return $o->weight('i32', [$w->{rows}], @whole), $o->weight('f32', @unit > 1 ? [scalar @unit] : [], @unit);
 }
 
+# Adds a convolution.
 sub conv {
     my ($o, $x) = @_;
     my ($n, $c, $h, $wide) = @{$x->{dims}};
@@ -148,6 +164,7 @@ sub conv {
     return $o->quantize($real, \@dims, $sd, $limit == 1 || $limit == 2);
 }
 
+# Adds an activation.
 sub activation {
     my ($o, $x) = @_;
     my ($op, %attrs) = @{one_of(['Relu'], ['Sigmoid'], ['HardSwish'], ['LeakyRelu', alpha => '0.1'], ['Tanh'])};
@@ -167,6 +184,7 @@ sub functions {
     }
     return $o->quantize($real, $x->{dims}, 1 + $x->{sd}, 0);
 }
+# Adds a pooling.
 sub pool {
     my ($o, $x) = @_;
     my ($n, $c, $h, $w) = @{$x->{dims}};
@@ -194,6 +212,7 @@ sub pair {
     my $sd = $op eq 'Add' ? $x->{sd} + $by->{sd} : $x->{sd} * $by->{sd};
     return $o->quantize($o->node($op, \@in), $x->{dims}, $sd, 0);
 }
+# Adds a concat.
 sub concat {
     my ($o, $x, $other) = @_;
     my @dims = @{$x->{dims}};

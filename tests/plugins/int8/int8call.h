@@ -13,12 +13,14 @@ static const cnr_plugin *int8_plugin;
 static const cnr_encoding *int8_encodings[4];
 static int32_t int8_n_encodings;
 
+/* 1: the operator was registered. */
 static int int8_has(const cnr_op *op) {
     for (int32_t i = 0; i < op_state.n_ops; i++)
         if (op_state.ops[i] == op) return 1;
     return 0;
 }
 
+/* Keeps what the plugin registers. */
 static cnr_status int8_add(struct cnr_registrar *r, int32_t kind, const void *descriptor) {
     if (kind == CNR_KIND_OPERATOR && !int8_has(descriptor)) op_add(r, kind, descriptor);
     if (kind == CNR_KIND_KERNEL) neon_state.kernels[neon_state.n_kernels++] = descriptor;

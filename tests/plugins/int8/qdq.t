@@ -18,6 +18,7 @@ my $dir = tempdir(CLEANUP => 1);
 my $nets = $ENV{CNNRUN_NETS} // 60;
 my $first = $ENV{CNNRUN_SEED} // 1;
 
+# Writes a file; returns its path.
 sub file {
     my ($name, $text) = @_;
     open my $f, '>:raw', "$dir/$name" or die;
@@ -31,6 +32,7 @@ sub npy { # floats in a file
     $head .= ' ' x (63 - (length($head) + 10) % 64) . "\n";
     return file($name, "\x93NUMPY\x01\x00" . pack('v', length $head) . $head . pack 'f<*', @values);
 }
+# Floats of a file.
 sub floats {
     open my $f, '<:raw', "$dir/$_[0]" or return;
     local $/;
@@ -107,6 +109,7 @@ LUA
 my $out = qx($build/cnnrun --trust $script $dir @lines @quantized 2>&1);
 is $?, 0, "$nets drawn nets run, folded and not" or diag $out;
 
+# Operators of a net.
 sub operators {
     my $file = shift;
     return map { $_->{op} // () } map { decode_json($_) } split /\n/, qx($build/cnnrun show --json $file);

@@ -25,7 +25,9 @@ sub run {
     waitpid $pid, 0;
     return ($? >> 8, map { local (@ARGV, $/) = ($_); my $t = <>; $t // '' } "$dir/out", "$dir/err");
 }
+# JSON objects of a text.
 sub objects { return map { decode_json($_) } split /\n/, shift }
+# Writes a file; returns its path.
 sub file {
     my ($name, $text) = @_;
     open my $f, '>', "$dir/$name" or die;
@@ -38,6 +40,7 @@ sub operators {
     my ($code, $out) = run('show', '--json', @_);
     return $code ? () : map { $_->{op} // () } objects($out);
 }
+# Types of the layers' outputs.
 sub dtypes {
     my ($code, $out) = run('show', '--json', @_);
     return $code ? () : map { $_->{dtype} // () } objects($out);

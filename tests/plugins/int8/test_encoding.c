@@ -3,6 +3,7 @@
 
 static const cnr_encoding *e;
 
+/* The attribute `bits`. */
 static cnr_attr bits_attr(int64_t bits) {
     return (cnr_attr){.name = "bits", .type = CNR_ATTR_INT, .set = 1, .i = bits};
 }
@@ -50,6 +51,7 @@ static int follows(const cnr_tensor *dense, const cnr_tensor *coded, int64_t bit
     return 1;
 }
 
+/* Tests: encoded numbers. */
 static void scheme(void) {
     static const char *const shapes[] = {"1", "2x3", "7x5x3x3", "33x17", "1x1x1", "64x3x11x11"};
     cnr_error err = CNR_ERROR_INIT;
@@ -74,6 +76,7 @@ static void scheme(void) {
     ok(c && !e->check(c, &err) && c->bytes == 24, "no numbers at all");
 }
 
+/* Tests: damaged encodings. */
 static void hostile(void) {
     cnr_error err = CNR_ERROR_INIT;
     cnr_tensor *t = t_random(CNR_f32, "9x5", 3), *odd = t_copy(t),
@@ -145,6 +148,7 @@ static int agrees(int64_t samples, int64_t depth, int64_t rows, int64_t bits, do
     return good && ran == 2;
 }
 
+/* Tests: products of encoded weights. */
 static void products(const char *isa) {
     static const double odd[] = {0, INFINITY, -INFINITY, NAN};
     int right = 0;

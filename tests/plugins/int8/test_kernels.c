@@ -56,6 +56,7 @@ static int is_wide(const cnr_tensor *const *in) {
     return 0;
 }
 
+/* Draws a convolution; 1: its kernels agree. */
 static int draw_conv(const char *isa) {
     const int32_t spatial = (int32_t)int8_draw(1, 3);
     const int blocks = !int8_draw(0, 2), depthwise = blocks && int8_draw(0, 1);
@@ -102,6 +103,7 @@ static int draw_conv(const char *isa) {
     return 0;
 }
 
+/* Draws a dense layer; 1: its kernels agree. */
 static int draw_dense(const char *isa) {
     const int64_t k = int8_draw(0, 3) ? int8_draw(1, 200) : 64 * int8_draw(1, 9);
     const int64_t x_dim[3] = {int8_draw(1, int8_draw(0, 1) ? 5 : 70), k % 4 ? 1 : 4,
@@ -117,6 +119,7 @@ static int draw_dense(const char *isa) {
     return 0;
 }
 
+/* Draws a pooling; 1: its kernels agree. */
 static int draw_pool(const char *isa) {
     const int32_t spatial = (int32_t)int8_draw(1, 3);
     int64_t dim[5] = {int8_draw(1, 2), int8_draw(0, 1) ? int8_draw(1, 5) : 8 * int8_draw(1, 5)};
@@ -220,6 +223,7 @@ static int draw_integer(const char *isa) {
     return 0;
 }
 
+/* Draws a cast; 1: its kernels agree. */
 static int draw_cast(const char *isa) {
     const int64_t n = int8_draw(1, 40000);
     (void)isa;
@@ -234,6 +238,7 @@ static int draw_cast(const char *isa) {
     return int8_run("cast", "to=f32", 1, in, &good) == 1 && good;
 }
 
+/* Draws a quantise or dequantise; 1: its kernels agree. */
 static int draw_linear(const char *isa) {
     const int32_t type = byte_type();
     const int64_t n = int8_draw(1, 40000);

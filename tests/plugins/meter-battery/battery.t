@@ -22,6 +22,7 @@ sys/class/power_supply/mouse/scope = Device
 sys/class/power_supply/mouse/status = Discharging
 sys/class/power_supply/mouse/power_now = 1
 END
+# What `gauges` prints on a made-up tree.
 sub gauges { return scalar `$build/cnnrun gauges --plugin-dir $build/plugins/meter-battery.so --sysfs-root @{[$tree->root]} 2>&1` }
 my $out = gauges();
 like($out, qr/^battery +BAT0 +power +8\.4 W/m, 'power');

@@ -11,6 +11,7 @@ use Tree;
 my $here = $FindBin::Bin;
 my $build = $ENV{CNNRUN_BUILD} || "$here/../../../build";
 my $plugins = "--plugin-dir $build/plugins/meter-hwmon.so";
+# What `gauges` prints on a made-up tree.
 sub gauges { my ($tree) = @_; return scalar `$build/cnnrun gauges $plugins --sysfs-root @{[$tree->root]} 2>&1` }
 # name => [reading, feeds]
 sub rows { return map { /^hwmon +(\S.*?) {2,}(?:power|energy) +(\S+ ?\S*)(?: +feeds (\S+))?/ ? ($1 => [$2, $3 || '']) : () } split /\n/, $_[0] }

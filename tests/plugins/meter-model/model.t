@@ -18,6 +18,7 @@ sys/class/devfreq/11800000.mali/load = 37@600000000Hz
 sys/class/hwmon/hwmon0/name = ina226
 sys/class/hwmon/hwmon0/power1_input = 2000000
 END
+# What `gauges` prints on a board.
 sub gauges { my ($board) = @_; return scalar `$build/cnnrun gauges $plugins --sysfs-root @{[$tree->root]} $board 2>&1` }
 my $out = gauges("--board $here/board.lua");
 # idle: 1.0 V by 0.05 A and 0.2 W; half of its highest step's volts lie in the middle

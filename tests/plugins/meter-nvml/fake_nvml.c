@@ -15,6 +15,7 @@ static int wrong(const char *what) {
 int nvmlInit_v2(void);
 int nvmlShutdown(void);
 static char cards[2];
+/* Takes some time, if that is the fault. */
 static void work(void) {
     struct timespec t;
     long long begin = -1, now = 0;
@@ -30,16 +31,21 @@ int nvmlDeviceGetTotalEnergyConsumption(void *device, unsigned long long *millij
 int nvmlDeviceGetPowerUsage(void *device, unsigned *milliwatts);
 const char *nvmlErrorString(int code);
 
+/* Starts; fails, if that is the fault. */
 int nvmlInit_v2(void) { return wrong("start") ? 9 : 0; }
+/* Ends. */
 int nvmlShutdown(void) { return 0; }
+/* Two cards. */
 int nvmlDeviceGetCount_v2(unsigned *n) {
     *n = 2;
     return wrong("count") ? 999 : 0;
 }
+/* The card of an index. */
 int nvmlDeviceGetHandleByIndex_v2(unsigned index, void **device) {
     *device = index < 2 ? &cards[index] : NULL;
     return wrong("lost") && index == 1 ? 15 : 0;
 }
+/* Joules that rise with the time. */
 int nvmlDeviceGetTotalEnergyConsumption(void *device, unsigned long long *millijoules) {
     struct timespec t;
     work();
@@ -49,12 +55,14 @@ int nvmlDeviceGetTotalEnergyConsumption(void *device, unsigned long long *millij
     *millijoules = (unsigned long long)t.tv_sec * 250000 + (unsigned long long)t.tv_nsec / 4000;
     return 0;
 }
+/* Power of a card. */
 int nvmlDeviceGetPowerUsage(void *device, unsigned *milliwatts) {
     (void)device;
     work();
     *milliwatts = 90000;
     return 0;
 }
+/* A field value of NVML. */
 struct field {
     unsigned id, scope;
     long long time, latency;
@@ -62,12 +70,14 @@ struct field {
     unsigned long long value;
 };
 int nvmlDeviceGetFieldValues(void *device, int n, struct field *f);
+/* Values of fields. */
 int nvmlDeviceGetFieldValues(void *device, int n, struct field *f) {
     work();
     f->status = f->id == 186 && n == 1 && device == &cards[0] && !wrong("mean") ? 0 : 3;
     f->value = 250000;
     return 0;
 }
+/* Text of an error. */
 const char *nvmlErrorString(int code) {
     return code == 9 ? "Driver Not Loaded" : code == 15 ? "GPU is lost" : "Unknown Error";
 }
@@ -85,6 +95,7 @@ int nvmlDeviceGetAPIRestriction(void *device, int what, int *is);
 int nvmlDeviceGetUtilizationRates(void *device, unsigned out[2]);
 int nvmlDeviceGetTemperature(void *device, int sensor, unsigned *degrees);
 
+/* Clocks of a card. */
 int nvmlDeviceGetSupportedGraphicsClocks(void *device, unsigned memory, unsigned *n,
                                          unsigned *mhz) {
     static const unsigned all[] = {1980, 1500, 1000, 345};
@@ -94,32 +105,38 @@ int nvmlDeviceGetSupportedGraphicsClocks(void *device, unsigned memory, unsigned
     *n = 4;
     return 0;
 }
+/* The clock now. */
 int nvmlDeviceGetClockInfo(void *device, int type, unsigned *mhz) {
     (void)device;
     *mhz = type == GRAPHICS ? application : 2619;
     return 0;
 }
+/* The clock that was set. */
 int nvmlDeviceGetApplicationsClock(void *device, int type, unsigned *mhz) {
     if (device != &cards[0]) return 3;
     return nvmlDeviceGetClockInfo(device, type, mhz);
 }
+/* Sets the clock. */
 int nvmlDeviceSetApplicationsClocks(void *device, unsigned memory, unsigned graphics) {
     if (device != &cards[0] || memory != 2619) return 3;
     if (wrong("set")) return 4;
     application = graphics;
     return 0;
 }
+/* Whether clocks need root. */
 int nvmlDeviceGetAPIRestriction(void *device, int what, int *is) {
     (void)device, (void)what;
     *is = 1;
     return 0;
 }
+/* Load of a card. */
 int nvmlDeviceGetUtilizationRates(void *device, unsigned out[2]) {
     (void)device;
     out[0] = 42;
     out[1] = 7;
     return 0;
 }
+/* Temperature of a card. */
 int nvmlDeviceGetTemperature(void *device, int sensor, unsigned *degrees) {
     (void)device, (void)sensor;
     *degrees = 44;

@@ -8,6 +8,7 @@ use Test::More;
 
 my $build = $ENV{CNNRUN_BUILD} || "$FindBin::Bin/../../../build";
 my $root = "$build/tests/plugins/meter-nvml";
+# What `gauges` prints with a fault.
 sub gauges {
     my ($wrong, $more) = @_;
     local $ENV{CNNRUN_FAKE_NVML} = $wrong;

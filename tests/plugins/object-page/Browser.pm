@@ -19,6 +19,7 @@ sub program {
     return;
 }
 
+# Starts a browser.
 sub start {
     my ($class, $program) = @_;
     pipe(my $in, my $ask) or die;
@@ -54,6 +55,7 @@ sub read_one { # undef: nothing came
     return decode_json($1);
 }
 
+# Calls a method of the browser; returns its result.
 sub call {
     my ($self, $method, $with) = @_;
     my $id = ++$self->{number};
@@ -92,6 +94,7 @@ sub heard {
     return map { $_->{params} } grep { $_->{method} eq $method } @{ $self->{events} };
 }
 
+# Opens an address.
 sub go { my ($self, $url) = @_; $self->call('Page.navigate', { url => $url }) }
 
 sub look { # as a screen of that size, light or dark
@@ -101,6 +104,7 @@ sub look { # as a screen of that size, light or dark
     $self->call('Emulation.setEmulatedMedia', { features => [{ name => 'prefers-color-scheme', value => $scheme }] });
 }
 
+# Presses a key.
 sub key {
     my ($self, $key, $code, $shift) = @_;
     my %text = $key eq 'Enter' ? (text => "\r") : length $key == 1 ? (text => $key) : ();
@@ -117,6 +121,7 @@ sub mouse { # down at one place, up at another
     $self->call('Input.dispatchMouseEvent', { type => 'mouseReleased', x => $x1, y => $y1, %at });
 }
 
+# Saves a picture of the page.
 sub shot {
     my ($self, $path) = @_;
     my $metrics = $self->call('Page.getLayoutMetrics');
@@ -128,6 +133,7 @@ sub shot {
     close $out;
 }
 
+# Ends the browser.
 sub DESTROY {
     my $self = shift;
     local ($?, $@);

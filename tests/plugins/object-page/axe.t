@@ -81,6 +81,7 @@ judge('what is made wrong is found', qr/^critical image-alt #picture;/);
 $browser->js("document.getElementById('picture').alt = 'The newest frame'");
 
 # ---- with keys alone: a box is drawn, moved and left; a frame is held ----
+# The id of the element that has the focus
 sub active { return $browser->js('document.activeElement.id') }
 $browser->js("document.getElementById('full').focus()");
 SKIP: {

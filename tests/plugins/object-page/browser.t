@@ -140,7 +140,9 @@ $browser->key('Tab', 9);
 isnt($browser->js("getComputedStyle(document.activeElement).outlineStyle"), 'none', 'what has the keys is seen');
 
 # ---- switches ----
+# The bounds of the made-up clock
 sub bounds { return join ' ', map { $tree->text("$cpu/$_") =~ s/\s+$//r } qw(scaling_min_freq scaling_max_freq) }
+# Chooses an entry of a list.
 sub choose { $browser->js("(() => { const s = document.getElementById('$_[0]'); s.value = '$_[1]'; s.dispatchEvent(new Event('change')); })()") }
 choose('governor', 'fixed,at=lowest');
 ok($monitor->until(sub { $_[0]{governor} eq 'fixed,at=lowest' }), 'a governor is chosen');

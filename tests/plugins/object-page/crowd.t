@@ -32,6 +32,7 @@ my $port = $monitor->port or die($monitor->said);
 ok($monitor->until(sub { $_[0]{frame} }), 'a page') or die($monitor->said);
 my $host = "Host: 127.0.0.1:$port\r\n";
 
+# A connection to the page.
 sub connected {
     my $socket = IO::Socket::INET->new(PeerAddr => '127.0.0.1', PeerPort => $port, Timeout => 20) or return;
     setsockopt $socket, SOL_SOCKET, SO_RCVBUF, 4096;
@@ -40,6 +41,7 @@ sub connected {
 
 # Processes of up to 500 connections each. Each says a letter once all are open, and runs until it is killed.
 my @crowd;
+# A child that makes many connections.
 sub crowd {
     my ($count, $first, $each_second) = @_;
     while ($count > 0) {
@@ -85,8 +87,10 @@ sub status { # a number of the process's own page in /proc
     return (grep { s/^$key:\s*(\d+).*/$1/s } <$in>)[0] // 0;
 }
 
+# How many files the monitor has open.
 sub handles { my @all = glob '/proc/' . $monitor->pid . '/fd/*'; return scalar @all }
 
+# Seconds until the page answers.
 sub measured {
     my ($what, $rounds) = @_;
     my (@took, $none);

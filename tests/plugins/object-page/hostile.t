@@ -26,7 +26,9 @@ my $monitor = Monitor->start($build, $dir, 'monitor', "$root/scripts/nets/lenet5
                              $camera->url, qw(--app classify -q));
 my $port = $monitor->port or die($monitor->said);
 ok($monitor->until(sub { $_[0]{frame} }), 'a page') or die($monitor->said);
+# A connection to the page.
 sub connected { return IO::Socket::INET->new(PeerAddr => '127.0.0.1', PeerPort => $port, Timeout => 2) }
+# How many files the monitor has open.
 sub handles { my @all = glob '/proc/' . $monitor->pid . '/fd/*'; return scalar @all }
 my ($policy, $before) = ($monitor->state->{policy}, handles());
 
@@ -40,6 +42,7 @@ my @good = map { s/HOST\n/$host/r =~ s/(?<!\r)\n/\r\n/gr } (
     "GET /picture.mjpg HTTP/1.1\nHOST\n\n");
 my @bits = ("\r\n", "\0", ':', ' ', '%00', "Content-Length: -1\r\n", "Content-Length: 99999999999999999999\r\n", 'A' x 3000, '/../..', "Host: \r\n");
 srand $seed;
+# A good request with some bytes changed.
 sub changed {
     my $text = $good[rand @good];
     for (0 .. rand 7) {

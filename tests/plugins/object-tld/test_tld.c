@@ -19,6 +19,7 @@ static const cnr_tensor picture = {.size = sizeof picture,
                                    .data = pixels,
                                    .bytes = sizeof pixels};
 
+/* A number made of x. */
 static uint32_t noise(uint32_t x) {
     x = (x ^ 61) ^ (x >> 16);
     x *= 9;
@@ -33,6 +34,7 @@ static uint8_t blotch(int x, int y, uint32_t seed, int low, int high) {
                            (uint32_t)(high - low)));
 }
 
+/* Draws frame `frame`; *box receives where the object is. */
 static void draw(int frame, double *box) {
     const bool here = frame < GONE || frame >= BACK;
     const int at = frame < GONE ? frame : frame - BACK;
@@ -48,12 +50,14 @@ static void draw(int frame, double *box) {
         }
 }
 
+/* Common area of two boxes by the area of both. */
 static double overlap(const double *a, const double *b) {
     const double w = fmin(a[0] + a[2], b[0] + b[2]) - fmax(a[0], b[0]);
     const double h = fmin(a[1] + a[3], b[1] + b[3]) - fmax(a[1], b[1]);
     return w > 0 && h > 0 ? w * h / (a[2] * a[3] + b[2] * b[3] - w * h) : 0;
 }
 
+/* A tracker with these options. */
 static cnr_instance *make(const char *options) {
     cnr_error err = CNR_ERROR_INIT;
     char text[256], *word;
@@ -67,6 +71,7 @@ static cnr_instance *make(const char *options) {
     return o;
 }
 
+/* Calls the tracker's init. */
 static cnr_status begin(cnr_instance *o, const cnr_tensor *p, double *box, cnr_error *err) {
     const cnr_tensor where =
         {.size = sizeof where, .dtype = CNR_f64, .rank = 1, .dim = {4}, .data = box, .bytes = 32};
@@ -82,11 +87,13 @@ static double step(cnr_instance *o, const cnr_tensor *p, double *box, cnr_error 
     return *(const double *)out[1]->data;
 }
 
+/* What a tracker said of all frames. */
 typedef struct run {
     double box[FRAMES][4], confidence[FRAMES];
     int right, absent, lost, back;
 } run;
 
+/* Tracks from a frame on. */
 static void play(cnr_instance *o, int from, run *r) {
     cnr_error err = CNR_ERROR_INIT;
     double truth[4];
@@ -106,6 +113,7 @@ static void play(cnr_instance *o, int from, run *r) {
     }
 }
 
+/* Tests: the object is followed. */
 static void follows(void) {
     static run a, b, c;
     cnr_instance *one = make("seed=1"), *same = make("seed=1 threads=3"), *other = make("seed=2");
@@ -141,6 +149,7 @@ static void draw_board(int frame, double *box) {
                 pixels[(y * W + x) * 3 + c] = blotch(x - at, y, 44, 20, 230);
 }
 
+/* Tests: the object is hidden for a while. */
 static void occluded(const char *options) {
     enum { ALL = 100, HIDDEN = 42, SHOWN = 62, FREE = 74 };
     cnr_error err = CNR_ERROR_INIT;
@@ -180,6 +189,7 @@ static void draw_veiled(int frame, double *box) {
     }
 }
 
+/* Tests: another object comes. */
 static void doubted(void) {
     enum { ALL = 130, COMES = 90, GOES = 93 };
     cnr_error err = CNR_ERROR_INIT;
@@ -263,6 +273,7 @@ static double grown(const char *options, double *truth) {
     return box[2];
 }
 
+/* Tests: the object grows. */
 static void grows(void) {
     double truth[4];
     const double free = grown("", truth),
@@ -295,6 +306,7 @@ static int narrow(const char *options) {
     return right;
 }
 
+/* Tests: the search. */
 static void searched(void) {
     const char *const flow = "learning=0 align=0 anchor=1 nn_threshold=1 patience=1e6 surprise=1e6";
     char points[128], whole[128], random[128];
@@ -336,6 +348,7 @@ static bool taken_over(const char *options, int shown) {
     return overlap(other, box) > 0.5;
 }
 
+/* Tests: a rival path. */
 static void rivalled(void) {
     ok(taken_over("learning=0 rivalry=1", 1), "one frame takes a path over where that is enough");
     ok(!taken_over("learning=0", 1), "but not by default");
@@ -343,6 +356,7 @@ static void rivalled(void) {
     ok(taken_over("learning=0", 3), "three do");
 }
 
+/* Tests: the detector alone. */
 static void detector_alone(void) {
     static run r;
     cnr_error err = CNR_ERROR_INIT;
@@ -363,6 +377,7 @@ static void detector_alone(void) {
     cnr_object_free(o);
 }
 
+/* Tests: stored models. */
 static void models(void) {
     static run r;
     cnr_error err = CNR_ERROR_INIT;
@@ -405,6 +420,7 @@ static void models(void) {
     cnr_object_free(fresh);
 }
 
+/* Tests: wrong input. */
 static void bad_input(void) {
     cnr_error err = CNR_ERROR_INIT;
     double truth[4], box[4];
@@ -446,6 +462,7 @@ static void bad_input(void) {
     cnr_object_free(o);
 }
 
+/* Tests: calls from C. */
 static void by_c(void) {
     cnr_error err = CNR_ERROR_INIT;
     cnr_instance *o = NULL;

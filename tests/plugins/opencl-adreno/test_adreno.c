@@ -3,6 +3,7 @@
 
 static uint64_t seed = 5;
 
+/* A tensor at random with these flags. */
 static cnr_tensor *draw(const char *dims, uint32_t flags) {
     cnr_tensor *t = t_random(CNR_f32, dims, seed++);
     t->flags |= flags;

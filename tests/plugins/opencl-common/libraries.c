@@ -9,6 +9,7 @@
 #define CL_TARGET_OPENCL_VERSION 120
 #define CL_USE_DEPRECATED_OPENCL_1_1_APIS
 #ifdef FAKE
+/* A function of OpenCL that fails. */
 #define X(name) \
     int name(void); \
     int name(void) { return -1; }
@@ -19,6 +20,7 @@
 #undef __LP64__
 #endif
 
+/* In place of dlopen: prints the name. */
 static void *tried(const char *name, int how) {
     printf("%s\n", name);
     return strncmp(name, "/vendor", 7) == 0 || name[0] != '/' ? NULL : dlopen(name, how);

@@ -18,6 +18,7 @@ sub built { # built NAME, FLAGS...
     return $? ? "$said" : '';
 }
 
+# The names that a program tries.
 sub tried {
     my ($program, $chosen) = @_;
     local $ENV{CNNRUN_OPENCL} = $chosen;

@@ -23,6 +23,7 @@ for my $class ('opencl-mali', 'opencl-desktop') {
 }
 
 my @net = ('scripts/nets/lenet5.lua', '--weights', 'random:1', '--device', 'opencl:0');
+# Kernels by operator.
 sub kernels {
     my %by = map { $_->{op} => $_->{kernel} } grep { $_->{kernel} } map { decode_json $_ } grep { /^\{/ } `$build/cnnrun show @net --json @_ 2>&1`;
     return \%by;

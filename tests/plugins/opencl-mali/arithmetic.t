@@ -24,6 +24,7 @@ sub told {
     my $text = `$build/cnnrun @_ 2>&1`;
     return ($? >> 8, $text);
 }
+# The best class of a run.
 sub top {
     my ($code, $text) = told('run', @net, '--json', @_, $digit);
     my ($json) = $text =~ /^(\{.*)$/m;

@@ -27,6 +27,7 @@ sub begin { # in a process of its own; stderr goes to a file
     open STDERR, '>', "$dir/$name.err" or die;
     exec @words;
 }
+# What a run logged.
 sub log_of { local (@ARGV, $/) = ("$dir/$_[0].err"); <> // '' }
 sub start { # status, programs built, found, damaged
     my ($cache, $name, @words) = @_;

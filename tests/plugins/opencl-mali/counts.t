@@ -17,6 +17,7 @@ plan skip_all => 'no oclgrind (package oclgrind)' if system "oclgrind --version 
 plan skip_all => 'no clang with amdgcn (package clang)' if system 'clang --print-targets 2>&1 | grep -q amdgcn';
 $ENV{CNNRUN} = "$build/cnnrun";
 
+# Writes a file.
 sub write_file {
     my ($path, $text) = @_;
     open my $to, '>', $path or die "$path: $!";
@@ -39,6 +40,7 @@ return c.net {
   c.softmax { "prob" },
 }
 END
+# Status and output of the counts.
 sub counts {
     my $text = `perl $root/tests/bench/opencl_counts.pl @_ $dir/net.lua 2>&1`;
     return ($? >> 8, $text);

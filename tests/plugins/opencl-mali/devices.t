@@ -18,6 +18,7 @@ delete @ENV{grep { /^CNNRUN_OPENCL/ } keys %ENV};
 $ENV{CNNRUN_CACHE} = "$dir/cache";
 $ENV{POCL_CACHE_DIR} //= "$build/opencl-cache/pocl";
 
+# Runs the program; returns status, output and messages.
 sub cnnrun {
     my $code = system 'sh', '-c', 'exec "$@" >"$0/out" 2>"$0/err"', $dir, "$build/cnnrun", @_;
     local $/;

@@ -56,6 +56,7 @@ open my $net, '>', "$dir/split.lua" or die;
 print $net $text =~ s/(name\s*=\s*"[^"]*",)/$1 weights = "$nets\/lenet5.cnr",
     place = { conv2 = { axis = 1, cpu = 0.5, ["opencl:0"] = 0.5 } },/r;
 close $net;
+# Whether a run gives the right class.
 sub answer {
     my ($code, $text, $err) = cnnrun(@_);
     return $code == 0 && $text =~ /"class":"?3\b|^\s*3 100/m ? 'three' : "exit $code: $text$err";

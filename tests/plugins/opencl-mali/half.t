@@ -14,6 +14,7 @@ plan skip_all => "no $build/cnnrun" unless -x "$build/cnnrun";
 plan skip_all => 'the plugin was not built (opencl-headers)' unless -e "$build/plugins/opencl-mali.so";
 my @net = ('scripts/nets/lenet5.lua', '--weights', 'random:1', '--device', 'opencl:0');
 
+# Status and output of a command.
 sub told {
     my $text = `$build/cnnrun @_ 2>&1`;
     return ($? >> 8, $text);

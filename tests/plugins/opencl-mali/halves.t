@@ -13,6 +13,7 @@ plan skip_all => 'clang is not installed' unless $clang;
 my @words = ($clang, qw(-x cl -cl-std=CL1.2 -target spir64 -Xclang -cl-ext=+cl_khr_fp16 -Werror=implicit),
              qw(-O0 -S -emit-llvm -o -));
 
+# The text of a file.
 sub text_of {
     my ($file) = @_;
     open my $in, '<', $file or die "$file: $!";
@@ -66,6 +67,7 @@ is $ir, undef, 'what does not compile is told from what does';
 my @windows = ([[1, 1, 1], [1, 1, 1], [1, 1, 1]], [[1, 1, 1], [1, 2, 2], [1, 1, 1]], [[1, 3, 3], [1, 1, 1], [1, 1, 1]],
                [[1, 3, 3], [1, 2, 2], [1, 2, 3]], [[1, 5, 5], [1, 1, 1], [1, 1, 1]], [[1, 7, 7], [1, 2, 2], [1, 1, 1]],
                [[1, 11, 11], [1, 4, 4], [1, 1, 1]], [[1, 1, 16], [1, 1, 2], [1, 1, 1]]);
+# Build options of a window.
 sub window {
     my ($first, @w) = @_;
     my @names = map { my $kind = $_; map { "$kind$_" } qw(D H W) } qw(K S D);

@@ -13,6 +13,7 @@ my $n = 0;
 $ENV{CNNRUN_CACHE} ||= "$build/opencl-cache";
 $ENV{POCL_CACHE_DIR} ||= "$build/opencl-cache/pocl";
 
+# Prints one TAP line.
 sub ok($$) {
     my ($good, $what) = @_;
     $n++;
@@ -20,8 +21,10 @@ sub ok($$) {
     return $good;
 }
 
+# Ends the test.
 sub finish { print "1..$n\n"; exit 0 }
 
+# Skips the test.
 sub skip_all {
     $n++;
     print "ok $n - LeNet by OpenCL # SKIP $_[0]\n";
@@ -37,7 +40,9 @@ sub cnnrun {
     return defined $text ? $text : "";
 }
 
+# The text of a file.
 sub slurp { local (@ARGV, $/) = ($_[0]); my $text = <>; return defined $text ? $text : "" }
+# Writes a file.
 sub spit { open my $file, ">", $_[0] or die; print $file $_[1]; close $file }
 
 # The scores of the first digits: a list of { class => score }.
@@ -97,6 +102,7 @@ same(scores("$dir/lenet.cnr", "--device", "opencl:0"), $want, "opencl:0");
 
 # ---- split ----
 
+# Writes a net with this placement.
 sub net {
     my ($place) = @_;
     spit("$dir/split.lua", <<"END");

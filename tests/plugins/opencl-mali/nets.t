@@ -17,6 +17,7 @@ my $dir = tempdir(CLEANUP => 1);
 plan skip_all => 'the plugin was not built (opencl-headers)' unless -e "$build/plugins/opencl-mali.so";
 my @nets = split ' ', $ENV{NETS} // 'mixed cifar10_full squeezenet_v1_1 shufflenet_v2 mobilenet_v3 yolov4_tiny';
 
+# Runs the program; returns status, output and messages.
 sub cnnrun {
     my $text = `$build/cnnrun @_ 2>$dir/err`;
     return ($? >> 8, $text, do { local (@ARGV, $/) = "$dir/err"; <> // '' });

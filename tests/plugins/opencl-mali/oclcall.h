@@ -23,6 +23,7 @@ static struct {
     cnr_stream stream;
 } ocl_state;
 
+/* Keeps what the plugin registers. */
 static cnr_status ocl_add(struct cnr_registrar *r, int32_t kind, const void *descriptor) {
     (void)r;
     if (kind == CNR_KIND_DEVICE) ocl_state.cls = descriptor;
@@ -104,6 +105,7 @@ OP_UNUSED void ocl_check_list(const char *name, const char *attrs, const char *c
         ok(0, "%s %s %s: a kernel takes it", name, attrs, chain);
 }
 
+/* Runs every kernel that takes the node and compares with the reference. */
 #define ocl_check(name, attrs, chain, n, ...) \
     ocl_check_list(name, attrs, chain, n, (const cnr_tensor *[]){__VA_ARGS__})
 

@@ -41,6 +41,7 @@ sub told {
 
 my @check = ('kernelcheck', '--device', 'opencl:0', '--cases', $ENV{CNNRUN_CHECK_CASES} // 1, '--seed',
              $ENV{CNNRUN_CHECK_SEED} // 1, '--timeout', 200);
+# A test: a run under oclgrind is without fault.
 sub clean {
     my ($what, $family, $watched, @words) = @_;
     my ($code, $out, $err) = told($family, $watched, @check, @words);

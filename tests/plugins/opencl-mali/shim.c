@@ -53,6 +53,7 @@
 /* clang-format on */
 
 enum {
+/* Number of a function. */
 #define X(name, code) AT_##name,
     EACH (X) EACH_NEW(X)
 #undef X
@@ -62,6 +63,7 @@ enum {
     COUNT
 };
 static const char *const names[] = {
+/* Name of a function. */
 #define X(name, code) #name,
     EACH (X) EACH_NEW(X)
 #undef X
@@ -69,6 +71,7 @@ static const char *const names[] = {
     "clBuildProgram", "clGetExtensionFunctionAddressForPlatform"};
 static int calls[COUNT], builds, builds_at_once;
 
+/* Writes how often each function was called. */
 static void say_calls(void) {
     FILE *out = getenv("SHIM_CALLS") ? fopen(getenv("SHIM_CALLS"), "w") : NULL;
     for (int i = 0; out && i < COUNT; i++) fprintf(out, "%s %d\n", names[i], calls[i]);
@@ -76,6 +79,7 @@ static void say_calls(void) {
     if (out) fclose(out);
 }
 
+/* The true function of OpenCL. */
 static void *real(const char *name) {
     static void *library;
     if (!library) {
@@ -103,12 +107,14 @@ static int fails(int at) {
 
 typedef intptr_t word;
 
+/* Fails a call that has an error argument or returns a code. */
 static word failed(int code, int at, const word *words) {
     if (at < 0) return code;
     if (words[at]) *(cl_int *)words[at] = code;
     return 0;
 }
 
+/* 1: an old OpenCL is to be played. */
 static int old(void) {
     const char *version = getenv("SHIM_VERSION");
     return version && strcmp(version, "1.2") < 0;
@@ -134,8 +140,10 @@ static int hangs(int at, const word *words) {
     return hung && (at == AT_clGetEventInfo || at == AT_clEnqueueNDRangeKernel);
 }
 
+/* The true function, with its type. */
 #define REAL(name) ((__typeof__(&name))real(#name))
 
+/* Writes the launch of a kernel. */
 static void say_launch(const word *words) {
     static FILE *out;
     const cl_kernel kernel = (cl_kernel)words[1];
@@ -157,6 +165,7 @@ static void say_launch(const word *words) {
     fflush(out);
 }
 
+/* Keeps a program's text in a file. */
 static void keep(const char *folder, cl_program program, const char *kind, const char *text) {
     char path[4096];
     snprintf(path, sizeof path, "%s/%p.%s", folder, (void *)program, kind);
@@ -165,6 +174,7 @@ static void keep(const char *folder, cl_program program, const char *kind, const
     if (out) fclose(out);
 }
 
+/* Keeps a program's source and options. */
 static void keep_source(cl_program program, const char *options) {
     const char *folder = getenv("SHIM_SOURCES");
     size_t n = 0;
@@ -178,6 +188,7 @@ static void keep_source(cl_program program, const char *options) {
     free(text);
 }
 
+/* 1: the function makes or builds programs. */
 static int of_programs(int at) {
     return at == AT_clCreateProgramWithSource || at == AT_clCreateProgramWithBinary ||
            at == AT_clGetProgramInfo || at == AT_clReleaseProgram || at == AT_clCreateKernel ||
@@ -186,9 +197,11 @@ static int of_programs(int at) {
 
 /* With SHIM_ALONE one thread at a time makes programs and kernels. */
 static pthread_mutex_t alone = PTHREAD_MUTEX_INITIALIZER;
+/* Lets one program call go at a time; 1: the lock is held. */
 static int begin_alone(int program) {
     return program && getenv("SHIM_ALONE") && pthread_mutex_lock(&alone) == 0;
 }
+/* Gives the lock back. */
 static void end_alone(int held) {
     if (held) pthread_mutex_unlock(&alone);
 }
@@ -220,13 +233,16 @@ EACH (X) EACH_NEW(X)
         end_alone(held); \
         return result; \
     }
+/* Passes a function on. */
 #define X(name, at) PASS(name, at, 0)
 EACH (X)
 #undef X
+/* Passes a function on that may fail. */
 #define X(name, at) PASS(name, at, 1)
     EACH_NEW(X)
 #undef X
 
+/* Gives an answer of `bytes` bytes as OpenCL does. */
 static cl_int give(const void *from, size_t bytes, size_t room, void *out, size_t *n) {
     if (n) *n = bytes;
     if (!out) return CL_SUCCESS;
@@ -235,6 +251,7 @@ static cl_int give(const void *from, size_t bytes, size_t room, void *out, size_
     return CL_SUCCESS;
 }
 
+/* In place of OpenCL's: limits that the environment names. */
 cl_int clGetDeviceInfo(cl_device_id id, cl_device_info what, size_t room, void *out, size_t *n) {
     static __typeof__(&clGetDeviceInfo) to;
     const char *version = getenv("SHIM_VERSION"), *name = getenv("SHIM_NAME");
@@ -255,6 +272,7 @@ cl_int clGetDeviceInfo(cl_device_id id, cl_device_info what, size_t room, void *
     return to(id, what, room, out, n);
 }
 
+/* In place of OpenCL's: keeps the source, then builds. */
 cl_int clBuildProgram(cl_program program, cl_uint n, const cl_device_id *ids, const char *options,
                       void(CL_CALLBACK *done)(cl_program, void *), void *data) {
     static __typeof__(&clBuildProgram) to;

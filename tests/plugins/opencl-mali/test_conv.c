@@ -3,12 +3,14 @@
 
 static uint64_t seed = 7;
 
+/* A tensor at random; constant: a weight. */
 static cnr_tensor *draw(const char *dims, int constant) {
     cnr_tensor *t = t_random(CNR_f32, dims, seed++);
     if (constant) t->flags |= CNR_TENSOR_CONST;
     return t;
 }
 
+/* A convolution. */
 typedef struct shape {
     const char *x, *weight, *attrs, *chain;
 } shape;

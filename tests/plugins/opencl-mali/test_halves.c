@@ -2,6 +2,7 @@
  * more than 2048 of them. */
 #include "plugins/opencl-mali/oclcall.h"
 
+/* A tensor of ones with these flags. */
 static cnr_tensor *ones(const char *dims, uint32_t flags) {
     cnr_tensor *t = t_random(CNR_f32, dims, 1);
     for (int64_t i = 0; i < cnr_count(t); i++) cnri_element_set(t->dtype, t->data, i, 1);

@@ -3,6 +3,7 @@
 
 static uint64_t seed = 11;
 
+/* A tensor at random of a formatted shape; constant: a weight. */
 static cnr_tensor *draw(int constant, const char *format, ...) {
     char dims[64];
     va_list args;
@@ -14,6 +15,7 @@ static cnr_tensor *draw(int constant, const char *format, ...) {
     return t;
 }
 
+/* Tests: dense layers. */
 static void dense(void) {
     static const int sizes[][3] = {{1, 1, 1},  {1, 7, 10},   {1, 800, 500}, {3, 33, 49},
                                    {4, 18, 6}, {5, 1100, 7}, {63, 50, 97}};
@@ -29,6 +31,7 @@ static void dense(void) {
     }
 }
 
+/* Tests: gemm. */
 static void gemm(void) {
     static const int sizes[][3] = {{1, 1, 1}, {5, 3, 7}, {9, 49, 300}, {17, 241, 5}};
     for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
@@ -51,6 +54,7 @@ static void gemm(void) {
     }
 }
 
+/* Tests: matmul. */
 static void matmul(void) {
     static const char *const shapes[][2] = {{"5x7", "7x9"},
                                             {"2x3x20x30", "2x3x30x40"},

@@ -5,6 +5,7 @@ static uint64_t seed = 23;
 
 static cnr_tensor *draw(const char *dims) { return t_random(CNR_f32, dims, seed++); }
 
+/* A weight at random whose numbers are at least `least`. */
 static cnr_tensor *weight(const char *dims, double least) {
     cnr_tensor *t = draw(dims);
     for (int64_t e = 0; e < cnr_count(t); e++) t_set(t, e, fabs(t_get(t, e)) + least);
@@ -12,6 +13,7 @@ static cnr_tensor *weight(const char *dims, double least) {
     return t;
 }
 
+/* Tests: poolings. */
 static void pools(void) {
     static const char *const shapes[][2] = {
         {"1x1x2x2", "kernel_shape=2; strides=2"},
@@ -43,6 +45,7 @@ static void pools(void) {
         ocl_check("global_average_pool", "", i == 1 ? "relu" : "", 1, draw(dims[i]));
 }
 
+/* Tests: operators along lines. */
 static void lanes(void) {
     static const char *const dims[] = {"1x10", "3x1000", "2x21x7x9", "7"};
     for (size_t i = 0; i < sizeof dims / sizeof dims[0]; i++) {
@@ -57,6 +60,7 @@ static void lanes(void) {
     ocl_check("lrn", "size=1", "", 1, draw("3x70"));
 }
 
+/* Tests: operators by channel. */
 static void channels(void) {
     ocl_check("batch_normalization", "", "", 5, draw("2x7x5x9"), weight("7", 0.5), weight("7", 0),
               weight("7", 0), weight("7", 0.2));
@@ -65,6 +69,7 @@ static void channels(void) {
     ocl_check("scale_bias", "", "", 3, draw("2x6x5"), weight("6", 0), weight("6", 0));
 }
 
+/* Tests: elementwise operators. */
 static void elementwise(void) {
     static const char *const names[] = {"relu",  "leaky_relu", "sigmoid", "tanh", "elu",
                                         "exp",   "abs",        "relu6",   "clip", "hard_swish",
@@ -94,6 +99,7 @@ static void elementwise(void) {
     ocl_check("max", "", "", 2, draw("2x5"), draw("2x5"));
 }
 
+/* Tests: copies. */
 static void copies(void) {
     ocl_check("concat", "axis=1", "", 3, draw("2x3x4x5"), draw("2x1x4x5"), draw("2x6x4x5"));
     ocl_check("concat", "axis=0", "", 2, draw("2x3"), draw("5x3"));
@@ -102,6 +108,7 @@ static void copies(void) {
     ocl_check("flatten", "axis=1", "", 1, draw("2x3x4x5"));
 }
 
+/* Tests: attention. */
 static void attentions(void) {
     ocl_check("attention", "scale=0.3", "", 3, draw("2x3x40x24"), draw("2x3x50x24"),
               draw("2x3x50x9"));

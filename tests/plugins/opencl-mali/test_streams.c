@@ -5,6 +5,7 @@
 
 static const cnr_device_class *cls(void) { return ocl_state.cls; }
 
+/* Memory of the device. */
 static cnr_mem memory(uint64_t bytes) {
     cnr_error err = CNR_ERROR_INIT;
     cnr_mem mem = {.bytes = bytes};
@@ -12,6 +13,7 @@ static cnr_mem memory(uint64_t bytes) {
     return mem;
 }
 
+/* Tests: transfers. */
 static void transfers(void) {
     cnr_error err = CNR_ERROR_INIT;
     cnr_stream *s = &ocl_state.stream;
@@ -43,6 +45,7 @@ static void transfers(void) {
     cls()->free(&ocl_state.device, &b);
 }
 
+/* Tests: images. */
 static void images(void) {
     cnr_error err = CNR_ERROR_INIT;
     cnr_stream *s = &ocl_state.stream;
@@ -70,6 +73,7 @@ static void images(void) {
     ok(cls()->alloc(&ocl_state.device, &odd, &err) != CNR_OK, "pixels of no kind are refused");
 }
 
+/* Tests: events. */
 static void events(void) {
     cnr_error err = CNR_ERROR_INIT;
     cnr_stream other = {.size = sizeof other}, *s = &ocl_state.stream;
@@ -109,6 +113,7 @@ static void events(void) {
 
 /* ---- one state, four streams ---- */
 
+/* A thread with a stream of its own. */
 typedef struct runner {
     pthread_t thread;
     const cnr_kernel *kernel;
@@ -120,6 +125,7 @@ typedef struct runner {
     int good;
 } runner;
 
+/* Thread: runs its kernel many times. */
 static void *run_often(void *arg) {
     runner *r = arg;
     cnr_error err = CNR_ERROR_INIT;
@@ -146,6 +152,7 @@ static void *run_often(void *arg) {
     return NULL;
 }
 
+/* Tests: threads with streams of their own. */
 static void at_once(void) {
     enum { MANY = 4 };
     static runner all[MANY];

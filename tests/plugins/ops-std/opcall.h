@@ -31,6 +31,7 @@ static struct {
 
 /* ---- memory: all of it lives until op_done ---- */
 
+/* Keeps a block until the test's end. */
 static void *op_keep(void *block) {
     if (op_state.n_kept == op_state.kept_room) {
         op_state.kept_room = op_state.kept_room ? 2 * op_state.kept_room : 256;
@@ -54,6 +55,7 @@ static cnr_tensor *t_type(int32_t dtype, const char *dims) {
     return t;
 }
 
+/* Element i as a double. */
 static double t_get(const cnr_tensor *t, int64_t i) {
     switch (t->dtype) {
     case CNR_f32: return ((float *)t->data)[i];
@@ -73,6 +75,7 @@ static double t_get(const cnr_tensor *t, int64_t i) {
     }
 }
 
+/* Writes element i. */
 static void t_set(cnr_tensor *t, int64_t i, double v) {
     switch (t->dtype) {
     case CNR_f32: ((float *)t->data)[i] = (float)v; break;
@@ -131,6 +134,7 @@ OP_UNUSED cnr_tensor *t_random(int32_t dtype, const char *dims, uint64_t seed) {
     return t;
 }
 
+/* A copy of a tensor. */
 static cnr_tensor *t_copy(const cnr_tensor *t) {
     cnr_tensor *copy = op_keep(malloc(sizeof *copy));
     *copy = *t;
@@ -186,6 +190,7 @@ OP_UNUSED int t_shape(const cnr_tensor *t, const char *dims, const char *what) {
 
 /* ---- nodes ---- */
 
+/* Keeps a problem's text. */
 static void op_problem(void *arg, const char *path, const char *text) {
     (void)arg;
     const size_t n = strlen(op_state.problem);
@@ -272,6 +277,7 @@ static cnr_node *op_node(const cnr_op *op, const cnr_attr *const *given, int32_t
 
 static void op_node_free(cnr_node *node) { cnri_free((void *)(uintptr_t)node->attrs); }
 
+/* Runs the reference on a range. */
 static cnr_status op_reference(const cnr_node *node, int32_t axis, int64_t begin, int64_t end) {
     cnr_error err = CNR_ERROR_INIT;
     const cnr_op *op = node->desc;
@@ -354,23 +360,27 @@ OP_UNUSED int op_refused(const char *name, const char *attrs, const char *part, 
 
 /* ---- an eager graph: adding a node runs it ---- */
 
+/* Adds a value to the made-up graph; -1: it is full. */
 static cnr_value op_value(cnr_tensor *t) {
     if (op_state.n_values == 4 * OP_ROOM) return -1;
     op_state.values[op_state.n_values] = t;
     return op_state.n_values++;
 }
 
+/* The made-up graph's constant. */
 static cnr_value op_graph_constant(struct cnr_graph *graph, const char *name,
                                    const cnr_tensor *type) {
     (void)graph, (void)name;
     return op_value(t_copy(type));
 }
 
+/* The made-up graph's type of a value. */
 static const cnr_tensor *op_graph_type(const struct cnr_graph *graph, cnr_value value) {
     (void)graph;
     return value < 0 || value >= op_state.n_values ? NULL : op_state.values[value];
 }
 
+/* The made-up graph's node: infers and computes at once. */
 static cnr_status op_graph_node(struct cnr_graph *graph, const char *op, const char *name,
                                 const char *where, const cnr_value *inputs, int32_t n_inputs,
                                 const cnr_attr *const *attrs, int32_t n_attrs, cnr_value *outputs,
@@ -394,6 +404,7 @@ static cnr_status op_graph_node(struct cnr_graph *graph, const char *op, const c
 
 /* ---- checks that hold for every operator ---- */
 
+/* Sum of products. */
 static double op_dot(const cnr_tensor *a, const cnr_tensor *b) {
     double sum = 0;
     for (int64_t i = 0; i < cnr_count(a); i++) sum += t_get(a, i) * t_get(b, i);
@@ -511,6 +522,7 @@ OP_UNUSED int op_splitcheck(const char *name, const char *attrs, int32_t n_input
 
 /* ---- begin and end ---- */
 
+/* Keeps what the plugin registers. */
 static cnr_status op_add(struct cnr_registrar *registrar, int32_t kind, const void *descriptor) {
     (void)registrar;
     if (kind == CNR_KIND_OPERATOR && op_state.n_ops < OP_ROOM)

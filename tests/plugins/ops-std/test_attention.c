@@ -8,14 +8,17 @@ enum { MOST = 1 << 19 }; /* elements of a tensor */
 
 static uint64_t drawn = 29;
 
+/* A whole number from low to high, at random. */
 static int64_t draw(int64_t low, int64_t high) {
     drawn = drawn * UINT64_C(6364136223846793005) + 1442695040888963407u;
     return low + (int64_t)((drawn >> 33) % (uint64_t)(high - low + 1));
 }
 
+/* A list and its length. */
 #define LIST(...) \
     (int32_t)(sizeof((int64_t[]){__VA_ARGS__}) / 8), (const int64_t[]) { __VA_ARGS__ }
 
+/* Adds a node of n inputs. */
 static cnr_value node(cnr_graph *g, const char *op, int32_t n, const cnr_value *in,
                       const cnr_attr *attr, int32_t attrs) {
     cnr_value out = -1;
@@ -25,20 +28,26 @@ static cnr_value node(cnr_graph *g, const char *op, int32_t n, const cnr_value *
     return out;
 }
 
+/* Adds a node of one input. */
 static cnr_value of(cnr_graph *g, const char *op, cnr_value x) {
     return node(g, op, 1, &x, NULL, 0);
 }
+/* Adds a node of two inputs. */
 static cnr_value of2(cnr_graph *g, const char *op, cnr_value x, cnr_value y) {
     return node(g, op, 2, (const cnr_value[]){x, y}, NULL, 0);
 }
+/* Adds a node with a list attribute. */
 static cnr_value with_list(cnr_graph *g, const char *op, const char *name, cnr_value x, int32_t n,
                            const int64_t *list) {
     const cnr_attr attr = {.name = name, .type = CNR_ATTR_INTS, .set = 1, .n = n, .ints = list};
     return node(g, op, 1, &x, &attr, 1);
 }
+/* Adds a reshape. */
 #define RESHAPE(x, ...) with_list(g, "reshape", "shape", x, LIST(__VA_ARGS__))
+/* Adds a transpose. */
 #define TURN(x, ...) with_list(g, "transpose", "perm", x, LIST(__VA_ARGS__))
 
+/* Adds a constant at random. */
 static cnr_value constant(cnr_graph *g, int32_t rank, const int64_t *dim, double range) {
     static int count;
     char name[16];
@@ -54,8 +63,10 @@ static cnr_value constant(cnr_graph *g, int32_t rank, const int64_t *dim, double
     free(data);
     return v;
 }
+/* Adds a constant of this shape. */
 #define CONSTANT(range, ...) constant(g, LIST(__VA_ARGS__), range)
 
+/* Adds a slice along an axis. */
 static cnr_value cut(cnr_graph *g, cnr_value x, int64_t axis, int64_t begin, int64_t end) {
     const cnr_attr attrs[] =
         {{.name = "starts", .type = CNR_ATTR_INTS, .set = 1, .n = 1, .ints = &begin},
@@ -64,6 +75,7 @@ static cnr_value cut(cnr_graph *g, cnr_value x, int64_t axis, int64_t begin, int
     return node(g, "slice", 1, &x, attrs, 3);
 }
 
+/* Adds a constant number. */
 static cnr_value number(cnr_graph *g, float value) {
     static int count;
     char name[16];
@@ -74,10 +86,12 @@ static cnr_value number(cnr_graph *g, float value) {
 
 /* ---- spellings: q [b h m e], k turned [b h e n], v [b h n e] of x [b m 3 h e] ---- */
 
+/* Sizes of an attention. */
 typedef struct sizes {
     int64_t b, h, m, n, e;
 } sizes;
 
+/* Adds part i of x. */
 static cnr_value picked(cnr_graph *g, cnr_value x, int64_t i) {
     const cnr_value y = cut(g, x, 0, i, i + 1);
     return with_list(g, "squeeze", "axes", y, LIST(0));
@@ -125,6 +139,7 @@ static cnr_value masked(cnr_graph *g, cnr_value scores, const sizes *s, int64_t 
     return RESHAPE(of2(g, "add", parts, CONSTANT(1, s->b, 1, m, n)), s->b, s->h, m, n);
 }
 
+/* Adds an attention that is spelt in nodes. */
 static cnr_value attention_of_nodes(cnr_graph *g, cnr_value x, sizes *s, int spelling) {
     static void (*const spell[])(cnr_graph *, cnr_value, const sizes *,
                                  cnr_value *) = {packed, apart, chunked, channels, crossed};
@@ -146,6 +161,7 @@ static cnr_value attention_of_nodes(cnr_graph *g, cnr_value x, sizes *s, int spe
 
 /* ---- comparing ---- */
 
+/* Nodes of an operator. */
 static int32_t count_of(const cnr_graph *g, const char *op) {
     int32_t n = 0;
     for (int32_t i = 0; i < g->nodes.n; i++) n += strcmp(g->nodes.at[i]->view.desc->name, op) == 0;
@@ -174,6 +190,7 @@ static float *answer(cnr_runtime *rt, const cnr_graph *g, const cnr_load_options
     return kept;
 }
 
+/* A test: the fused net gives the same numbers. */
 static void compare(cnr_runtime *rt, sizes s, int spelling, const char *device, const char *what) {
     static const char *const off[] = {"fuse-attention", NULL};
     const cnr_tensor type = {.size = sizeof type,
@@ -213,6 +230,7 @@ static void compare(cnr_runtime *rt, sizes s, int spelling, const char *device, 
     cnri_graph_free(g);
 }
 
+/* Tests: all on one instruction set. */
 static void on_isa(const char *isa) {
     const char *const dirs[] = {CNRT_BUILD_DIR "/plugins", NULL};
     const cnr_open_options o = {.size = sizeof o,

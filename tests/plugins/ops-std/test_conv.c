@@ -1,6 +1,7 @@
 /* conv and its gradients: values by hand, a naive formulation, splits, differences, refusals. */
 #include "opcall.h"
 
+/* A list of inputs. */
 #define IN(...) \
     (const cnr_tensor *[]) { __VA_ARGS__ }
 
@@ -30,6 +31,7 @@ static cnr_tensor *naive(const cnr_tensor *x, const cnr_tensor *w, const cnr_ten
     return y;
 }
 
+/* Tests: convolutions against plain loops. */
 static void against_naive(void) {
     static const struct {
         const char *x, *w, *y, *attrs;
@@ -59,6 +61,7 @@ static void against_naive(void) {
     }
 }
 
+/* Tests: ranks and padding. */
 static void ranks_and_pads(void) {
     cnr_tensor *y[1], *w = t_of(CNR_f32, "1x1x3", (double[]){1, 10, 100});
     cnr_tensor *x = t_of(CNR_f32, "1x1x4", (double[]){1, 2, 3, 4});
@@ -88,6 +91,7 @@ static void ranks_and_pads(void) {
     ok(fabs(t_get(y[0], ((2 * 2 + 1) * 3 + 1) * 2 + 1) - sum) < 1e-12, "3-D element");
 }
 
+/* Tests: gradients. */
 static void gradients(void) {
     static const struct {
         const char *x, *w, *attrs;
@@ -105,6 +109,7 @@ static void gradients(void) {
     }
 }
 
+/* Tests: what is refused. */
 static void refusals(void) {
     cnr_tensor *x = t_random(CNR_f32, "1x4x5x5", 1), *w = t_random(CNR_f32, "6x2x3x3", 2);
     op_refused("conv", "", "channels", 2, IN(x, w));
@@ -121,6 +126,7 @@ static void refusals(void) {
     op_refused("conv", "group=2", "too large", 2, IN(huge, w));
 }
 
+/* Tests: unknown dimensions. */
 static void unknown_dims(void) {
     const cnr_op *op = op_find("conv");
     cnr_tensor *x = t_type(CNR_f32, "-2x2x-1x9"), *w = t_type(CNR_f32, "3x2x3x3");
@@ -130,6 +136,7 @@ static void unknown_dims(void) {
     op_node_free(node);
 }
 
+/* Tests: shapes of weights. */
 static void parameters(void) {
     const cnr_op *op = op_find("conv");
     cnr_attr room[8];

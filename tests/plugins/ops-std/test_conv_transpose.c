@@ -1,9 +1,11 @@
 /* conv_transpose: hand-worked values, the adjoint of conv, output sizes, gradients, splits. */
 #include "opcall.h"
 
+/* A list of inputs. */
 #define IN(...) \
     (const cnr_tensor *[]) { __VA_ARGS__ }
 
+/* Tests: values. */
 static void values(void) {
     cnr_tensor *y[1], *x = t_of(CNR_f32, "1x1x3", (double[]){1, 2, 3});
     cnr_tensor *w = t_of(CNR_f32, "1x1x3", (double[]){1, 10, 100});
@@ -43,6 +45,7 @@ static void adjoint(void) {
     }
 }
 
+/* Tests: gradients and ranges. */
 static void hooks(void) {
     cnr_tensor *x = t_random(CNR_f64, "2x4x4x3", 1), *w = t_random(CNR_f64, "4x2x3x2", 2);
     cnr_tensor *b = t_random(CNR_f64, "4", 3);

@@ -1,9 +1,11 @@
 /* deform_conv: without offsets it is conv; whole offsets shift; fractions interpolate. */
 #include "opcall.h"
 
+/* A list of inputs. */
 #define IN(...) \
     (const cnr_tensor *[]) { __VA_ARGS__ }
 
+/* A constant tensor of one value. */
 static cnr_tensor *constant(const char *dims, double value) {
     cnr_tensor *t = t_random(CNR_f64, dims, 1);
     for (int64_t i = 0; i < cnr_count(t); i++) t_set(t, i, value);

@@ -2,9 +2,11 @@
 #include "opcall.h"
 #include <unistd.h>
 
+/* A list of inputs. */
 #define IN(...) \
     (const cnr_tensor *[]) { __VA_ARGS__ }
 
+/* Tests: products. */
 static void products(void) {
     cnr_tensor *y[1];
     cnr_tensor *x = t_of(CNR_f32, "2x2x1", (double[]){1, 2, 3, 4});
@@ -27,6 +29,7 @@ static void products(void) {
     ok(((int64_t *)y[0]->data)[0] == 4611686018427387905, "i64 is exact");
 }
 
+/* Tests: broadcasting. */
 static void broadcasting(void) {
     cnr_tensor *y[1];
     cnr_tensor *a = t_random(CNR_f64, "2x1x3x4", 1), *b = t_random(CNR_f64, "5x4x2", 2);
@@ -55,6 +58,7 @@ static void broadcasting(void) {
     t_near(y[0], (double[]){0, 0, 0, 0}, 0, "an empty sum is 0");
 }
 
+/* Tests: gradients and splits. */
 static void gradients_and_splits(void) {
     cnr_tensor *x = t_random(CNR_f64, "3x2x2", 1), *w = t_random(CNR_f64, "5x4", 2);
     cnr_tensor *b = t_random(CNR_f64, "5", 3);
@@ -76,6 +80,7 @@ static void gradients_and_splits(void) {
     op_gradcheck("matmul", "", 1, 2, IN(p, q));
 }
 
+/* Tests: what is refused. */
 static void refusals(void) {
     cnr_tensor *m = t_random(CNR_f32, "2x3", 1);
     op_refused("dense", "", "weight", 2, IN(m, t_random(CNR_f32, "4x2", 1)));

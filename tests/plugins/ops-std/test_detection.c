@@ -1,6 +1,7 @@
 /* Quantised operators and those of detectors: hand-worked values. */
 #include "opcall.h"
 
+/* A list of inputs. */
 #define IN(...) \
     (const cnr_tensor *[]) { __VA_ARGS__ }
 
@@ -32,6 +33,7 @@ static void denormals(void) {
     }
 }
 
+/* Tests: quantised values. */
 static void quantised(void) {
     cnr_tensor *y[3], *x = t_of(CNR_f32, "6", (double[]){0.5, 1.5, -0.5, 1000, -1000, NAN});
     cnr_tensor *one = t_of(CNR_f32, "", (double[]){1}), *zero = t_of(CNR_i8, "", (double[]){3});
@@ -75,6 +77,7 @@ static void quantised(void) {
     op_refused("quantize_linear", "axis=0", "slice", 2, IN(x, scales));
 }
 
+/* Tests: boxes. */
 static void boxes(void) {
     cnr_tensor *y[1], *map = t_type(CNR_f32, "1x8x1x2"), *image = t_type(CNR_f32, "1x3x10x20");
     op_call("prior_box", "min_size=4;max_size=9;aspect_ratio=4;variance=0.1,0.1,0.2,0.2", y, 1, 2,
@@ -112,6 +115,7 @@ static void boxes(void) {
     t_shape(y[0], "0x3", "without a number none is kept");
 }
 
+/* Tests: heads of detectors. */
 static void heads(void) {
     cnr_tensor *y[1], *x = t_of(CNR_f32, "1x7x1x1", (double[]){0, 0, 3, 4, 0, 1, 1});
     op_call("yolo", "classes=2;num=1;scale_x_y=2", y, 1, 1, x);

@@ -1,6 +1,7 @@
 /* einsum: equations of all forms by hand and against matmul; splits; refusals. */
 #include "opcall.h"
 
+/* A list of inputs. */
 #define IN(...) \
     (const cnr_tensor *[]) { __VA_ARGS__ }
 

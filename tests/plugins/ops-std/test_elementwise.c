@@ -1,6 +1,7 @@
 /* Activations, unary and binary operators: hand-worked values, fast forms, gradients, types. */
 #include "opcall.h"
 
+/* A list of inputs. */
 #define IN(...) \
     (const cnr_tensor *[]) { __VA_ARGS__ }
 
@@ -39,6 +40,7 @@ static void fast_form(const char *name, const char *attrs, const cnr_tensor *x) 
     op_node_free(node);
 }
 
+/* Tests: operators of one input. */
 static void units(void) {
     cnr_tensor *x = t_random(CNR_f64, "2x3x4", 5), *f = t_random(CNR_f32, "7x9", 6);
     for (int64_t i = 0; i < cnr_count(f); i++) t_set(f, i, 4 * t_get(f, i));
@@ -60,6 +62,7 @@ static void units(void) {
     op_gradcheck("prelu", "", 1, 2, IN(x, slope));
 }
 
+/* Tests: operators of two inputs. */
 static void operands(void) {
     cnr_tensor *a = t_random(CNR_f64, "2x1x4", 1), *b = t_random(CNR_f64, "3x1", 2);
     cnr_tensor *c = t_of(CNR_bool, "4", (double[]){1, 0, 0, 1});
@@ -106,6 +109,7 @@ static void ranges(const char *name, const cnr_tensor *const *in, int32_t n_in) 
     ok(good, "%s computes just the range it is given", name);
 }
 
+/* Tests: whole numbers. */
 static void whole_numbers(void) {
     cnr_tensor *y[1];
     cnr_tensor *a = t_of(CNR_i32, "6", (double[]){7, -7, 7, -7, INT32_MIN, 5});
@@ -144,6 +148,7 @@ static void whole_numbers(void) {
     is_int((long long)t_get(y[0], 0), 0, "NaN becomes 0 in whole numbers");
 }
 
+/* Tests: what is refused. */
 static void refusals(void) {
     cnr_tensor *a = t_type(CNR_f32, "2x3"), *b = t_type(CNR_f32, "4"), *i = t_type(CNR_i32, "3");
     op_refused("add", "", "broadcast", 2, IN(a, b));

@@ -1,9 +1,11 @@
 /* affine_grid, col2im, trilu: values by hand, splits, gradients, refusals. */
 #include "opcall.h"
 
+/* A list of inputs. */
 #define IN(...) \
     (const cnr_tensor *[]) { __VA_ARGS__ }
 
+/* Tests: affine_grid. */
 static void affine_grid(void) {
     cnr_tensor *y[1], *size = t_of(CNR_i64, "4", (double[]){1, 1, 2, 2});
     cnr_tensor *same = t_of(CNR_f64, "1x2x3", (double[]){1, 0, 0, 0, 1, 0});
@@ -20,6 +22,7 @@ static void affine_grid(void) {
                IN(same, t_of(CNR_i64, "4", (double[]){1, 1, -2, 2})));
 }
 
+/* Tests: col2im. */
 static void col2im(void) {
     cnr_tensor *y[1], *block = t_of(CNR_i64, "1", (double[]){2});
     cnr_tensor *x = t_of(CNR_f32, "1x2x3", (double[]){1, 2, 3, 10, 20, 30});
@@ -36,6 +39,7 @@ static void col2im(void) {
     op_refused("col2im", "", "larger than", 3, IN(x, t_of(CNR_i64, "1", (double[]){1}), block));
 }
 
+/* Tests: trilu. */
 static void trilu(void) {
     cnr_tensor *y[1], *x = t_of(CNR_i8, "2x3", (double[]){1, 2, 3, 4, 5, 6});
     op_call("trilu", "", y, 1, 1, x);

@@ -4,6 +4,7 @@
 
 static uint64_t state;
 
+/* A number below `sides`, at random. */
 static uint64_t dice(uint64_t sides) {
     uint64_t z = (state += 0x9e3779b97f4a7c15u);
     z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
@@ -13,6 +14,7 @@ static uint64_t dice(uint64_t sides) {
 
 static int tame; /* this case draws mostly numbers that may fit together */
 
+/* A whole number, often an extreme. */
 static int64_t awkward(void) {
     if (tame && dice(30)) return (int64_t)(1 + dice(2));
     static const int64_t list[] = {0,
@@ -39,6 +41,7 @@ static int64_t awkward(void) {
     return list[dice(5) ? dice(8) : dice(sizeof list / sizeof list[0])];
 }
 
+/* Draws an attribute. */
 static void random_attr(const cnr_attr_spec *spec, cnr_attr *a) {
     static int64_t ints[32][12];
     static double floats[32][12];
@@ -133,6 +136,7 @@ static int ask(const cnr_op *op, cnr_node *node) {
     return good;
 }
 
+/* Tests: drawn attributes and shapes. */
 static void attack(const cnr_op *op, int cases) {
     int64_t data[8][8];
     int good = 1, passed = 0;

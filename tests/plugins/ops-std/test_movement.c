@@ -2,9 +2,11 @@
  * splits, unknown and hostile shapes. */
 #include "opcall.h"
 
+/* A list of inputs. */
 #define IN(...) \
     (const cnr_tensor *[]) { __VA_ARGS__ }
 
+/* Tests: values. */
 static void values(void) {
     cnr_tensor *y[3], *x = t_of(CNR_f32, "2x3", (double[]){1, 2, 3, 4, 5, 6});
     op_call("pad", "mode=reflect;pads=0,2,0,3", y, 1, 1, x);
@@ -70,6 +72,7 @@ static void one_element(void) {
     t_near(y[0], (double[]){4}, 1e-6, "pytorch_half_pixel of a length of 1.5");
 }
 
+/* Where an output lies in the input, in elements; negative: it is no view. */
 static int view_offset(const char *name, const char *attrs, const cnr_tensor *x, int32_t output,
                        int32_t n_outputs) {
     const cnr_op *op = op_find(name);
@@ -85,6 +88,7 @@ static int view_offset(const char *name, const char *attrs, const cnr_tensor *x,
     return count > output && alias[output].kind == CNR_ALIAS_VIEW ? (int)alias[output].offset : -1;
 }
 
+/* Tests: aliases. */
 static void aliases(void) {
     const cnr_tensor *x = t_type(CNR_f32, "1x4x2x3");
     is_int(view_offset("slice", "starts=1;ends=3;axes=1", x, 0, 1), 6, "a slice of channels");
@@ -97,6 +101,7 @@ static void aliases(void) {
     is_int(view_offset("reshape", "shape=4,-1", x, 0, 1), 0, "a reshape");
 }
 
+/* Tests: gradients. */
 static void gradients(void) {
     cnr_tensor *x = t_random(CNR_f64, "2x3x4", 1), *z = t_random(CNR_f64, "2x2x4", 2);
     op_gradcheck("concat", "axis=1", 0, 2, IN(x, z));
@@ -142,6 +147,7 @@ static int64_t inferred(const char *name, const char *attrs, int32_t n_in,
     return dim;
 }
 
+/* Tests: unknown dimensions. */
 static void unknown(void) {
     const int64_t batch = CNR_DIM_SYMBOL(0);
     cnr_tensor *x = t_type(CNR_f32, "1x4x2"), *shape = t_type(CNR_i64, "3");
@@ -166,6 +172,7 @@ static void unknown(void) {
            "by an unknown factor");
 }
 
+/* Tests: what is refused. */
 static void refusals(void) {
     cnr_tensor *x = t_type(CNR_f32, "2x3"), *y[1];
     op_refused("reshape", "shape=4,2", "fit", 1, IN(x));

@@ -7,10 +7,12 @@
 #define N NAN
 #define I INFINITY
 #define TINY 1e-40f
+/* Entries of a list. */
 #define COUNT(list) ((int)(sizeof(list) / sizeof(list)[0]))
 
 static const double x_values[] = {N, I, -I, -0.0, TINY, -TINY, 1.5, -2.5, 7};
 
+/* Tests: activations. */
 static void activations(void) {
     static const struct {
         const char *op, *attrs;
@@ -60,6 +62,7 @@ static void activations(void) {
            "clip: a limit that is NaN is none");
 }
 
+/* Tests: operators of two inputs. */
 static void operands(void) {
     static const double a[] = {N, I, -I, 1, 2, -0.0, N, 0}, b[] = {0, N, N, 1, -I, 0, N, N};
     static const struct {
@@ -92,6 +95,7 @@ static void operands(void) {
 static const double rows_of_4[] = {1, N, 3,  2,  N,  5, 1, 2, 1, 2, 3,    N, N,    N,
                                    N, N, -I, -I, -I, N, I, I, N, 1, -0.0, 0, -0.0, 0};
 
+/* Tests: operators along axes. */
 static void along_axes(void) {
     cnr_tensor *y[2], *x = t_of(CNR_f32, "7x4", rows_of_4);
     op_call("arg_max", "axis=1; keepdims=0", y, 1, 1, x);
@@ -149,6 +153,7 @@ static void windows(void) {
            "conv: 0 times NaN or infinity is NaN");
 }
 
+/* Tests: conversions to whole numbers. */
 static void whole_numbers(void) {
     const double v[] = {N, I, -I, -0.0, 300, -300, 2.5, -1.5};
     cnr_tensor *y[3], *x = t_of(CNR_f32, "8", v);
@@ -168,6 +173,7 @@ static void whole_numbers(void) {
     t_near(y[0], (double[]){1, 1, 1, 0, 1, 1, 1, 1}, 0, "cast to bool: all but 0 is true");
 }
 
+/* Tests: boxes. */
 static void boxes(void) {
     const double box[] = {0, 0, 1, 1, 0, 10, 1, 11, 0, 20, 1, 21, 0, 30, 1, 31};
     cnr_tensor *y[1];

@@ -1,9 +1,11 @@
 /* The normalising operators: values by hand or from the definition, gradients, splits, refusals. */
 #include "opcall.h"
 
+/* A list of inputs. */
 #define IN(...) \
     (const cnr_tensor *[]) { __VA_ARGS__ }
 
+/* Tests: batch normalisation and scales. */
 static void batch_and_scale(void) {
     cnr_tensor *y[1], *x = t_of(CNR_f32, "1x2x2", (double[]){1, 2, 3, 4});
     cnr_tensor *s = t_of(CNR_f32, "2", (double[]){2, 10});
@@ -36,6 +38,7 @@ static void batch_and_scale(void) {
     op_refused("scale_bias", "axis=3", "axis", 2, IN(x, s));
 }
 
+/* Tests: lrn. */
 static void local_response(void) {
     cnr_tensor *y[1], *x = t_of(CNR_f64, "1x4x1", (double[]){1, 2, 3, 4});
     op_call("lrn", "size=3;alpha=3;beta=1;bias=1", y, 1, 1, x);
@@ -88,6 +91,7 @@ static double *standardised(const cnr_tensor *x, int64_t n, double epsilon) {
     return want;
 }
 
+/* Tests: normalisations in groups. */
 static void blocks(void) {
     cnr_tensor *y[3], *x = t_random(CNR_f64, "2x4x3x2", 5);
     cnr_tensor *s = t_random(CNR_f64, "4", 6), *b = t_random(CNR_f64, "4", 7);
@@ -129,6 +133,7 @@ static void blocks(void) {
     op_refused("instance_norm", "", "scale", 3, IN(x, s2, b));
 }
 
+/* Tests: norms. */
 static void norms(void) {
     cnr_tensor *y[1], *x = t_of(CNR_f64, "1x2x2", (double[]){3, 5, 4, 12});
     op_call("lp_normalization", "axis=1", y, 1, 1, x);
@@ -159,6 +164,7 @@ static void norms(void) {
     op_refused("normalize", "", "scale", 2, IN(big, t_random(CNR_f32, "3", 1)));
 }
 
+/* Tests: gradients. */
 static void gradients(void) {
     cnr_tensor *x = t_random(CNR_f64, "2x3x2x2", 1), *v = t_of(CNR_f64, "3", (double[]){0.5, 1, 2});
     cnr_tensor *p[3];

@@ -5,15 +5,18 @@
 
 /* ---- as much of protobuf as these files use ---- */
 
+/* Bytes that are left. */
 typedef struct bytes {
     const uint8_t *at, *end;
 } bytes;
+/* A field of a message. */
 typedef struct field {
     int number, wire;
     uint64_t value;
     bytes data;
 } field;
 
+/* The next whole number. */
 static uint64_t varint(bytes *b) {
     uint64_t v = 0;
     for (int shift = 0; b->at < b->end && shift < 64; shift += 7) {
@@ -23,6 +26,7 @@ static uint64_t varint(bytes *b) {
     return v;
 }
 
+/* The next field; 0: there is none. */
 static int next(bytes *b, field *f) {
     if (b->at >= b->end) return 0;
     const uint64_t key = varint(b);
@@ -36,6 +40,7 @@ static int next(bytes *b, field *f) {
     return 1;
 }
 
+/* A copy of a text. */
 static char *text(bytes b) {
     char *copy = op_keep(calloc((size_t)(b.end - b.at) + 1, 1));
     memcpy(copy, b.at, (size_t)(b.end - b.at));
@@ -50,6 +55,7 @@ static void each_int(const field *f, int64_t *list, int64_t *n) {
         while (b.at < b.end && *n < 64) list[(*n)++] = (int64_t)varint(&b);
 }
 
+/* The bytes of a file; none: it is not there. */
 static bytes whole_file(const char *path) {
     FILE *file = fopen(path, "rb");
     if (!file) return (bytes){NULL, NULL};
@@ -62,6 +68,7 @@ static bytes whole_file(const char *path) {
     return (bytes){at, at + got};
 }
 
+/* Our type of an ONNX type. */
 static int32_t dtype_of(uint64_t onnx) {
     static const int32_t types[] = {0,       CNR_f32, CNR_u8, CNR_i8,   CNR_u16, CNR_i16,
                                     CNR_i32, CNR_i64, 0,      CNR_bool, CNR_f16, CNR_f64,
@@ -69,6 +76,7 @@ static int32_t dtype_of(uint64_t onnx) {
     return onnx < sizeof types / sizeof types[0] ? types[onnx] : 0;
 }
 
+/* The tensor of a message. */
 static cnr_tensor *tensor(bytes b) {
     cnr_tensor *t = t_type(0, "");
     bytes raw = {NULL, NULL}, floats = raw, ints = raw;
@@ -95,12 +103,14 @@ static cnr_tensor *tensor(bytes b) {
 
 /* ---- models of one node ---- */
 
+/* The model of a case. */
 typedef struct model {
     char *op, *inputs[32], *graph_inputs[32];
     int32_t n_inputs, n_outputs, n_graph_inputs, n_nodes, n_attrs;
     cnr_attr attrs[32];
 } model;
 
+/* Reads an attribute. */
 static void read_attr(bytes b, cnr_attr *a) {
     int64_t *ints = op_keep(calloc(64, sizeof *ints));
     double *floats = op_keep(calloc(64, sizeof *floats));
@@ -135,6 +145,7 @@ static void read_attr(bytes b, cnr_attr *a) {
     }
 }
 
+/* Reads a node. */
 static void read_node(bytes b, model *m) {
     field f;
     m->n_nodes++;
@@ -146,6 +157,7 @@ static void read_node(bytes b, model *m) {
     }
 }
 
+/* Reads a model. */
 static void read_model(bytes b, model *m) {
     field f, g, v;
     while (next(&b, &f)) {
@@ -187,6 +199,7 @@ static void fit_types(const cnr_op *op, model *m) {
             }
 }
 
+/* The i-th input or output of a case. */
 static cnr_tensor *vector(const char *folder, const char *kind, int32_t i) {
     char path[2048];
     snprintf(path, sizeof path, "%s/test_data_set_0/%s_%d.pb", folder, kind, i);
@@ -194,6 +207,7 @@ static cnr_tensor *vector(const char *folder, const char *kind, int32_t i) {
     return b.at ? tensor(b) : NULL;
 }
 
+/* 1: both tensors agree. */
 static int agrees(const cnr_tensor *got, const cnr_tensor *want) {
     if (got->dtype != want->dtype || !cnr_same_shape(got, want)) {
         note("got %s, rank %d; want %s, rank %d", cnr_dtype_name(got->dtype), got->rank,
@@ -209,6 +223,7 @@ static int agrees(const cnr_tensor *got, const cnr_tensor *want) {
     return 1;
 }
 
+/* A test: one case. */
 static void check(const char *name, const char *folder) {
     char path[2048];
     model m = {0};
@@ -244,6 +259,7 @@ static void check(const char *name, const char *folder) {
     ok(good, "%s", name);
 }
 
+/* Compares two names, for qsort. */
 static int by_name(const void *a, const void *b) {
     return strcmp(*(char *const *)a, *(char *const *)b);
 }

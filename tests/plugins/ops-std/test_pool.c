@@ -1,12 +1,14 @@
 /* max_pool, average_pool and their gradients. */
 #include "opcall.h"
 
+/* A list of inputs. */
 #define IN(...) \
     (const cnr_tensor *[]) { __VA_ARGS__ }
 
 static const double five[] = {1,  2,  3,  4,  5,  6,  7,  8,  9,  10, 11, 12, 13,
                               14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25};
 
+/* Tests: max_pool by hand. */
 static void max_by_hand(void) {
     cnr_tensor *y[2], *x = t_of(CNR_f32, "1x1x5x5", five);
     op_call("max_pool", "kernel_shape=5;pads=2", y, 2, 1, x);
@@ -42,6 +44,7 @@ static void max_by_hand(void) {
     t_shape(y[0], "0x3x4x4", "an empty batch");
 }
 
+/* Tests: average_pool by hand. */
 static void average_by_hand(void) {
     cnr_tensor *y[1], *x = t_of(CNR_f32, "1x1x5x5", five);
     op_call("average_pool", "kernel=3;stride=2;pads=1", y, 1, 1, x);
@@ -64,6 +67,7 @@ static void average_by_hand(void) {
     t_near(y[0], (double[]){4.5}, 0, "3-D, f16");
 }
 
+/* Tests: splits and gradients. */
 static void splits_and_gradients(void) {
     static const char *const attrs[] = {"kernel=3;stride=2;pads=1", "kernel=2,3;dilations=2,1",
                                         "kernel=3;stride=2;ceil_mode=1"};
@@ -81,6 +85,7 @@ static void splits_and_gradients(void) {
     op_gradcheck("average_pool", "kernel=3;stride=2;pads=1;count_include_pad=1", 0, 1, IN(x));
 }
 
+/* Tests: global and p-norm poolings. */
 static void global_and_lp(void) {
     cnr_tensor *y[1], *x = t_of(CNR_f32, "1x2x1x2", (double[]){3, -4, 5, 12});
     op_call("global_average_pool", "", y, 1, 1, x);
@@ -103,6 +108,7 @@ static void global_and_lp(void) {
     op_splitcheck("global_max_pool", "", 1, IN(big));
 }
 
+/* Tests: what is refused. */
 static void refusals(void) {
     cnr_tensor *x = t_random(CNR_f32, "1x1x4x4", 1);
     op_refused("max_pool", "", "kernel_shape", 1, IN(x));

@@ -1,6 +1,7 @@
 /* rnn, gru, lstm: one step by hand, directions against each other, lengths, refusals. */
 #include "opcall.h"
 
+/* A list of inputs. */
 #define IN(...) \
     (const cnr_tensor *[]) { __VA_ARGS__ }
 
@@ -55,6 +56,7 @@ static cnr_tensor *half(const cnr_tensor *t, int which) {
     return out;
 }
 
+/* Tests: directions. */
 static void directions(void) {
     cnr_tensor *both[3], *one[3], *other[3], *x = t_random(CNR_f64, "6x3x4", 1);
     cnr_tensor *w = t_random(CNR_f64, "2x20x4", 2), *r = t_random(CNR_f64, "2x20x5", 3);

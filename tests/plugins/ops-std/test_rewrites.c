@@ -6,6 +6,7 @@
 
 static cnr_runtime *rt;
 
+/* Adds a weight at random. */
 static cnr_value weight(cnr_graph *g, const char *name, int32_t rank, const int64_t *dim,
                         double low, double high) {
     static uint64_t state = 3;
@@ -23,21 +24,25 @@ static cnr_value weight(cnr_graph *g, const char *name, int32_t rank, const int6
     free(data);
     return v;
 }
+/* A shape and its rank. */
 #define DIMS(...) \
     (int32_t)(sizeof((int64_t[]){__VA_ARGS__}) / 8), (const int64_t[]) { __VA_ARGS__ }
 
+/* Adds a node of n inputs. */
 static cnr_value node(cnr_graph *g, const char *op, int32_t n, const cnr_value *in,
                       const cnr_attr *attr) {
     cnr_value out = -1;
     cnri_graph_node(g, op, NULL, NULL, in, n, &attr, attr ? 1 : 0, &out, 1);
     return out;
 }
+/* Adds a node of these inputs. */
 #define NODE(g, op, attr, ...) \
     node(g, op, (int32_t)(sizeof((cnr_value[]){__VA_ARGS__}) / sizeof(cnr_value)), \
          (const cnr_value[]){__VA_ARGS__}, attr)
 
 static const cnr_attr no_bias = {.name = "bias", .type = CNR_ATTR_BOOL, .set = 1, .i = 0};
 
+/* Adds a batch normalisation. */
 static cnr_value affine(cnr_graph *g, const char *name, cnr_value x, int64_t c) {
     static const char *const parts[] = {"scale", "shift", "mean", "var"};
     cnr_value in[5] = {x};
@@ -49,6 +54,7 @@ static cnr_value affine(cnr_graph *g, const char *name, cnr_value x, int64_t c) 
     return node(g, "batch_normalization", 5, in, NULL);
 }
 
+/* Begins a net; *x receives its input. */
 static cnr_graph *begin(cnr_value *x) {
     cnr_graph *g = cnri_graph_new("net");
     const cnr_tensor t = {.size = sizeof t, .dtype = CNR_f32, .rank = 4, .dim = {2, 4, 5, 5}};
@@ -60,6 +66,7 @@ static cnr_graph *begin(cnr_value *x) {
  * taps of its convolutions. */
 static int32_t clip_inputs, norms, gathers, scaled, named, taps;
 
+/* Counts the operators of a net. */
 static void look(const cnr_graph *g) {
     clip_inputs = norms = gathers = scaled = named = taps = 0;
     for (int32_t i = 0; i < g->nodes.n; i++) {
@@ -126,6 +133,7 @@ static void compare(cnr_graph *g, cnr_value y, int32_t nodes, const char *what) 
     cnri_graph_free(g);
 }
 
+/* Adds a transpose. */
 static cnr_value transpose(cnr_graph *g, cnr_value x, int64_t a, int64_t b, int64_t c, int64_t d) {
     const cnr_attr perm = {.name = "perm",
                            .type = CNR_ATTR_INTS,
@@ -137,6 +145,7 @@ static cnr_value transpose(cnr_graph *g, cnr_value x, int64_t a, int64_t b, int6
 
 /* ---- activations ---- */
 
+/* Adds a constant number. */
 static cnr_value number(cnr_graph *g, double value) {
     static int count;
     char name[16];
@@ -145,10 +154,15 @@ static cnr_value number(cnr_graph *g, double value) {
     snprintf(name, sizeof name, "k%d", count++);
     return cnri_graph_constant(g, name, &t);
 }
+/* Adds a constant number. */
 #define N(value) number(g, value)
+/* Adds a product. */
 #define MUL(a, b) NODE(g, "mul", NULL, a, b)
+/* Adds a quotient. */
 #define DIV(a, b) NODE(g, "div", NULL, a, b)
+/* Adds a sum. */
 #define ADD(a, b) NODE(g, "add", NULL, a, b)
+/* Adds an operator of one input. */
 #define OF(op, a) NODE(g, op, NULL, a)
 
 static cnr_value gelu_torch(cnr_graph *g, cnr_value x) { /* torch.onnx of nn.GELU */
@@ -177,15 +191,19 @@ static cnr_value tanh_fast(cnr_graph *g, cnr_value x) { /* gelu_fast: factored o
 }
 static cnr_value silu(cnr_graph *g, cnr_value x) { return MUL(x, OF("sigmoid", x)); }
 static cnr_value silu_left(cnr_graph *g, cnr_value x) { return MUL(OF("sigmoid", x), x); }
+/* Spells an activation. */
 static cnr_value silu_scaled(cnr_graph *g, cnr_value x) {
     return MUL(x, OF("sigmoid", MUL(x, N(1.702))));
 }
+/* Spells an activation. */
 static cnr_value six(cnr_graph *g, cnr_value x) {
     return DIV(MUL(x, OF("relu6", ADD(x, N(3)))), N(6));
 }
+/* Spells an activation. */
 static cnr_value six_first(cnr_graph *g, cnr_value x) {
     return MUL(x, MUL(OF("relu6", ADD(N(3), x)), N(1.0 / 6)));
 }
+/* Spells an activation. */
 static cnr_value hard(cnr_graph *g, cnr_value x) {
     const cnr_attr alpha = {.name = "alpha", .type = CNR_ATTR_FLOAT, .set = 1, .f = 1.0 / 6};
     return MUL(x, NODE(g, "hard_sigmoid", &alpha, x));
@@ -211,6 +229,7 @@ static void by_operands(void) {
     compare(g, y, 2, "but not where the numbers are of another axis");
 }
 
+/* Tests: activations are found. */
 static void activations(void) {
     static const struct {
         cnr_value (*make)(cnr_graph *g, cnr_value x);
@@ -244,6 +263,7 @@ static void activations(void) {
 
 /* ---- limits of clips ---- */
 
+/* Tests: limits are found. */
 static void limits(void) {
     static const struct {
         double low, high;
@@ -265,13 +285,17 @@ static void limits(void) {
 
 /* ---- layer normalisation as exporters write it ---- */
 
+/* Adds a mean over axes. */
 static cnr_value mean_over(cnr_graph *g, cnr_value x, int32_t n, const int64_t *axes) {
     const cnr_attr rows = {.name = "axes", .type = CNR_ATTR_INTS, .set = 1, .n = n, .ints = axes};
     return NODE(g, "reduce_mean", &rows, x);
 }
+/* Adds a mean over these axes. */
 #define MEAN(x, ...) \
     mean_over(g, x, (int32_t)(sizeof((int64_t[]){__VA_ARGS__}) / 8), (const int64_t[]){__VA_ARGS__})
+/* Adds a difference. */
 #define SUB(a, b) NODE(g, "sub", NULL, a, b)
+/* Adds a square. */
 #define SQUARED(x) NODE(g, "pow", NULL, x, N(2))
 
 static cnr_value norm_torch(cnr_graph *g, cnr_value x) { /* torch.onnx of nn.LayerNorm */
@@ -279,6 +303,7 @@ static cnr_value norm_torch(cnr_graph *g, cnr_value x) { /* torch.onnx of nn.Lay
     const cnr_value n = DIV(d, OF("sqrt", ADD(MEAN(SQUARED(d), -1), N(1e-5))));
     return ADD(MUL(n, weight(g, "w", DIMS(5), -1, 1)), weight(g, "b", DIMS(5), -1, 1));
 }
+/* Spells a normalisation as Keras does. */
 static cnr_value norm_keras(cnr_graph *g,
                             cnr_value x) { /* two differences, 1 / root, other orders */
     const cnr_value d = SUB(x, MEAN(x, 2, 3)), e = SUB(x, MEAN(x, 2, 3));
@@ -290,6 +315,7 @@ static cnr_value norm_plain(cnr_graph *g, cnr_value x) { /* without scale and sh
     const cnr_value d = SUB(x, MEAN(x, 1, 2, 3));
     return MUL(d, DIV(N(1), OF("sqrt", ADD(MEAN(MUL(d, d), 1, 2, 3), N(1e-5)))));
 }
+/* Spells a normalisation with another scale. */
 static cnr_value norm_scaled(cnr_graph *g,
                              cnr_value x) { /* a scale that is no axis' own stays out */
     const cnr_value d = SUB(x, MEAN(x, -1));
@@ -309,6 +335,7 @@ static cnr_value norm_uncentred(cnr_graph *g, cnr_value x) { /* by the root of t
     return DIV(SUB(x, MEAN(x, -1)), OF("sqrt", ADD(MEAN(SQUARED(x), -1), N(1e-5))));
 }
 
+/* Tests: normalisations are found. */
 static void normals(void) {
     static const struct {
         cnr_value (*make)(cnr_graph *g, cnr_value x);
@@ -331,6 +358,7 @@ static void normals(void) {
 
 /* ---- gathers that are slices ---- */
 
+/* Adds a gather. */
 static cnr_value gathered(cnr_graph *g, cnr_value x, int64_t axis, int32_t n, int64_t *indices) {
     static int count;
     char name[16];
@@ -344,6 +372,7 @@ static cnr_value gathered(cnr_graph *g, cnr_value x, int64_t axis, int32_t n, in
     return NODE(g, "gather", &along, x, cnri_graph_constant(g, name, &t));
 }
 
+/* Tests: gathers become slices. */
 static void slices(void) {
     static struct {
         int64_t axis, indices[3];
@@ -420,6 +449,7 @@ static void dilated(void) {
 
 /* ---- products of scaled operands ---- */
 
+/* Tests: scales. */
 static void scales(void) {
     cnr_value x;
     cnr_graph *g = begin(&x);
@@ -445,6 +475,7 @@ static void scales(void) {
 
 /* ---- copies that change nothing ---- */
 
+/* Adds a cast. */
 static cnr_value cast(cnr_graph *g, cnr_value x, int32_t dtype) {
     const cnr_attr to = {.name = "to", .type = CNR_ATTR_DTYPE, .set = 1, .i = dtype};
     return NODE(g, "cast", &to, x);
@@ -462,6 +493,7 @@ static cnr_value scattered(cnr_graph *g, cnr_value x, int64_t first, int64_t sec
                 OF("sin", x));
 }
 
+/* Tests: copies are left out. */
 static void copies(void) {
     cnr_value x;
     cnr_graph *g = begin(&x);

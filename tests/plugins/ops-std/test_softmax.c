@@ -1,9 +1,11 @@
 /* softmax, log_softmax, hardmax, the classifier's loss, and their gradients. */
 #include "opcall.h"
 
+/* A list of inputs. */
 #define IN(...) \
     (const cnr_tensor *[]) { __VA_ARGS__ }
 
+/* Tests: values. */
 static void values(void) {
     cnr_tensor *y[1], *x = t_of(CNR_f32, "2x2", (double[]){0, log(3), 1000, 1000});
     op_call("softmax", "", y, 1, 1, x);
@@ -25,6 +27,7 @@ static void values(void) {
     op_refused("softmax", "", "not supported", 1, IN(t_random(CNR_i32, "2x2", 1)));
 }
 
+/* Tests: derivatives. */
 static void derivatives(void) {
     cnr_tensor *x = t_random(CNR_f64, "2x3x4", 1);
     static const char *const axes[] = {"axis=0", "axis=1", "axis=-1"};
@@ -37,6 +40,7 @@ static void derivatives(void) {
     }
 }
 
+/* Tests: the loss. */
 static void loss(void) {
     cnr_tensor *y[1], *x = t_of(CNR_f32, "2x2", (double[]){0, log(3), 0, 0});
     op_call("softmax_cross_entropy", "", y, 1, 2, x, t_of(CNR_i64, "2", (double[]){1, 0}));
@@ -57,6 +61,7 @@ static void loss(void) {
     op_refused("softmax_cross_entropy", "", "labels", 2, IN(x, t_random(CNR_u8, "3", 1)));
 }
 
+/* Tests: shapes. */
 static void shapes(void) {
     cnr_tensor *y[2], *x = t_random(CNR_f32, "2x3x4", 1);
     op_call("flatten", "", y, 1, 1, x);

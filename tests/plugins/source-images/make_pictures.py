@@ -10,6 +10,7 @@ colours = [[(220, 30, 40), (30, 200, 60)], [(40, 60, 210), (255, 255, 255)]]
 greys = [[40, 200], [120, 255]]
 
 def draw(mode, table):
+    """A picture of four colours."""
     im = Image.new(mode, (W, H))
     for y in range(2):
         for x in range(2):
@@ -44,14 +45,17 @@ clear.save(out + "clear.png", transparency=3)
 grey.point(lambda v: 255 if v > 150 else 0).convert("1").save(out + "bits.png")
 
 def chunk(kind, data):
+    """A chunk of PNG."""
     return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
 
 def png(name, depth, kind, interlace, rows):
+    """Writes a PNG."""
     with open(out + name, "wb") as f:
         f.write(b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", struct.pack(">IIBBBBB", W, H, depth, kind, 0, 0, interlace)))
         f.write(chunk(b"IDAT", zlib.compress(rows, 9)) + chunk(b"IEND", b""))
 
 def pixel(x, y):
+    """The colour of a pixel."""
     return colours[y * 2 // H][x * 2 // W]
 
 deep = b"".join(b"\0" + b"".join(struct.pack(">H", v * 257) for x in range(W) for v in pixel(x, y))
@@ -68,6 +72,7 @@ rgb.convert("P", palette=Image.ADAPTIVE, colors=4).save(out + "palette.bmp")
 grey.point(lambda v: 255 if v > 150 else 0).convert("1").save(out + "bits.bmp")
 
 def bmp(name, header, bits, packing, palette, data, masks=b"", h=H):
+    """Writes a BMP."""
     info = struct.pack("<IiiHHIIIIII", 40, W, h, 1, bits, packing, len(data), 0, 0, len(palette) // 4, 0)
     if header == 12:
         info = struct.pack("<IHHHH", 12, W, h, 1, bits)
@@ -103,6 +108,7 @@ with open(out + "thumbnail.p7", "wb") as f: # XV's
     f.write(bytes(r >> 5 << 5 | g >> 5 << 2 | b >> 6 for y in range(H) for x in range(W) for r, g, b in [pixel(x, y)]))
 
 def planar(name): # grey, with a plane that does not matter and is not there
+    """Writes a TIFF whose colours stand apart."""
     entries = [(256, 4, W), (257, 4, H), (258, 3, 8 | 8 << 16), (259, 3, 1), (262, 3, 1), (273, 4, None), (277, 3, 2),
                (278, 4, H), (279, 4, None), (284, 3, 2), (338, 3, 0)]
     start = 8 + 2 + 12 * len(entries) + 4

@@ -11,6 +11,7 @@
 static cnr_error err = CNR_ERROR_INIT;
 static char scratch[] = "/tmp/cnnrun-images-XXXXXX";
 
+/* Reads one picture of a source. */
 static cnr_status read_one(const char *spec, int64_t index, cnr_sample *out) {
     cnri_samples s;
     cnr_status status = cnri_samples_open(spec, NULL, &s, &err);
@@ -109,12 +110,14 @@ static void test_forms(void) {
 
 /* ---- folders and lists ---- */
 
+/* Path in the test's folder, valid until the next call. */
 static char *at(const char *name) {
     static char path[1024];
     snprintf(path, sizeof path, "%s/%s", scratch, name);
     return path;
 }
 
+/* Writes a file. */
 static void put(const char *name, const void *data, size_t n) {
     remove(at(name)); /* some file systems flush a file that is cut to nothing and written again */
     FILE *f = fopen(at(name), "wb");
@@ -126,6 +129,7 @@ static void put(const char *name, const void *data, size_t n) {
 
 static void put_text(const char *name, const char *text) { put(name, text, strlen(text)); }
 
+/* Reads a file; its bytes. */
 static size_t load(const char *name, uint8_t *data, size_t room) {
     char path[1024];
     snprintf(path, sizeof path, PICTURES "%s", name);
@@ -207,6 +211,7 @@ static void damage(const char *name, const char *as) {
     ok(n > 0 && odd == 0 && refused > 150, "%s damaged 400 times: %d refused", name, refused);
 }
 
+/* Tests: damaged copies of a file, if its format is read here. */
 static void damage_if_read(const char *name, const char *as) {
     char path[1024];
     cnr_sample s = {0};

@@ -7,6 +7,7 @@
 static cnr_error err = CNR_ERROR_INIT;
 static char scratch[] = "/tmp/cnnrun-mnist-XXXXXX";
 
+/* Writes a file. */
 static void put(const char *name, const void *data, size_t n) {
     char path[256];
     snprintf(path, sizeof path, "%s/%s", scratch, name);
@@ -17,6 +18,7 @@ static void put(const char *name, const void *data, size_t n) {
     }
 }
 
+/* Opens a set. */
 static cnr_status open_set(const char *tail, const char *split, cnri_samples *s) {
     char spec[300];
     snprintf(spec, sizeof spec, "mnist:%s%s", scratch, tail);

@@ -36,6 +36,7 @@ close $out;
 # Lines of JSON, each with the moment it came, of a monitor that gets a signal after so many, or so many seconds behind
 # the first, which comes within two minutes.
 my @away; # why, each time the source was told to be away
+# Runs a command until the camera has given enough frames.
 sub watch {
     my ($with, $most, $seconds, @words) = @_;
     unlink $log;

@@ -23,6 +23,7 @@
 
 enum { WIDTH = 640, HEIGHT = 480, BYTES = WIDTH * HEIGHT * 2, MOST = 32 };
 
+/* A buffer of the camera. */
 typedef struct buffer {
     uint8_t *at;
     uint64_t number, ns;
@@ -37,17 +38,20 @@ static struct {
     uint64_t begun_ns, next; /* the number of the frame that comes next */
 } camera;
 
+/* The number that the environment gives. */
 static uint64_t number_of(const char *name, uint64_t otherwise) {
     const char *text = getenv(name);
     return text ? strtoull(text, NULL, 10) : otherwise;
 }
 
+/* Nanoseconds by the monotonic clock. */
 static uint64_t now_ns(void) {
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
     return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
+/* When a frame is due. */
 static uint64_t due_ns(uint64_t number) {
     return camera.begun_ns + (number + 1) * 1000000000u / number_of("FAKE_CAMERA_RATE", 30);
 }
@@ -75,6 +79,7 @@ static void advance(void) {
     }
 }
 
+/* Notes a frame in the log. */
 static void log_frame(const buffer *b) {
     const char *path = getenv("FAKE_CAMERA_LOG");
     FILE *out = path ? fopen(path, "a") : NULL;
@@ -83,6 +88,7 @@ static void log_frame(const buffer *b) {
     fclose(out);
 }
 
+/* Describes a buffer. */
 static void describe(struct v4l2_buffer *b) {
     b->type = V4L2_BUF_TYPE_VIDEO_CAPTURE;
     b->memory = V4L2_MEMORY_MMAP;
@@ -90,6 +96,7 @@ static void describe(struct v4l2_buffer *b) {
     b->m.offset = b->index * BYTES;
 }
 
+/* Takes the next frame. */
 static int take(struct v4l2_buffer *b) {
     for (;;) {
         advance();
@@ -113,6 +120,7 @@ static int take(struct v4l2_buffer *b) {
     return 0;
 }
 
+/* Makes the buffers. */
 static int request(struct v4l2_requestbuffers *r) {
     if (r->count > MOST) r->count = MOST;
     for (; camera.n < r->count; camera.n++) {
@@ -123,6 +131,7 @@ static int request(struct v4l2_requestbuffers *r) {
     return 0;
 }
 
+/* The format of frames. */
 static void format(struct v4l2_pix_format *p) {
     *p = (struct v4l2_pix_format){.width = WIDTH,
                                   .height = HEIGHT,
@@ -132,12 +141,14 @@ static void format(struct v4l2_pix_format *p) {
                                   .sizeimage = BYTES};
 }
 
+/* The rate of frames. */
 static void rate(struct v4l2_streamparm *p) {
     p->parm.capture.capability = V4L2_CAP_TIMEPERFRAME;
     p->parm.capture.timeperframe =
         (struct v4l2_fract){1, (uint32_t)number_of("FAKE_CAMERA_RATE", 30)};
 }
 
+/* Answers a call of V4L2. */
 static int answer(unsigned long what, void *at) {
     switch (what) {
     case VIDIOC_QUERYCAP:
@@ -180,6 +191,7 @@ static int answer(unsigned long what, void *at) {
 
 /* ---- in the place of libc's ---- */
 
+/* Opens the camera. */
 static int open_fake(int flags) {
     pthread_mutex_lock(&lock);
     const int fd = memfd_create("camera", 0); /* a number that nobody else gets */
@@ -193,16 +205,19 @@ static int open_fake(int flags) {
     return fd;
 }
 
+/* Opens the camera, or a true file. */
 static int open_by(const char *with, const char *path, int flags, mode_t mode) {
     int (*theirs)(const char *, int, ...);
     *(void **)&theirs = dlsym(RTLD_NEXT, with);
     return strncmp(path, "/dev/video", 10) == 0 ? open_fake(flags) : theirs(path, flags, mode);
 }
 
+/* The mode of a new file. */
 static mode_t mode_in(int flags, va_list list) {
     return flags & (O_CREAT | __O_TMPFILE) ? va_arg(list, mode_t) : 0;
 }
 
+/* In place of open. */
 int open(const char *path, int flags, ...) {
     va_list list;
     va_start(list, flags);
@@ -212,6 +227,7 @@ int open(const char *path, int flags, ...) {
 }
 
 #ifdef __LP64__ /* elsewhere large files give open and mmap these names */
+/* In place of open64. */
 int open64(const char *path, int flags, ...) {
     va_list list;
     va_start(list, flags);
@@ -221,6 +237,7 @@ int open64(const char *path, int flags, ...) {
 }
 #endif
 
+/* In place of ioctl. */
 int ioctl(int fd, unsigned long what, ...) {
     int (*theirs)(int, unsigned long, ...);
     va_list list;
@@ -237,6 +254,7 @@ int ioctl(int fd, unsigned long what, ...) {
     return errno ? -1 : 0;
 }
 
+/* Maps a buffer, or a true file. */
 static void *map_by(const char *with, void *to, size_t n, int prot, int flags, int fd, off_t at) {
     void *(*theirs)(void *, size_t, int, int, int, off_t);
     if (camera.is_open && fd == camera.fd && at / BYTES < camera.n)
@@ -245,16 +263,19 @@ static void *map_by(const char *with, void *to, size_t n, int prot, int flags, i
     return theirs(to, n, prot, flags, fd, at);
 }
 
+/* In place of mmap. */
 void *mmap(void *to, size_t n, int prot, int flags, int fd, off_t at) {
     return map_by("mmap", to, n, prot, flags, fd, at);
 }
 
 #ifdef __LP64__
+/* In place of mmap64. */
 void *mmap64(void *to, size_t n, int prot, int flags, int fd, off64_t at) {
     return map_by("mmap64", to, n, prot, flags, fd, at);
 }
 #endif
 
+/* In place of close. */
 int close(int fd) {
     int (*theirs)(int);
     *(void **)&theirs = dlsym(RTLD_NEXT, "close");

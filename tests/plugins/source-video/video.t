@@ -22,6 +22,7 @@ plan skip_all => 'source-video was not built (FFmpeg)' unless -e "$build/plugins
 plan skip_all => 'no ffmpeg, which makes the videos' if system('ffmpeg -version >/dev/null 2>&1');
 my $dir = tempdir(CLEANUP => 1);
 
+# Makes a video by ffmpeg.
 sub make {
     my ($name, @words) = @_;
     system('ffmpeg', '-v', 'error', '-y', @words, "$dir/$name") == 0 or diag("ffmpeg: $name");

@@ -12,6 +12,7 @@ typedef struct form {
     int64_t block, values, bits, code;
 } form;
 
+/* The weight, encoded in a form; NULL: it is refused. */
 static cnr_tensor *encoded_as(const cnr_tensor *dense, form f, cnr_error *err) {
     const cnr_attr a[] = {{.name = "keep", .type = CNR_ATTR_FLOAT, .set = 1, .f = f.keep},
                           {.name = "block", .type = CNR_ATTR_INT, .set = 1, .i = f.block},
@@ -28,10 +29,12 @@ static cnr_tensor *encoded_as(const cnr_tensor *dense, form f, cnr_error *err) {
     return e->encode(dense, attrs, t->data, bytes, err) == CNR_OK ? t : NULL;
 }
 
+/* The weight, of which a part is kept. */
 static cnr_tensor *encoded(const cnr_tensor *dense, double keep, cnr_error *err) {
     return encoded_as(dense, (form){.keep = keep, .bits = 5}, err);
 }
 
+/* The decoded weight. */
 static cnr_tensor *decoded(const cnr_tensor *coded) {
     cnr_error err = CNR_ERROR_INIT;
     cnr_tensor *t = t_type(CNR_f32, "");
@@ -63,6 +66,7 @@ static int prunes(const cnr_tensor *dense, double keep) {
     return kept == (wanted < nonzero ? wanted : nonzero) && most <= least;
 }
 
+/* Tests: encoded and decoded weights. */
 static void round_trip(void) {
     static const char *const shapes[] = {"1", "9", "13x7", "5x4x3x3", "3x70000", "0x4", "4x0"};
     static const double keeps[] = {1, 0.5, 0.1, 0};
@@ -207,6 +211,7 @@ static void earlier_form(const uint32_t *words, size_t bytes, const char *what) 
     damage(t, what);
 }
 
+/* Tests: forms of earlier releases. */
 static void earlier_forms(void) {
     static const uint32_t first[] = {0x31525343,
                                      2,
@@ -240,6 +245,7 @@ static void earlier_forms(void) {
     earlier_form(second, sizeof second, "second version");
 }
 
+/* Tests: damaged images. */
 static void hostile(void) {
     static const struct {
         const char *shape;
@@ -289,11 +295,13 @@ static int agrees(const char *op, const char *attrs, cnr_tensor *x, cnr_tensor *
     return good && taken == 2;
 }
 
+/* A form at random. */
 static form drawn_form(void) {
     return (form){(double)int8_draw(0, 10) / 10, (int64_t[]){0, 1, 4}[int8_draw(0, 2)],
                   int8_draw(F32, SHARED), int8_draw(1, 8), int8_draw(0, 1)};
 }
 
+/* Draws a convolution; 1: its kernels agree. */
 static int conv_agrees(void) {
     char xs[64], ws[64], attrs[160];
     const int64_t group = int8_draw(0, 3) ? 1 : 2, k = int8_draw(0, 2) ? int8_draw(1, 5) : 1;
@@ -313,6 +321,7 @@ static int conv_agrees(void) {
                   (int)int8_draw(0, 1), chains[int8_draw(0, 3)]);
 }
 
+/* 1: the kernels of a dense layer agree. */
 static int dense_agrees(int64_t batch, int64_t k, int64_t m, form f, int with_bias,
                         const char *chain) {
     char xs[64], ws[64];
@@ -322,6 +331,7 @@ static int dense_agrees(int64_t batch, int64_t k, int64_t m, form f, int with_bi
                   chain);
 }
 
+/* Tests: all on one instruction set. */
 static void one_isa(const char *isa) {
     int dense = 0, conv = 0;
     if (!int8_use(isa)) return;

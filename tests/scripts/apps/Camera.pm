@@ -56,6 +56,7 @@ sub leave {
     waitpid delete $self->{pid}, 0;
 }
 
+# Serves pictures to a client.
 sub play {
     my ($client, $rate, $parent, @pictures) = @_;
     local $SIG{PIPE} = 'IGNORE';
@@ -71,8 +72,10 @@ sub play {
     }
 }
 
+# The camera's address.
 sub url { return "http://127.0.0.1:$_[0]{port}/camera.mjpg" }
 
+# Ends the camera.
 sub DESTROY {
     local ($?, $@);
     $_[0]->leave if $_[0]{pid} && $_[0]{of} == $$; # a child of the test's leaves it alone

@@ -23,9 +23,12 @@ sub start {
     return $self;
 }
 
+# The page's port.
 sub port { return $_[0]{port} }
+# The process's id.
 sub pid { return $_[0]{pid} }
 
+# What it wrote to stderr.
 sub said {
     my $self = shift;
     open my $in, '<', "$self->{dir}/err" or return '';
@@ -51,11 +54,13 @@ sub ask {
     return $got;
 }
 
+# The page's answer to a GET.
 sub get {
     my ($self, $path, $bytes, $more) = @_;
     return $self->ask("GET $path HTTP/1.1\nHost: HOST\nConnection: close\n" . ($more // '') . "\n", $bytes);
 }
 
+# The page's answer to a POST.
 sub set {
     my ($self, $body, $more) = @_;
     $more //= "Authorization: Bearer $self->{token}\n";
@@ -90,6 +95,7 @@ sub stop {
     return $? >> 8;
 }
 
+# Ends the monitor.
 sub DESTROY { local ($?, $@); $_[0]->stop('KILL') }
 
 1;

@@ -13,16 +13,19 @@ local pictures = require "lib.pictures"
 local priors = require "lib.priors"
 
 local count = 0
+-- Prints one TAP line.
 local function ok(good, what)
   count = count + 1
   print((good and "ok " or "not ok ") .. count .. " - " .. what)
   return good
 end
 
+-- A test: both are equal.
 local function is(got, want, what)
   if not ok(got == want, what) then print("# got " .. tostring(got) .. ", want " .. tostring(want)) end
 end
 
+-- True: both numbers agree.
 local function near(a, b) return math.abs(a - b) < 1e-4 * (1 + math.abs(b)) end
 
 -- One box: class, score, corners.
@@ -34,8 +37,10 @@ local function is_box(b, class, score, x0, y0, x1, y1, what)
   end
 end
 
+-- A tensor of zeros.
 local function zeros(...) return c.tensor { shape = { ... } } end
 
+-- Tests: Darknet's heads.
 local function darknet()
   local line = "yolo output=9_yolo classes=2 coords=4 width=64 height=64 anchors=10.0,20.0\n"
   local parsed = heads.parse_heads(line .. line)
@@ -44,6 +49,7 @@ local function darknet()
 
   -- Anchor 10 x 20, 2 x 2 cells of 32 pixels; the cell in column 1, row 0 is element 2 of a plane.
   local t = zeros(1, 7, 2, 2)
+  -- Sets plane k.
   local function plane(k, v) t[k * 4 + 2] = v end
   plane(0, .5); plane(1, .25); plane(2, 0); plane(3, math.log(2))
   plane(4, .8); plane(5, .1); plane(6, .9)
@@ -74,10 +80,12 @@ local function darknet()
   is_box(found[1], 0, .45, 75 - 12.5, 150 - 6.25, 75 + 12.5, 150 + 6.25, "detection: sizes squared")
 end
 
+-- Tests: grids of cells.
 local function grids()
   -- 64 x 32 pixels: 8 x 4 cells of 8, 4 x 2 of 16, 2 x 1 of 32.
   local size, strides = { width = 64, height = 32 }, { 8, 16, 32 }
   local t = zeros(1, 32 + 8 + 2, 7)
+  -- Sets a cell.
   local function cell(i, ...)
     for k, v in ipairs { ... } do t[i * 7 + k] = v end
   end
@@ -141,6 +149,7 @@ local function grids()
      "yunet: points")
 end
 
+-- Tests: boxes in pixels.
 local function pixels()
   local t = zeros(1, 5, 7) -- five boxes, two classes
   for k, v in ipairs { 30, 20, 10, 8, .5, .2, .9 } do t[2 * 7 + k] = v end
@@ -180,6 +189,7 @@ local function masked()
     end
   end
   local size = { width = 32, height = 32 }
+  -- How many rectangles of a mask cover a point.
   local function covered(mask, x, y)
     local n = 0
     for _, r in ipairs(mask) do
@@ -187,6 +197,7 @@ local function masked()
     end
     return n
   end
+  -- Area of a mask.
   local function area(mask)
     local sum = 0
     for _, r in ipairs(mask) do sum = sum + (r.x1 - r.x0) * (r.y1 - r.y0) end
@@ -206,6 +217,7 @@ local function masked()
   is(#masks.of_prototypes(protos, { 0, 0 }, all, size), 0, "masks: 0 is no mask")
 
   local t = zeros(1, 5, 4, 6) -- five classes
+  -- Sets a cell's class.
   local function set(class, x, y) t[class * 24 + y * 6 + x + 1] = 2 end
   for x = 0, 5 do for y = 0, 3 do set(0, x, y) end end
   for x = 0, 2 do for y = 0, 1 do t[3 * 24 + y * 6 + x + 1] = 3 end end
@@ -222,8 +234,10 @@ local function masked()
   is_box(found[1], 7, .5, 1, 0, 3, 2, "classes: as whole numbers")
 end
 
+-- Tests: sizes of inputs.
 local function sizes()
   local net = { size = { height = 320, width = 320 }, meta = function() return nil end, open_size = true }
+  -- The size for a picture.
   local function of(height, width, longest)
     local h, w = nets.size_for(net, height, width, longest)
     return h .. "x" .. w
@@ -240,6 +254,7 @@ local function sizes()
   is(of(1000, 600), "640x384", "steps that the exporter tells")
 end
 
+-- Tests: SSD's boxes.
 local function ssd()
   local about = { size = { width = 100, height = 200 }, classes = 3,
                   priors = { .5, .5, .2, .2, .25, .5, .1, .4 } }
@@ -273,7 +288,9 @@ local function ssd()
   ok(#both == 4 and near(both[1], .3) and near(both[4], .2), "prior_box's corners as centres")
 end
 
+-- Tests: lists of boxes.
 local function lists()
+  -- A box.
   local function b(class, score, x0, x1)
     return { class = class, score = score, x0 = x0, y0 = 0, x1 = x1, y1 = 10 }
   end
@@ -293,13 +310,16 @@ local function lists()
      moved.points[1] == 30 and moved.points[2] == 10, "back to the picture, cut at its edges")
 end
 
+-- Tests: families are recognised.
 local function recognised()
+  -- A net of these outputs.
   local function net(width, height, ports, meta)
     local list = {}
     for i = 1, #ports, 2 do list[#list + 1] = { name = ports[i], sizes = ports[i + 1] } end
     return { outputs = list, size = { width = width, height = height }, channels = 3, input = { sizes = { 1, 3, height, width } },
              meta = function(key) return meta and meta[key] end }
   end
+  -- The family of a net.
   local function of(...) return families.of(net(...)).name end
   is(of(320, 320, { "9_yolo", { "batch", 255, 10, 10 } }, { heads = "yolo" }), "darknet", "by metadata")
   is(of(416, 416, { "o", { 1, 3549, 85 } }), "yolox", "by the number of cells")
@@ -334,6 +354,7 @@ local function recognised()
   local meta = { ["onnx.names"] = "{0: 'person', 1: \"driver's seat\", 2: '2'}" }
   local names = { outputs = { { name = "o", sizes = { 1, 7, 8400 } } },
                   meta = function(key) return meta[key] end, model = { label = function() end } }
+  -- The label of a class.
   local function label(class) return families.label(names, families.yolov8, class) end
   is(label(0) .. "; " .. label(1) .. "; " .. label(2), "person; driver's seat; class 2",
      "names that the exporter left")
@@ -366,8 +387,10 @@ local function recognised()
   ok(not pcall(families.of, net(224, 224, { "picture", { 1, 3, 224, 224 } })), "three planes are rather a picture")
 end
 
+-- Tests: tensors.
 local function host()
   local t = c.tensor { shape = { 2, 3 }, data = { 1, 2, 3, 4, 5, 6 } }
+  -- The numbers of a tensor as text.
   local function list(x)
     local values = {}
     for i = 1, #x do values[i] = ("%g"):format(x[i]) end
@@ -395,6 +418,7 @@ local function host()
   ok(not pcall(net.prepare, net, picture, { leterbox = 1 }), "no such setting")
 end
 
+-- Tests: words of a command.
 local function words()
   local spec = { usage = "x", about = "y", least = 1,
                  flags = { { "-o, --output PATH", "" }, { "--json", "" },
@@ -424,7 +448,9 @@ end
 
 -- Can the letters be read on their plates? WCAG's contrast of 4.5.
 local function contrast()
+  -- A colour value of sRGB as light.
   local function light(v) return v <= .04045 and v / 12.92 or ((v + .055) / 1.055) ^ 2.4 end
+  -- Brightness of a colour.
   local function of(colour)
     return .2126 * light(colour[1]) + .7152 * light(colour[2]) + .0722 * light(colour[3])
   end
@@ -441,6 +467,7 @@ local function contrast()
   ok(worst >= 4.5, ("letters contrast with every class's colour (%.1f)"):format(worst))
 end
 
+-- Tests: drawn pictures.
 local function drawn()
   if not draw.available() then
     ok(true, "drawing # SKIP the plugin draw-cairo is not there")
@@ -449,6 +476,7 @@ local function drawn()
   local picture = c.tensor { shape = { 480, 600, 3 }, dtype = "u8" }
   local box = { class = 0, score = .5, x0 = 100, y0 = 100, x1 = 400, y1 = 300 }
   local result = draw.boxes(picture, { box }, function() return "thing 50%", "thing" end)
+  -- The colour of a pixel.
   local function pixel(x, y)
     local at = (y * 600 + x) * 3
     return result[at + 1], result[at + 2], result[at + 3]
@@ -462,6 +490,7 @@ local function drawn()
   local mask = { { x0 = 150, y0 = 150, x1 = 200, y1 = 160 }, { x0 = 150, y0 = 160, x1 = 180, y1 = 170 } }
   local masked_box = { class = 0, score = .5, x0 = 100, y0 = 100, x1 = 400, y1 = 300, mask = mask }
   result = draw.boxes(picture, { masked_box }, function() return "thing", "thing" end)
+  -- True: a pixel has the first colour's tint.
   local function is_tinted(x, y, opacity)
     local pr, pg, pb = pixel(x, y)
     local colour = draw.colour(0)
@@ -497,6 +526,7 @@ local function drawn()
     local x, y = (i - 1) // 3 % 640, (i - 1) // 3 // 640
     busy[i] = (x < 300 or y > 200) and (x // 9 + y // 9) % 2 == 0 and 0 or 255
   end
+  -- True: a pixel was drawn over.
   local function changed(result, x, y)
     local at = (y * 640 + x) * 3 + 1
     return result[at] ~= busy[at]

@@ -16,7 +16,9 @@ my $tmp = tempdir(CLEANUP => 1);
 chmod 0755, $tmp;
 $ENV{CNNRUN_CACHE} //= "$tmp/cache";
 
+# JSON rows of a command.
 sub rows { my ($command) = @_; return [map { decode_json $_ } `$command 2>$tmp/err`] }
+# The row on this matter.
 sub row { my ($rows, $what) = @_; return (grep { $_->{what} eq $what } @$rows)[0] // {} }
 
 my $all = rows("$build/cnnrun doctor --json");

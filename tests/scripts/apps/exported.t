@@ -14,14 +14,19 @@ plan skip_all => 'no import-onnx' unless $plugins =~ /^import-onnx /m;
 plan skip_all => 'no source-images' unless $plugins =~ /^source-images /m;
 
 # ---- protobuf: numbers, and everything else with its length in front ----
+# A whole number in protobuf's form
 sub varint {
     my ($v, $s) = (shift, '');
     do { $s .= chr(($v & 127) | ($v > 127 ? 128 : 0)) } while $v >>= 7;
     return $s;
 }
+# A field of a whole number.
 sub number { varint($_[0] << 3) . varint($_[1]) }
+# A field of bytes.
 sub bytes { varint($_[0] << 3 | 2) . varint(length $_[1]) . $_[1] }
+# A shape.
 sub dims { join '', map { bytes(1, number(1, $_)) } @_ }
+# An input or output.
 sub port { my $name = shift; bytes(1, $name) . bytes(2, bytes(1, number(1, 1) . bytes(2, dims(@_)))) }
 
 # A net for 32 x 32 pixels whose outputs are always these: [name, dims, numbers].
@@ -70,6 +75,7 @@ like $text, qr/queen's bee +0\.75 /, 'the native file keeps what was said';
 my @left = map { $_ % 8 < 4 ? 1 : -1 } 0 .. 63;
 make("$dir/masks.onnx", { task => 'segment', stride => '32', names => $names }, planes(16, 16, 16, 16, 0.25, 0.75, 1, 0),
      ['output1', [1, 2, 8, 8], [@left, (1) x 64]]);
+# What `detect` finds.
 sub detect { my $out = `$build/cnnrun detect @_ $picture --json`; return eval { decode_json($out) } // {} }
 my $b = detect("$dir/masks.onnx")->{boxes}[0];
 is "@{$b->{box} // []}", '7 7 21 21', 'a box with a mask';

@@ -37,7 +37,9 @@ sys/class/hwmon/hwmon0/name = ina231
 sys/class/hwmon/hwmon0/power1_input = 2531000
 sys/class/hwmon/hwmon0/update_interval = 140
 END
+# The bounds of the made-up clock.
 sub bounds { return join ' ', map { $tree->text("$cpu/$_") =~ s/\s+$//r } qw(scaling_min_freq scaling_max_freq) }
+# 1: what is wanted comes within a minute.
 sub comes { my ($wanted, $text) = @_; for (1 .. 600) { return 1 if $wanted->(); sleep 0.1 } return 0 }
 my $source = Camera->start(30, '320x240') or plan skip_all => 'no ffmpeg, which makes the pictures of a camera';
 my $camera = $source->url;
@@ -85,6 +87,7 @@ ok($? && $said =~ /nowhere: no such file, nor a policy/, 'no such policy');
 $monitor = Monitor->start($build, $dir, qw(--board odroid_xu3 monitor), $net, $camera, qw(--app classify -q --place best));
 $state = $monitor->until(sub { $_[0]{placed} }, 240) // {};
 is($state->{policy}, 'best', '--place is reported');
+# The devices with their layers.
 sub placed { my $s = shift; return join ' ', map { "$_->{device} $_->{layers}" } @{ $s->{placed} // [] } }
 like(placed($state), qr/^sim:gpu\d 3 sim:gpu\d 3 sim:cpu 1$/, 'with what runs where: ' . placed($state));
 my $frame = $state->{frame};

@@ -26,7 +26,9 @@ my $film = "$dir/film.mp4";
 system(qw(ffmpeg -v error -y -f lavfi -i testsrc2=size=320x240:rate=30:duration=2 -f lavfi -i sine=duration=2),
        qw(-c:v libx264 -preset ultrafast -c:a aac), $film);
 
+# JSON lines of a text.
 sub lines { map { decode_json($_) } split /\n/, shift }
+# Packets of a kind in a video.
 sub packets { my ($file, $kind) = @_; return join '', sort `ffprobe -v error -select_streams $kind -show_entries packet=pts_time -of csv=p=0 $file` }
 
 # ---- a file ----

@@ -24,8 +24,11 @@ system(qw(ffmpeg -v error -y -f lavfi -i testsrc2=size=320x240:rate=20:duration=
        qw(-c:v libx264 -preset ultrafast -c:a aac), $film);
 
 my @common = ("$build/cnnrun", 'monitor', $net, $film, qw(--app classify));
+# JSON lines of a text.
 sub lines { map { decode_json($_) } split /\n/, shift }
+# Frames of a video.
 sub frames_of { my ($file) = @_; return scalar(() = `ffprobe -v error -select_streams v -show_entries packet=pts_time -of csv=p=0 $file` =~ /\n/g) }
+# A test: these words are refused.
 sub wrong { my ($words, $text) = @_; my $said = `@common $words 2>&1`; ok($? >> 8 == 1 && $said =~ $text, $words) or diag($said) }
 
 # ---- parts ----

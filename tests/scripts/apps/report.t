@@ -14,9 +14,13 @@ my $dir = tempdir(CLEANUP => 1);
 my $program = "CNNRUN_OPENCL=none CNNRUN_CACHE=$dir/cache $build/cnnrun";
 plan skip_all => "no $build/cnnrun" unless -x "$build/cnnrun";
 
+# What the program prints.
 sub said { my $out = `$program @_ 2>$dir/err`; return $out }
+# What it wrote to stderr.
 sub err { open my $in, '<', "$dir/err"; local $/; return scalar(<$in>) // '' }
+# The report in a file.
 sub report { open my $in, '<', $_[0] or return {}; local $/; return decode_json(scalar <$in>) }
+# Writes a file; returns its path.
 sub put { my ($file, $text) = @_; open my $out, '>', "$dir/$file" or die; print $out $text; close $out; return "$dir/$file" }
 
 # ---- a simulated board, in its own time ----
@@ -38,6 +42,7 @@ my $table = said("scripts/boards/measured.lua $dir/sim.json -o $dir/mine.lua") i
 is($?, 0, 'a table and a description are made') or diag err();
 like($table, qr/^\| net \| a simulated board, simulated, sim:gpu4 \|\n\|---\|---\|\n\| shufflenet_v2 \| [\d.]+ ms, [\d.]+ J \|/, 'the table');
 like(said("boards $dir/mine.lua"), qr/1 units, 1 rails/, 'cnnrun boards takes the description');
+# The bench's row to compare with.
 sub bench {
     my $said = said("bench scripts/nets/squeezenet_v1_0.lua --weights random:1 --device sim:gpu4 --json --board $_[0]");
     return decode_json((split /\n/, $said)[0]);

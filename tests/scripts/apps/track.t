@@ -24,6 +24,7 @@ sub track {
     my $err = do { local $/; <$in> } // '';
     return ($out, $err, $code);
 }
+# The boxes of JSON lines.
 sub boxes { map { /"box":\[([^]]*)\]/ ? [split /,/, $1] : undef } split /\n/, $_[0] }
 
 my ($out, $err, $code) = track('--help');

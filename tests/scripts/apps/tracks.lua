@@ -1,10 +1,12 @@
 -- Boxes that move, cross, blink and go: each keeps its number.
 local tracks = require "lib.tracks"
 local n = 0
+-- Prints one TAP line.
 local function ok(good, text)
   n = n + 1
   print((good and "ok " or "not ok ") .. n .. " - " .. text)
 end
+-- A box.
 local function box(class, x, y, w, h)
   return { class = class, score = .9, x0 = x, y0 = y, x1 = x + w, y1 = y + h }
 end

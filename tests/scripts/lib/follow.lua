@@ -2,6 +2,7 @@
 local follow = require "lib.follow"
 
 local n = 0
+-- A test: both are equal.
 local function is(got, want, what)
   n = n + 1
   print((got == want and "ok " or "not ok ") .. n .. " - " .. what)
@@ -10,11 +11,14 @@ end
 
 -- Absent in every tenth frame; a frame takes as many milliseconds as frames were before it.
 local Fake = { frames = 0 }
+-- A tracker that is made up: begins.
 function Fake:init() self.frames = 0 end
+-- Its answer; each tenth frame without the object.
 function Fake:track()
   self.frames = self.frames + 1
   return { 1, 2, 3, 4 }, self.frames % 10 == 0 and -1 or .5
 end
+-- Its times.
 function Fake:times() return { 0, 0, 0, 0, 0, 0, self.frames } end
 
 return function()

@@ -3,26 +3,31 @@ local c = require "cnnrun"
 local axis, plot = require "lib.axis", require "lib.plot"
 
 local n = 0
+-- Prints one TAP line.
 local function ok(good, what)
   n = n + 1
   print((good and "ok " or "not ok ") .. n .. " - " .. what)
 end
+-- A test: both are equal.
 local function is(got, want, what)
   ok(got == want, what)
   if got ~= want then print(("# got  %s\n# want %s"):format(got, want)) end
 end
+-- A test: f fails with such a message.
 local function fails(pattern, what, f, ...)
   local good, why = pcall(f, ...)
   ok(not good and why:find(pattern) ~= nil, what)
   if good or not why:find(pattern) then print("# " .. tostring(why)) end
 end
 
+-- Texts of a list's entries.
 local function texts(list, offset)
   local words = {}
   for _, t in ipairs(list) do words[#words + 1] = t.text end
   return table.concat(words, " ") .. (offset and " " .. offset or "")
 end
 
+-- Tests: ticks of axes.
 local function ticks()
   is(texts(axis.linear(0, 1, 5)), "0.0 0.2 0.4 0.6 0.8 1.0", "round numbers, with the digits of the step")
   is(texts(axis.linear(-3, 21, 5)), "0 5 10 15 20", "those within the range")
@@ -76,6 +81,7 @@ local function framed(picture)
   return true
 end
 
+-- Tests: drawn plots.
 local function pictures(folder)
   local rows, other = {}, {}
   for i = 1, 9 do rows[i], other[i] = { i, i * i }, { i, 40 - 3 * i } end

@@ -3,6 +3,7 @@ local c = require "cnnrun"
 local sequence = require "lib.sequence"
 
 local n = 0
+-- A test: both are equal.
 local function is(got, want, what)
   n = n + 1
   local same = type(want) == "number" and type(got) == "number" and math.abs(got - want) < 1e-9 or got == want
@@ -34,6 +35,7 @@ return function(args)
   local pieces = { "10,20,40,60", "NaN", "nan", "inf", "1e999", "-", "0x10", ",", ",,", "\n", "\r\n", " ", "\t", ";", "\0", "\255",
                    "5", "1e308", "-1e308", "x", "10 20 30 40" }
   local state, wrong = 1, nil
+  -- A number below `most`, at random.
   local function draw(most)
     state = (state * 1103515245 + 12345) % 2147483648
     return state // 65536 % most + 1

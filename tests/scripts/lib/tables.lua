@@ -3,14 +3,17 @@ local c = require "cnnrun"
 local csv, json = require "lib.csv", require "lib.json"
 
 local n = 0
+-- Prints one TAP line.
 local function ok(good, what)
   n = n + 1
   print((good and "ok " or "not ok ") .. n .. " - " .. what)
 end
+-- A test: both are equal.
 local function is(got, want, what)
   ok(got == want, what)
   if got ~= want then print(("# got  %q\n# want %q"):format(got, want)) end
 end
+-- A test: f fails with such a message.
 local function fails(pattern, what, f, ...)
   local good, why = pcall(f, ...)
   ok(not good and why:find(pattern) ~= nil, what)

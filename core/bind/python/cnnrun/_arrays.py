@@ -41,6 +41,7 @@ class _Codes(dict["Any", int]):
     """C's numbers by NumPy's type, in the machine's byte order. TypeError: C has no such type."""
 
     def __missing__(self, dtype: Any) -> int:
+        """The library's code of a NumPy type, kept for the next time; TypeError: a type it has no code for."""
         for code in names:
             if dtypes[code] == dtype:
                 self[dtype] = code
@@ -53,6 +54,7 @@ codes = _Codes()
 
 
 def _import() -> None:
+    """Imports NumPy where it is installed, so that later imports are quick."""
     try:
         import numpy  # noqa: F401
     except ImportError:

@@ -71,6 +71,7 @@ def on_main_thread() -> bool:
 
 
 def new_error() -> Any:
+    """An empty error for a C call to fill."""
     return ffi.new("cnr_error *", {"size": ffi.sizeof("cnr_error")})
 
 
@@ -95,6 +96,7 @@ class Handle:
     __slots__ = ("c", "_close", "_parent", "_users", "__weakref__")
 
     def __init__(self, c: Any, close: Callable[[Any], None], parent: Optional[Handle] = None) -> None:
+        """Holds the C object c, which `close` frees; `parent` lives at least as long."""
         self.c = c
         self._close = close
         self._parent = parent
@@ -104,6 +106,7 @@ class Handle:
                 parent._users += 1
 
     def _leave(self) -> None:
+        """Counts one user less; with none left, closes the C object."""
         with _lock:
             self._users -= 1
             last = self._users == 0
@@ -133,6 +136,7 @@ class Options:
     """An options struct of C, filled by keywords; the struct's own types say what a value must be."""
 
     def __init__(self, name: str, given: Mapping[str, Any]) -> None:
+        """A C structure `name` of options, with the given fields set; TypeError: an option it does not have."""
         self.keep: List[Any] = []
         self.c = ffi.new(f"{name} *")
         self.c.size = ffi.sizeof(name)
@@ -159,6 +163,7 @@ class Options:
             setattr(self.c, key, value)
 
     def text(self, value: Any) -> Any:
+        """The text as C characters, which live as long as the options."""
         self.keep.append(ffi.new("char[]", os.fsencode(value)))
         return self.keep[-1]
 
@@ -200,6 +205,7 @@ class Observer:
 
     def __init__(self, progress: Optional[Callable[[Dict[str, Any]], Any]] = None,
                  event: Optional[Callable[[int, Any], Any]] = None) -> None:
+        """Calls `progress` with a dict and `event` with kind and data while a C call runs."""
         self.progress = progress
         self.event = event
         self.raised: Optional[BaseException] = None
@@ -228,6 +234,8 @@ class Observer:
         check(status, err)
 
     def _ask(self, function: Callable[..., Any], *arguments: Any) -> int:
+        """Calls a Python function from C; 1: stop, because it returned true or raised (the exception comes
+        out of run())."""
         try:
             return int(bool(function(*arguments)))
         except BaseException as e:  # passes to run(), not through C
@@ -242,16 +250,19 @@ def _outside(kind: Any, error: BaseException, trace: Any) -> None:
 
 
 def cnrpy_progress(arg: Any, progress: Any) -> int:
+    """C's progress: calls the observer's function; 1: stop."""
     self: Observer = ffi.from_handle(arg)
     return self._ask(self.progress, record(progress)) if self.progress else 0
 
 
 def cnrpy_event(arg: Any, kind: int, of: Any) -> int:
+    """C's event: calls the observer's function; 1: stop."""
     self: Observer = ffi.from_handle(arg)
     return self._ask(self.event, kind, of) if self.event else 0
 
 
 def cnrpy_log(arg: Any, level: int, plugin: Any, text: Any) -> None:
+    """C's log message: goes to the logger "cnnrun"."""
     import logging
 
     levels = {0: logging.ERROR, 1: logging.WARNING, 2: logging.INFO}

@@ -45,6 +45,7 @@ class Frames:
     """
 
     def __init__(self, runtime: Handle, spec: str) -> None:
+        """Opens the source `spec`; cnnrun.Error where it cannot be read."""
         out = ffi.new("cnr_reader **")
         try:
             call(lib.cnr_reader_open, runtime.c, spec.encode(), out)
@@ -85,12 +86,14 @@ class Tracker:
     """
 
     def __init__(self, runtime: Handle, options: Sequence[str]) -> None:
+        """Makes a tracker with the command's words as options."""
         words = [ffi.new("char[]", word.encode()) for word in options]
         out = ffi.new("cnr_instance **")
         call(lib.cnr_object_make, runtime.c, b"tld", ffi.new("char *[]", [*words, ffi.NULL]), out)
         self._handle = Handle(out[0], lib.cnr_object_free, runtime)
 
     def _call(self, method: bytes, results: int, picture: "np.ndarray[Any, Any]", *more: Any) -> List[Any]:
+        """Calls a method of the tracker with a picture and more tensors; returns its result tensors."""
         array = _from_numpy(picture)
         held = [tensor_of(array), *more]
         out = ffi.new("cnr_tensor *[]", max(results, 1))
@@ -98,7 +101,7 @@ class Tracker:
         return [_to_numpy(out[i]).tolist() for i in range(results)]
 
     def init(self, picture: "np.ndarray[Any, Any]", box: Sequence[float]) -> None:
-        """Learns what is in the box."""
+        """Learns what is in the box (left, top, width, height in pixels); Error for one outside the picture."""
         numbers = ffi.new("double[]", [float(v) for v in box])
         self._call(b"init", 0, picture, tensor(numbers, (len(box),), lib.CNR_f64, 8 * len(box)))
 
@@ -109,4 +112,5 @@ class Tracker:
 
 
 def spec_of(source: Union[str, "os.PathLike[str]"]) -> str:
+    """The source as the text that the library wants."""
     return os.fsdecode(source)

@@ -33,6 +33,7 @@ class Value(NamedTuple):
 
 
 def _value(name: Any, kind: Any) -> Value:
+    """Name, shape (None: an unknown size) and type of an input or output."""
     shape = tuple(d if d >= 0 else None for d in kind.dim[0:kind.rank])
     return Value(string(name), shape, names.get(kind.dtype, "opaque"))
 
@@ -91,6 +92,7 @@ class _Session:
     __slots__ = ("handle", "inputs", "outputs", "input_list", "output_list", "taken", "shapes", "err", "main", "slow")
 
     def __init__(self, model: Handle, arrays: Sequence["np.ndarray[Any, Any]"], n_outputs: int) -> None:
+        """Plans the model for arrays of these shapes and opens a session."""
         own = [tensor_of(a) for a in arrays]
         plan, session = ffi.new("cnr_plan **"), ffi.new("cnr_session **")
         call(lib.cnr_plan_for, model.c, ffi.new("cnr_tensor *[]", own), len(own), plan)
@@ -110,6 +112,7 @@ class _Session:
         self.slow = True
 
     def run(self, arrays: Sequence["np.ndarray[Any, Any]"]) -> List["np.ndarray[Any, Any]"]:
+        """Runs C-contiguous arrays of the planned shapes; returns new arrays, one for each output."""
         for c, array in zip(self.input_list, arrays):
             c.data = _address(array)
         results = [np.empty(shape, dtype) for shape, dtype in self.shapes]
@@ -134,6 +137,7 @@ class Net:
     """A net with its weights. Made by `cnnrun.load`; may be used from several threads."""
 
     def __init__(self, model: Handle, runtime: Handle) -> None:
+        """Wraps a loaded model."""
         self._model = model
         self._runtime = runtime
         self._lock = Lock()
@@ -173,13 +177,19 @@ class Net:
         return values[0] if len(values) == 1 else {o.name: v for o, v in zip(self.outputs, values)}
 
     def _ordered(self, named: Dict[str, Array], skip: int) -> List[Array]:
+        """The arrays in the order of the inputs from `skip` on; ValueError: other names than these."""
         names = [i.name for i in self.inputs[skip:]]
         if set(names) != set(named):
             raise ValueError(f"inputs wanted: {names}; given: {sorted(named)}")
         return [named[n] for n in names]
 
     def run(self, inputs: Sequence[Array]) -> List["np.ndarray[Any, Any]"]:
-        """Runs arrays in the order of `inputs`; returns the outputs in order, as new arrays."""
+        """Runs arrays in the order of `inputs`; returns the outputs in order, as new arrays.
+
+        Shapes and types are those of `inputs`; an open dimension has any size, and a plan is made for each
+        new one. Raises ValueError for another number of arrays, TypeError for a type that no net has, Error
+        for shapes that do not fit.
+        """
         arrays = [_from_numpy(x) for x in inputs]
         key = tuple([(a.shape, a.dtype) for a in arrays])
         try:
@@ -189,6 +199,7 @@ class Net:
         return session.run(arrays)
 
     def _open(self, key: Any, arrays: Sequence["np.ndarray[Any, Any]"]) -> _Session:
+        """Opens a session for arrays of these shapes and keeps it under `key`."""
         if len(arrays) != len(self.inputs):
             raise ValueError(f"{len(self.inputs)} inputs wanted, {len(arrays)} given")
         with self._lock:
@@ -200,6 +211,8 @@ class Net:
         return session
 
     def _is_picture(self, x: Any) -> bool:
+        """True: x is a picture (PIL's, or an 8-bit array [height, width] or [height, width, 1, 3 or 4]), not
+        an input tensor."""
         return hasattr(x, "getbands") or (
             isinstance(x, np.ndarray) and x.dtype == np.uint8 and self.inputs[0].dtype != "uint8"
             and (x.ndim == 2 or x.ndim == 3 and x.shape[2] in (1, 3)))
@@ -218,6 +231,7 @@ class Net:
             return self._picture(os.path.join(folder, os.listdir(folder)[0]), read)
 
     def _write(self, pattern: str, array: "np.ndarray[Any, Any]") -> None:
+        """Writes the picture array to the file or pattern."""
         writer = ffi.new("cnr_writer **")
         call(lib.cnr_writer_open, self._runtime.c, os.fsencode(pattern), writer)
         err = new_error()
@@ -235,6 +249,7 @@ class Net:
         return self._best(tensor_of(_from_numpy(scores)), k)
 
     def _best(self, scores: Any, k: int) -> List[Tuple[Union[int, str], float]]:
+        """The k largest scores with the labels (their numbers where they have none), largest first."""
         best = ffi.new("cnr_top[]", max(k, 1))
         n = lib.cnr_topk(scores, k, best)
         return [(self.label(best[i].index) or best[i].index, best[i].score) for i in range(n)]
@@ -284,7 +299,10 @@ class Net:
         return _to_numpy(out[0])
 
     def set_weight(self, name: str, value: Array) -> None:
-        """Replaces a weight by one of the same shape and type. No thread may be running the net."""
+        """Replaces a weight by one of the same shape and type. No thread may be running the net.
+
+        Raises NotFound for a name that is not there, Error for another shape or type.
+        """
         self._local = local()  # closes all sessions
         call(lib.cnr_set_weight, self._model.c, name.encode(), tensor_of(_from_numpy(value)))
 
@@ -332,6 +350,7 @@ class Net:
     def _work(self, function: Callable[..., int], options: str, result: str, free: Callable[[Any], None],
               given: Dict[str, Any], read: Callable[[Any], Dict[str, Any]], watch: Observer,
               *more: Any) -> Dict[str, Any]:
+        """Runs a long C work with options; returns what `read` makes of its result, which `free` frees."""
         o = Options(options, given)
         out = ffi.new(f"{result} *", {"size": ffi.sizeof(result)})
         try:
@@ -351,6 +370,7 @@ class Net:
         its pictures want the plugin draw-cairo.
         """
         def read(out: Any) -> Dict[str, Any]:
+            """The result as a dict; "confusion": int64 [labels, labels], rows are the true ones, or None."""
             more: Dict[str, Any] = {"confusion": None}
             n = out.labels
             if out.confusion != ffi.NULL:
@@ -385,6 +405,7 @@ class Net:
         the result has a dict for each step: pandas.DataFrame(net.profile()["rows"]).
         """
         def read(out: Any) -> Dict[str, Any]:
+            """The result as a dict; "rows": one for each step."""
             return {"rows": [record(out.steps[i]) for i in range(out.n_steps)]}
 
         return self._work(lib.cnr_profile, "cnr_profile_options", "cnr_timing", lib.cnr_timing_free,
@@ -404,6 +425,7 @@ class Net:
             settings.set(key, value)
 
         def event(kind: int, of: Any) -> Any:
+            """Passes the end of an epoch to on_epoch; true: stop."""
             if kind == lib.CNR_EVENT_EPOCH and on_epoch:
                 return on_epoch(record(ffi.cast("cnr_epoch *", of)))
             return None
@@ -427,6 +449,7 @@ class Net:
         seconds, joules, watts and edp of a run (NaN: unmeasured). No thread may be running the net.
         """
         def read(out: Any) -> Dict[str, Any]:
+            """The result as a dict; "alone": a row for each device, "parts": the share of each node and device."""
             return {"alone": [record(out.alone[i]) for i in range(out.n_alone)],
                     "parts": [record(out.parts[i]) for i in range(out.n_parts)]}
 
@@ -439,10 +462,12 @@ class Net:
         """A net of its own in 8-bit integers, calibrated on pictures, and a report.
 
         Keywords of `cnr_quantize_options`: limit and check (pictures), layers (a pattern), least (decibels),
-        method, max_drop (points), equalize, correct_bias, all (1: layers that are slower here, too). The report has `layers` (rows), `warnings`, n_quantized, agree, decibels,
-        lost (points, with max_drop) and held_back (the pictures that it was judged on).
+        method, max_drop (points), equalize, correct_bias, all (1: layers that are slower here, too). The report
+        has `layers` (rows), `warnings`, n_quantized, agree, decibels, lost (points, with max_drop) and held_back
+        (the pictures that it was judged on).
         """
         def read(out: Any) -> Dict[str, Any]:
+            """The result as a dict: layers, warnings and the accuracy before and after."""
             return {"layers": [record(out.layers[i]) for i in range(out.n_layers)],
                     "warnings": [string(out.warnings[i]) for i in range(out.n_warnings)],
                     "top1": (out.top1[0], out.top1[1]), "ms": (out.ms[0], out.ms[1])}
@@ -491,6 +516,7 @@ class Net:
         last: Dict[str, Any] = {}
 
         def tell(text: str) -> Any:
+            """Keeps the last line the script told, and passes a step to on_step; true: stop."""
             last.clear()
             last.update(json.loads(text))
             return on_step(dict(last)) if on_step and "output" not in last else None

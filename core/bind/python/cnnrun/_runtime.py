@@ -28,6 +28,7 @@ class Runtime:
     """
 
     def __init__(self, **options: Any) -> None:
+        """Opens the library with fields of cnr_open_options; cnnrun.Error where that fails."""
         given = Options("cnr_open_options", options)
         given.c.log = lib.cnrpy_log
         out = ffi.new("cnr_runtime **")
@@ -53,6 +54,7 @@ class Runtime:
         return Net(Handle(out[0], lib.cnr_release, self._handle), self._handle)
 
     def _rows(self, function: Any, kind: str) -> List[Dict[str, Any]]:
+        """All entries that `function` lists, as dicts of the fields of `kind`."""
         rows: List[Dict[str, Any]] = []
         entry = ffi.new(f"{kind} *")
         while True:
@@ -116,12 +118,14 @@ class Energy:
     """
 
     def __init__(self, runtime: Handle, options: Mapping[str, Any]) -> None:
+        """Options of cnr_energy_options; nothing is measured yet."""
         self._runtime = runtime
         self._options = Options("cnr_energy_options", options)
         self._region: Any = ffi.NULL
         self.result: Dict[str, Any] = {}
 
     def __enter__(self) -> Energy:
+        """Begins to measure."""
         out = ffi.new("cnr_energy_region **")
         watch = Observer()
         watch.run(lib.cnr_energy_begin, self._runtime.c, self._options.c, watch.c, out)
@@ -130,6 +134,7 @@ class Energy:
 
     def __exit__(self, kind: Optional[Type[BaseException]], error: Optional[BaseException],
                  trace: Optional[TracebackType]) -> None:
+        """Ends; `result` then has the joules and seconds."""
         region, self._region = self._region, ffi.NULL
         out = ffi.new("cnr_energy *", {"size": ffi.sizeof("cnr_energy")})
         call(lib.cnr_energy_end, region, 1, out)
@@ -152,12 +157,14 @@ class Governing:
     """
 
     def __init__(self, runtime: Handle, options: Mapping[str, Any]) -> None:
+        """Options of cnr_govern_options; nothing is governed yet."""
         self._runtime = runtime
         self._options = Options("cnr_govern_options", options)
         self._governing: Any = ffi.NULL
         self.result: Dict[str, Any] = {}
 
     def __enter__(self) -> Governing:
+        """Begins to govern the clocks."""
         out = ffi.new("cnr_governing **")
         call(lib.cnr_govern_begin, self._runtime.c, self._options.c, out)
         self._governing = out[0]
@@ -165,6 +172,7 @@ class Governing:
 
     def __exit__(self, kind: Optional[Type[BaseException]], error: Optional[BaseException],
                  trace: Optional[TracebackType]) -> None:
+        """Ends and restores the clocks; `result` then tells what was done."""
         governing, self._governing = self._governing, ffi.NULL
         out = ffi.new("cnr_governed *", {"size": ffi.sizeof("cnr_governed")})
         call(lib.cnr_govern_end, governing, out)

@@ -20,6 +20,7 @@ class Script:
     """A Lua script that returns a function of texts and tensors. One thread at a time."""
 
     def __init__(self, runtime: Handle, path: Union[str, "os.PathLike[str]"], model: Optional[Handle] = None) -> None:
+        """Opens the script at path; `model`: the net it sees."""
         out = ffi.new("cnr_script **")
         call(lib.cnr_script_open, runtime.c, os.fsencode(path), model.c if model else ffi.NULL, out)
         self._handle = Handle(out[0], lib.cnr_script_close, model or runtime)
@@ -27,6 +28,7 @@ class Script:
     def __call__(self, text: str, tensors: Sequence[Any] = (), *, tell: Optional[Callable[[str], Any]] = None) -> str:
         """Calls the function; `tell` gets what the script tells on its way, and stops it by True."""
         def event(kind: int, of: Any) -> Any:
+            """Passes what the script tells to `tell`; true: stop."""
             return tell(string(ffi.cast("char *", of))) if tell and kind == lib.CNR_EVENT_SCRIPT else None
 
         out = ffi.new("char **")
@@ -62,6 +64,7 @@ class Detector:
 
     def __init__(self, runtime: Handle, options: Mapping[str, Any], model: Optional[Handle] = None,
                  lock: Optional[Lock] = None) -> None:
+        """Makes a detector with options; model: its net, lock: held while the net runs."""
         given: Dict[str, Any] = {k: v for k, v in options.items() if v is not None}
         check_options(given, "model score overlap across family size longest smallest swapped labels device option "
                              "channels mean std scale letterbox resize crop")

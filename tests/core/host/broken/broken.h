@@ -4,6 +4,7 @@
 
 #include <cnnrun/plugin.h>
 
+/* Method infer: the output is like the input. */
 static cnr_status broken_infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_error *err) {
     (void)err;
     outputs[0]->dtype = node->inputs[0]->dtype;
@@ -12,6 +13,7 @@ static cnr_status broken_infer(const cnr_node *node, cnr_tensor *const *outputs,
     return CNR_OK;
 }
 
+/* Method reference: copies the input. */
 static cnr_status broken_reference(const cnr_run *run, cnr_error *err) {
     (void)err;
     memcpy(run->outputs[0]->data, run->node->inputs[0]->data, run->outputs[0]->bytes);
@@ -20,6 +22,7 @@ static cnr_status broken_reference(const cnr_run *run, cnr_error *err) {
 
 static const cnr_port broken_port = {"x", 0, 0, 0};
 
+/* A sound operator, for plugins that break one thing. */
 #define BROKEN_OP(text) \
     { \
         .size = sizeof(cnr_op), .version = 1, .name = text, .port_size = sizeof(cnr_port), \
@@ -33,6 +36,7 @@ static const cnr_port broken_port = {"x", 0, 0, 0};
     .signature = CNR_SIGNATURE, .name = text, .version = "1.2", .summary = "a test", \
     .licence = "MIT", .init = init_fn
 
+/* The plugin's entry. */
 #define BROKEN_ENTRY(plugin) \
     CNR_PLUGIN_ENTRY { \
         (void)host_abi; \

@@ -2,6 +2,7 @@
 #include "broken.h"
 
 static const cnr_op op = BROKEN_OP("test_failing_init");
+/* Registers an operator, then fails. */
 static cnr_status init(const cnr_host *host, struct cnr_registrar *registrar, cnr_error *err) {
     const cnr_status status = host->add(registrar, CNR_KIND_OPERATOR, &op);
     if (status != CNR_OK) return status;

@@ -5,11 +5,13 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+/* A sound operator of this name. */
 #define OP(text) cnr_op op = BROKEN_OP(text)
 static const cnr_host *host;
 static struct cnr_registrar *to;
 static char long_name[70000];
 
+/* Registers a copy of a descriptor. */
 static cnr_status add(int32_t kind, const void *descriptor, size_t bytes) {
     static void *all[100001];
     static int n;
@@ -21,10 +23,12 @@ static cnr_status add_op(const cnr_op *op) { return add(CNR_KIND_OPERATOR, op, s
 
 /* ---- pieces for devices, kernels and the rest that are wrong in one place ---- */
 
+/* Method count: one device. */
 static int32_t count_one(cnr_error *err) {
     (void)err;
     return 1;
 }
+/* Method describe, sound. */
 static cnr_status describe(int32_t index, cnr_device_info *out, cnr_error *err) {
     (void)index, (void)err;
     out->score = 1000;
@@ -35,6 +39,7 @@ static const cnr_memory_class memory[] = {{.name = "buffer",
                                            .flags = CNR_MEMORY_HOST | CNR_MEMORY_PARTS,
                                            .alignment = 64,
                                            .max_bytes = (uint64_t)1 << 40}};
+/* Method open, sound. */
 static cnr_status open_it(cnr_device *d, const cnr_device_options *o, cnr_error *err) {
     (void)o, (void)err;
     d->memory = memory;
@@ -42,38 +47,45 @@ static cnr_status open_it(cnr_device *d, const cnr_device_options *o, cnr_error 
     return CNR_OK;
 }
 static void close_it(cnr_device *d) { (void)d; }
+/* Method alloc, sound. */
 static cnr_status alloc_it(const cnr_device *d, cnr_mem *out, cnr_error *err) {
     (void)d, (void)err;
     out->handle = malloc(out->bytes);
     return CNR_OK;
 }
 static void free_it(const cnr_device *d, cnr_mem *m) { (void)d, free(m->handle); }
+/* Method write, sound. */
 static cnr_status put(cnr_stream *s, const cnr_mem *m, uint64_t at, const void *from, uint64_t n,
                       cnr_error *err) {
     (void)s, (void)err;
     memcpy((char *)m->handle + m->offset + at, from, n);
     return CNR_OK;
 }
+/* Method read, sound. */
 static cnr_status get(cnr_stream *s, const cnr_mem *m, uint64_t at, void *out, uint64_t n,
                       cnr_error *err) {
     (void)s, (void)err;
     memcpy(out, (char *)m->handle + m->offset + at, n);
     return CNR_OK;
 }
+/* Method stream_open, sound. */
 static cnr_status stream_open(const cnr_device *d, cnr_stream *s, cnr_error *err) {
     (void)d, (void)s, (void)err;
     return CNR_OK;
 }
 static void stream_close(cnr_stream *s) { (void)s; }
+/* Method sync, sound. */
 static cnr_status sync_it(cnr_stream *s, cnr_error *err) {
     (void)s, (void)err;
     return CNR_OK;
 }
+/* Method record, sound. */
 static cnr_status record(cnr_stream *s, void **e, cnr_error *err) {
     (void)s, (void)err;
     *e = NULL;
     return CNR_OK;
 }
+/* Method elapsed, sound. */
 static int64_t elapsed(const cnr_device *d, void *a, void *b) {
     (void)d, (void)a, (void)b;
     return 0;
@@ -94,12 +106,14 @@ static int64_t elapsed(const cnr_device *d, void *a, void *b) {
                                .stream_close = stream_close, \
                                .sync = sync_it}
 
+/* Method accepts, sound. */
 static cnr_status accepts(const cnr_device *d, const cnr_node *n, cnr_accept *out) {
     (void)d, (void)n;
     out->score = 1000;
     return CNR_OK;
 }
 static cnr_status run_it(const cnr_run *run, cnr_error *err) { return broken_reference(run, err); }
+/* Method prepare, sound. */
 static cnr_status prepare_it(const cnr_device *d, const cnr_node *n, void *blob, cnr_error *err) {
     (void)d, (void)n, (void)blob, (void)err;
     return CNR_OK;
@@ -112,6 +126,7 @@ static cnr_status prepare_it(const cnr_device *d, const cnr_node *n, void *blob,
                          .accepts = accepts, \
                          .run = run_it}
 
+/* Waits forever. */
 static void endless(void) {
     for (;;) pause();
 }
@@ -123,66 +138,80 @@ __attribute__((noinline)) static int deep(volatile int n) {
 
 /* ---- hooks that lie once a net runs ---- */
 
+/* Wrong: an output of too many dimensions. */
 static cnr_status infer_rank(const cnr_node *n, cnr_tensor *const *out, cnr_error *err) {
     broken_infer(n, out, err);
     out[0]->rank = 77;
     return CNR_OK;
 }
+/* Wrong: a negative dimension. */
 static cnr_status infer_negative(const cnr_node *n, cnr_tensor *const *out, cnr_error *err) {
     broken_infer(n, out, err);
     out[0]->dim[1] = INT64_MIN;
     return CNR_OK;
 }
+/* Wrong: dimensions whose product overflows. */
 static cnr_status infer_huge(const cnr_node *n, cnr_tensor *const *out, cnr_error *err) {
     broken_infer(n, out, err);
     for (int i = 0; i < 4; i++) out[0]->dim[i] = (int64_t)1 << 40;
     return CNR_OK;
 }
+/* Wrong: a type that there is none of. */
 static cnr_status infer_dtype(const cnr_node *n, cnr_tensor *const *out, cnr_error *err) {
     broken_infer(n, out, err);
     out[0]->dtype = -5;
     return CNR_OK;
 }
+/* Wrong: fails without a message. */
 static cnr_status infer_fails(const cnr_node *n, cnr_tensor *const *out, cnr_error *err) {
     (void)n, (void)out, (void)err;
     return CNR_E_SHAPE; /* without a word */
 }
+/* Wrong: a status that there is none of. */
 static cnr_status infer_strange(const cnr_node *n, cnr_tensor *const *out, cnr_error *err) {
     (void)n, (void)out, (void)err;
     return (cnr_status)-4711;
 }
+/* Wrong: fails without a message. */
 static cnr_status reference_fails(const cnr_run *run, cnr_error *err) {
     (void)run, (void)err;
     return CNR_E_DEVICE;
 }
+/* Wrong: scratch of almost all memory. */
 static uint64_t workspace_huge(const cnr_node *n) {
     (void)n;
     return UINT64_MAX - 8;
 }
+/* Wrong: more aliases than there is room for. */
 static int32_t aliases_many(const cnr_node *n, cnr_alias *out, int32_t max) {
     (void)n, (void)out, (void)max;
     return 1 << 20;
 }
+/* Wrong: an alias of outputs and inputs that there are none of. */
 static int32_t aliases_wrong(const cnr_node *n, cnr_alias *out, int32_t max) {
     (void)n, (void)max;
     out[0] = (cnr_alias){CNR_ALIAS_VIEW, 99, -7, UINT64_MAX};
     return 1;
 }
+/* Wrong: more axes than there is room for. */
 static int32_t splits_many(const cnr_node *n, cnr_split_axis *out, int32_t max) {
     (void)n, (void)out, (void)max;
     return 1 << 20;
 }
+/* Wrong: ports that there are none of. */
 static int32_t linear_wrong(const cnr_node *n, cnr_linear *out) {
     (void)n;
     *out = (cnr_linear){900, -900, 12345};
     return 1;
 }
+/* Wrong: packed weights of almost all memory. */
 static cnr_status prepare_size_huge(const cnr_device *d, const cnr_node *n, cnr_space *out,
                                     cnr_error *err) {
     (void)d, (void)n, (void)err;
     out->bytes = UINT64_MAX - 100;
     return CNR_OK;
 }
+/* Wrong: an answer out of all bounds. */
 static cnr_status accepts_wrong(const cnr_device *d, const cnr_node *n, cnr_accept *out) {
     accepts(d, n, out);
     out->out_class[0] = 1 << 20;
@@ -190,15 +219,18 @@ static cnr_status accepts_wrong(const cnr_device *d, const cnr_node *n, cnr_acce
     out->epilogue = 1 << 30;
     return CNR_OK;
 }
+/* Wrong: fails without a message. */
 static cnr_status plan_fails(const cnr_device *d, const cnr_node *n, cnr_space *w, void **s,
                              cnr_error *err) {
     (void)d, (void)n, (void)w, (void)s, (void)err;
     return CNR_E_UNSUPPORTED;
 }
+/* Wrong: a device without memory. */
 static cnr_status open_nothing(cnr_device *d, const cnr_device_options *o, cnr_error *err) {
     (void)d, (void)o, (void)err;
     return CNR_OK;
 }
+/* Wrong: more kinds of memory than there may be. */
 static cnr_status open_many(cnr_device *d, const cnr_device_options *o, cnr_error *err) {
     (void)o, (void)err;
     static const cnr_memory_class odd[] = {{.name = "odd",
@@ -209,19 +241,23 @@ static cnr_status open_many(cnr_device *d, const cnr_device_options *o, cnr_erro
     d->n_memory = 1;
     return CNR_OK;
 }
+/* Wrong: succeeds with no memory. */
 static cnr_status alloc_null(const cnr_device *d, cnr_mem *out, cnr_error *err) {
     (void)d, (void)err;
     out->handle = NULL;
     return CNR_OK;
 }
+/* Wrong: more devices than there may be. */
 static int32_t count_many(cnr_error *err) {
     (void)err;
     return INT_MAX;
 }
+/* Wrong: a failure in place of a count. */
 static int32_t count_failed(cnr_error *err) {
     (void)err;
     return CNR_E_DEVICE;
 }
+/* Wrong: texts without an end. */
 static cnr_status describe_unended(int32_t index, cnr_device_info *out, cnr_error *err) {
     (void)err;
     if (index > 0) return CNR_E_NOT_FOUND;
@@ -229,10 +265,12 @@ static cnr_status describe_unended(int32_t index, cnr_device_info *out, cnr_erro
     out->score = 1000;
     return CNR_OK;
 }
+/* Wrong: always claims a change. */
 static int32_t rewrite_endless(struct cnr_graph *g, cnr_error *err) {
     (void)g, (void)err;
     return 1;
 }
+/* Wrong: a negative count. */
 static int32_t rewrite_fails(struct cnr_graph *g, cnr_error *err) {
     (void)g, (void)err;
     return -4711;
@@ -248,6 +286,7 @@ static const char *filled[6000];
 static const cnr_attr_spec attr_choices[] = {
     {.name = "a", .type = CNR_ATTR_ENUM, .choices = filled}};
 
+/* Registers the one wrong thing that the environment names. */
 static cnr_status init(const cnr_host *h, struct cnr_registrar *registrar, cnr_error *err) {
     host = h;
     to = registrar;

@@ -2,4 +2,5 @@
 #include <cnnrun/plugin.h>
 
 CNR_EXPORT int cnr_plugin_querry(void);
+/* The entry, misspelt. */
 int cnr_plugin_querry(void) { return 0; }

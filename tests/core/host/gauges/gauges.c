@@ -12,6 +12,7 @@ static const cnr_host *host;
 
 static uint64_t now; /* atomically: any thread looks */
 static uint64_t now_ns(void) { return __atomic_add_fetch(&now, 1000000, __ATOMIC_RELAXED); }
+/* Waits until the made-up clock shows ns. */
 static void wait_until(uint64_t ns) {
     uint64_t is = __atomic_load_n(&now, __ATOMIC_RELAXED);
     while (is < ns &&
@@ -25,6 +26,7 @@ static const cnr_clock fake_clock = {.size = sizeof(cnr_clock),
 
 /* ---- the machine ---- */
 
+/* A made-up machine. */
 typedef struct machine {
     uint64_t hz;
     int32_t cores, bad;
@@ -33,6 +35,7 @@ typedef struct machine {
 static _Atomic uint64_t set_hz = 600000000; /* shared by all that opened the machine */
 static _Atomic int32_t cores = 4;
 
+/* Opens it; fails where the options say so. */
 static cnr_status open_machine(const cnr_gauge_options *options, void **state, cnr_error *err) {
     machine *m = calloc(1, sizeof *m);
     char path[4096];
@@ -51,11 +54,13 @@ static void close_machine(void *state) { free(state); }
 
 /* ---- meters: energy that wraps, power at an address, temperature ---- */
 
+/* Method open of the meter. */
 static cnr_status open_meter(const cnr_gauge_options *options, void **state, int32_t *n,
                              cnr_error *err) {
     *n = options->address ? 3 : 2;
     return open_machine(options, state, err);
 }
+/* Method describe of the meter: several domains. */
 static cnr_status describe_meter(void *state, int32_t domain, cnr_meter_domain *out,
                                  cnr_error *err) {
     static const char *const names[] = {"gpu", "chip", "serial"};
@@ -70,6 +75,7 @@ static cnr_status describe_meter(void *state, int32_t domain, cnr_meter_domain *
     out->wraps_at = domain ? 0 : 1000000;
     return CNR_OK;
 }
+/* Method read of the meter, by the made-up clock. */
 static cnr_status read_meter(void *state, int32_t domain, cnr_reading *out, cnr_error *err) {
     const machine *m = state;
     if (m->bad) return host->fail(err, CNR_E_IO, "fake", "the sensor does not answer");
@@ -87,6 +93,7 @@ static const cnr_meter fake_meter = {.size = sizeof(cnr_meter),
                                      .read = read_meter,
                                      .close = close_machine};
 
+/* Method open of a meter that is not there. */
 static cnr_status open_absent(const cnr_gauge_options *options, void **state, int32_t *n,
                               cnr_error *err) {
     (void)options, (void)state, (void)n;
@@ -102,11 +109,13 @@ static const cnr_meter absent_meter = {.size = sizeof(cnr_meter),
 
 /* ---- knobs: one with steps and cores, one that is only read ---- */
 
+/* Method open of the knob: two domains. */
 static cnr_status open_knob(const cnr_gauge_options *options, void **state, int32_t *n,
                             cnr_error *err) {
     *n = 2;
     return open_machine(options, state, err);
 }
+/* Method describe of the knob. */
 static cnr_status describe_knob(void *state, int32_t domain, cnr_knob_domain *out, cnr_error *err) {
     (void)state, (void)err;
     snprintf(out->name, sizeof out->name, "%s", domain ? "bus" : "gpu");
@@ -120,12 +129,14 @@ static cnr_status describe_knob(void *state, int32_t domain, cnr_knob_domain *ou
     out->max_cores = domain ? 0 : 4;
     return CNR_OK;
 }
+/* Method step of the knob. */
 static cnr_status step(void *state, int32_t domain, int32_t index, uint64_t *hz, cnr_error *err) {
     static const uint64_t steps[] = {177000000, 420000000, 600000000};
     (void)state, (void)domain, (void)err;
     *hz = steps[index];
     return CNR_OK;
 }
+/* Method read of the knob. */
 static cnr_status read_knob(void *state, int32_t domain, cnr_knob_state *out, cnr_error *err) {
     (void)state, (void)err;
     out->hz = domain ? 400000000 : set_hz;
@@ -135,12 +146,14 @@ static cnr_status read_knob(void *state, int32_t domain, cnr_knob_state *out, cn
     out->temperature_mc = 45500;
     return CNR_OK;
 }
+/* Method set of the knob. */
 static cnr_status set_knob(void *state, int32_t domain, uint64_t hz, int32_t n, cnr_error *err) {
     (void)state, (void)domain, (void)err;
     if (hz) set_hz = hz;
     if (n >= 0) cores = n;
     return CNR_OK;
 }
+/* Method restore of the knob. */
 static cnr_status restore(void *state, cnr_error *err) {
     const machine *m = state;
     if (m->bad) return host->fail(err, CNR_E_IO, "fake", "permission is gone");
@@ -161,10 +174,12 @@ static const cnr_knob fake_knob = {.size = sizeof(cnr_knob),
 
 /* ---- a source of "ticks:N" pictures, 40 ms apart; a writer of lines to "ticks:FILE" ---- */
 
+/* Method accepts of a source that moves the clock. */
 static int32_t accepts_ticks(const char *spec, const uint8_t *head, size_t n) {
     (void)head, (void)n;
     return strncmp(spec, "ticks:", 6) == 0 || strstr(spec, ".ticks") ? 50 : 0;
 }
+/* Method open of that source. */
 static cnr_status open_ticks(const char *spec, const char *split, void **state,
                              cnr_source_info *info, cnr_error *err) {
     (void)split, (void)err;
@@ -172,6 +187,7 @@ static cnr_status open_ticks(const char *spec, const char *split, void **state,
     *state = NULL;
     return CNR_OK;
 }
+/* Method read of that source: moves the clock on. */
 static cnr_status read_tick(void *state, int64_t index, cnr_sample *out, cnr_error *err) {
     (void)state;
     out->picture.dtype = CNR_u8;
@@ -186,16 +202,19 @@ static cnr_status read_tick(void *state, int64_t index, cnr_sample *out, cnr_err
     return CNR_OK;
 }
 static void close_ticks(void *state) { (void)state; }
+/* Method write_open. */
 static cnr_status write_open(const char *spec, void **state, cnr_error *err) {
     *state = fopen(spec, "w");
     return *state ? CNR_OK : host->fail(err, CNR_E_IO, spec, "can't be written");
 }
+/* Method write_next: fails for a picture that is marked. */
 static cnr_status write_next(void *state, const cnr_sample *sample, cnr_error *err) {
     if (((const uint8_t *)sample->picture.data)[0] == 99)
         return host->fail(err, CNR_E_IO, "ticks", "no 99 fits");
     fprintf(state, "%s at %d ms\n", sample->name, (int)(sample->time_ns / 1000000));
     return CNR_OK;
 }
+/* Method write_close: writes the status. */
 static cnr_status write_close(void *state, int32_t status, cnr_error *err) {
     (void)err;
     fprintf(state, "%s\n", status ? "given up" : "end");
@@ -216,6 +235,7 @@ static const cnr_source ticks = {.size = sizeof(cnr_source),
 
 /* ---- the plugin ---- */
 
+/* Registers gauges and source. */
 static cnr_status init(const cnr_host *h, struct cnr_registrar *registrar, cnr_error *err) {
     host = h;
     (void)err;

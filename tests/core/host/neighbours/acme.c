@@ -12,6 +12,7 @@ static const cnr_host *host;
 
 /* ---- operators: the input twice ---- */
 
+/* Method infer: the output is like the input. */
 static cnr_status infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_error *err) {
     (void)err;
     outputs[0]->dtype = node->inputs[0]->dtype;
@@ -20,6 +21,7 @@ static cnr_status infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_er
     return CNR_OK;
 }
 
+/* Method reference: the input twice. */
 static cnr_status twice(const cnr_run *run, cnr_error *err) {
     const float *x = run->node->inputs[0]->data;
     float *y = run->outputs[0]->data;
@@ -29,6 +31,7 @@ static cnr_status twice(const cnr_run *run, cnr_error *err) {
 }
 
 static const cnr_port port[] = {{"x", 0, 0, NULL}};
+/* An operator of this name. */
 #define OP(text) \
     { \
         CNR_OP_SIZES, CNR_OP_PORTS(port, port), .name = text, .summary = "The input twice.", \
@@ -38,6 +41,7 @@ static const cnr_op own = OP("acme.twice"), taken = OP("relu");
 
 /* ---- kernels ---- */
 
+/* Method accepts. */
 static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
     (void)device;
     (void)node;
@@ -45,11 +49,13 @@ static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_ac
     return CNR_OK;
 }
 
+/* 1: the environment names this fault. */
 static int fault_is(const char *name) {
     const char *given = getenv("ACME_FAULT");
     return given && strcmp(given, name) == 0;
 }
 
+/* A task that crashes on other threads than the first. */
 static void crash_there(void *arg, int64_t i, int32_t thread) {
     (void)arg;
     (void)i;
@@ -69,6 +75,7 @@ static cnr_status crash(const cnr_run *run, cnr_error *err) {
     return twice(run, err);
 }
 
+/* Method prepare_size. */
 static cnr_status prepare_size(const cnr_device *device, const cnr_node *node, cnr_space *out,
                                cnr_error *err) {
     (void)device;
@@ -78,6 +85,7 @@ static cnr_status prepare_size(const cnr_device *device, const cnr_node *node, c
     return CNR_OK;
 }
 
+/* Method prepare; crashes, if that is the fault. */
 static cnr_status prepare(const cnr_device *device, const cnr_node *node, void *blob,
                           cnr_error *err) {
     (void)device;
@@ -89,11 +97,13 @@ static cnr_status prepare(const cnr_device *device, const cnr_node *node, void *
 }
 
 static const char *const encodings[] = {"", "sparse-crs", NULL};
+/* A kernel of an operator on a device. */
 #define KERNEL(text, of, on, ...) \
     { \
         .size = sizeof(cnr_kernel), .name = text, .op = of, .device = on, .accepts = accepts, \
         .run = twice, __VA_ARGS__ \
     }
+/* Method accepts that states the cost which the environment gives. */
 static cnr_status states(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
     const char *cost = getenv("ACME_COST");
     (void)device;
@@ -126,12 +136,14 @@ static const cnr_kernel taken_kernel = KERNEL("acme_relu", "relu", "cpu", .versi
 
 /* ---- a device in host memory ---- */
 
+/* Method count; tells that the driver was woken. */
 static int32_t count(cnr_error *err) {
     (void)err;
     if (getenv("ACME_WOKEN")) fprintf(stderr, "acme's driver wakes\n");
     return 1;
 }
 
+/* Method describe. */
 static cnr_status describe(int32_t index, cnr_device_info *out, cnr_error *err) {
     (void)index;
     (void)err;
@@ -144,6 +156,7 @@ static cnr_status describe(int32_t index, cnr_device_info *out, cnr_error *err) 
 static const cnr_memory_class memory[] = {
     {"heap", CNR_MEMORY_HOST | CNR_MEMORY_PARTS, 64, UINT64_MAX, 0, 0}};
 
+/* Method open. */
 static cnr_status open_it(cnr_device *device, const cnr_device_options *options, cnr_error *err) {
     (void)options;
     (void)err;
@@ -153,15 +166,18 @@ static cnr_status open_it(cnr_device *device, const cnr_device_options *options,
 }
 static void close_it(cnr_device *device) { (void)device; }
 
+/* Method alloc. */
 static cnr_status allocate(const cnr_device *device, cnr_mem *out, cnr_error *err) {
     out->offset = 0;
     out->handle = host->alloc(out->bytes ? out->bytes : 1);
     return out->handle ? CNR_OK : host->fail(err, CNR_E_MEMORY, device->name, "no memory");
 }
+/* Method free of memory. */
 static void release(const cnr_device *device, cnr_mem *mem) {
     (void)device;
     host->free(mem->handle);
 }
+/* Method write. */
 static cnr_status put(cnr_stream *stream, const cnr_mem *to, uint64_t offset, const void *from,
                       uint64_t bytes, cnr_error *err) {
     (void)stream;
@@ -169,6 +185,7 @@ static cnr_status put(cnr_stream *stream, const cnr_mem *to, uint64_t offset, co
     memcpy((char *)to->handle + to->offset + offset, from, bytes);
     return CNR_OK;
 }
+/* Method read. */
 static cnr_status get(cnr_stream *stream, const cnr_mem *from, uint64_t offset, void *to,
                       uint64_t bytes, cnr_error *err) {
     (void)stream;
@@ -176,11 +193,13 @@ static cnr_status get(cnr_stream *stream, const cnr_mem *from, uint64_t offset, 
     memcpy(to, (const char *)from->handle + from->offset + offset, bytes);
     return CNR_OK;
 }
+/* Method parallel: one task after the other. */
 static void parallel(cnr_stream *stream, int64_t n, void (*fn)(void *, int64_t, int32_t),
                      void *arg) {
     (void)stream;
     for (int64_t i = 0; i < n; i++) fn(arg, i, 0);
 }
+/* Method stream_open. */
 static cnr_status stream_open(const cnr_device *device, cnr_stream *stream, cnr_error *err) {
     (void)device;
     (void)err;
@@ -213,6 +232,7 @@ static const cnr_device_class device = {.size = sizeof device,
                                         .stream_close = stream_close,
                                         .sync = sync_it};
 
+/* Registers what the environment names. */
 static cnr_status init(const cnr_host *given, struct cnr_registrar *r, cnr_error *err) {
     static const cnr_item good[] = {{CNR_KIND_KERNEL, &taken_kernel},
                                     {CNR_KIND_OPERATOR, &taken},

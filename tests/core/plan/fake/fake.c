@@ -3,6 +3,7 @@
 
 const cnr_host *fake_host;
 
+/* Registers devices, operators and kernels. */
 static cnr_status init(const cnr_host *host, struct cnr_registrar *r, cnr_error *err) {
     (void)err;
     fake_host = host;

@@ -12,6 +12,7 @@ extern const cnr_device_class fake_near, fake_far;
 
 /* Queues fn(arg copy) on a far stream. */
 typedef void (*fake_fn)(void *arg);
+/* Queues fn with a copy of `bytes` of arg. */
 cnr_status fake_queue(cnr_stream *stream, fake_fn fn, const void *arg, size_t bytes,
                       cnr_error *err);
 /* The bytes behind far memory; only for work that runs on the device. */

@@ -1,17 +1,20 @@
 /* "far:0" and "far:1": memory of their own, and queues whose work runs as late as possible. */
 #include "fake.h"
 
+/* Memory of the device. */
 typedef struct block {
     uint64_t magic, bytes;
     unsigned char *data;
 } block;
 #define MAGIC UINT64_C(0x6661722066617220)
 
+/* A command of a queue. */
 typedef struct command {
     fake_fn fn;
     void *arg;
 } command;
 
+/* A queue, whose commands run when somebody waits. */
 typedef struct queue {
     command *at;
     int64_t n, room, done;
@@ -20,17 +23,20 @@ typedef struct queue {
         before; /* commands of earlier turns, which are gone: marks count from the first of all */
 } queue;
 
+/* A place in a queue. */
 typedef struct mark {
     queue *queue;
     int64_t upto;
     int32_t timed;
 } mark;
 
+/* Method count: two devices. */
 static int32_t count(cnr_error *err) {
     (void)err;
     return 2;
 }
 
+/* Method describe. */
 static cnr_status describe(int32_t index, cnr_device_info *out, cnr_error *err) {
     (void)err;
     out->score = 5;
@@ -42,6 +48,7 @@ static cnr_status describe(int32_t index, cnr_device_info *out, cnr_error *err) 
 static const cnr_memory_class memory[] = {{"buffer", CNR_MEMORY_PARTS, 128, 1 << 22, 0, 0},
                                           {"image", CNR_MEMORY_IMAGE, 16, 1 << 20, 4096, 4096}};
 
+/* Method open. */
 static cnr_status open_it(cnr_device *device, const cnr_device_options *options, cnr_error *err) {
     (void)options;
     (void)err;
@@ -53,6 +60,7 @@ static cnr_status open_it(cnr_device *device, const cnr_device_options *options,
 
 static void close_it(cnr_device *device) { (void)device; }
 
+/* Method alloc. */
 static cnr_status allocate(const cnr_device *device, cnr_mem *out, cnr_error *err) {
     (void)device;
     block *b = fake_host->alloc(sizeof *b);
@@ -68,6 +76,7 @@ static cnr_status allocate(const cnr_device *device, cnr_mem *out, cnr_error *er
     return CNR_OK;
 }
 
+/* Method free of memory. */
 static void release(const cnr_device *device, cnr_mem *mem) {
     (void)device;
     block *b = mem->handle;
@@ -76,6 +85,7 @@ static void release(const cnr_device *device, cnr_mem *mem) {
     mem->handle = NULL;
 }
 
+/* Method alloc of host memory. */
 static void *host_allocate(const cnr_device *device, uint64_t bytes) {
     (void)device;
     void *at = fake_host->alloc((size_t)bytes + 64);
@@ -85,6 +95,7 @@ static void *host_allocate(const cnr_device *device, uint64_t bytes) {
     return (char *)at + 64;
 }
 
+/* Method free of host memory. */
 static void host_release(const cnr_device *device, void *memory) {
     (void)device;
     if (memory) fake_host->free((char *)memory - 64);
@@ -107,6 +118,7 @@ static cnr_status view(const cnr_device *device, const cnr_mem *whole, uint64_t 
     return CNR_OK;
 }
 
+/* Method unview: frees a part. */
 static void unview(const cnr_device *device, cnr_mem *part) {
     (void)device;
     fake_host->free(part->handle);
@@ -120,6 +132,7 @@ void *fake_bytes(const cnr_mem *mem) {
 
 /* ---- queues ---- */
 
+/* Runs the queue's commands up to a number. */
 static void run_until(queue *q, int64_t upto) {
     while (q->done < upto) {
         const command c = q->at[q->done++];
@@ -128,6 +141,7 @@ static void run_until(queue *q, int64_t upto) {
     }
 }
 
+/* Queues fn with a copy of `bytes` of arg. */
 cnr_status fake_queue(cnr_stream *stream, fake_fn fn, const void *arg, size_t bytes,
                       cnr_error *err) {
     queue *q = stream->state;
@@ -144,17 +158,20 @@ cnr_status fake_queue(cnr_stream *stream, fake_fn fn, const void *arg, size_t by
     return CNR_OK;
 }
 
+/* A copy of bytes. */
 typedef struct move {
     void *to;
     const void *from;
     uint64_t bytes;
 } move;
 
+/* Does the copy. */
 static void do_move(void *arg) {
     const move *m = arg;
     memcpy(m->to, m->from, m->bytes);
 }
 
+/* Method write: queues a copy. */
 static cnr_status put(cnr_stream *stream, const cnr_mem *to, uint64_t offset, const void *from,
                       uint64_t bytes, cnr_error *err) {
     const block *b = to->handle;
@@ -164,6 +181,7 @@ static cnr_status put(cnr_stream *stream, const cnr_mem *to, uint64_t offset, co
     return fake_queue(stream, do_move, &m, sizeof m, err);
 }
 
+/* Method read: queues a copy. */
 static cnr_status get(cnr_stream *stream, const cnr_mem *from, uint64_t offset, void *to,
                       uint64_t bytes, cnr_error *err) {
     const block *b = from->handle;
@@ -173,6 +191,7 @@ static cnr_status get(cnr_stream *stream, const cnr_mem *from, uint64_t offset, 
     return fake_queue(stream, do_move, &m, sizeof m, err);
 }
 
+/* Method stream_open. */
 static cnr_status stream_open(const cnr_device *device, cnr_stream *stream, cnr_error *err) {
     (void)device;
     queue *q = fake_host->alloc(sizeof *q);
@@ -183,6 +202,7 @@ static cnr_status stream_open(const cnr_device *device, cnr_stream *stream, cnr_
     return CNR_OK;
 }
 
+/* Method sync: runs the whole queue. */
 static cnr_status sync(cnr_stream *stream, cnr_error *err) {
     queue *q = stream->state;
     (void)err;
@@ -199,6 +219,7 @@ static void stream_close(cnr_stream *stream) {
     fake_host->free(q);
 }
 
+/* Method record: the present end of the queue. */
 static cnr_status record(cnr_stream *stream, void **event, cnr_error *err) {
     mark *m = fake_host->alloc(sizeof *m);
     if (!m) return fake_host->fail(err, CNR_E_MEMORY, "far", "out of memory");
@@ -208,15 +229,18 @@ static cnr_status record(cnr_stream *stream, void **event, cnr_error *err) {
     return CNR_OK;
 }
 
+/* Runs another queue up to a mark. */
 static void do_wait(void *arg) {
     const mark *m = arg;
     run_until(m->queue, m->upto - m->queue->before);
 }
 
+/* Method wait: queues that. */
 static cnr_status wait(cnr_stream *stream, void *event, cnr_error *err) {
     return fake_queue(stream, do_wait, event, sizeof(mark), err);
 }
 
+/* Method await: runs the queue up to the mark. */
 static cnr_status await(const cnr_device *device, void *event, cnr_error *err) {
     (void)device;
     (void)err;
@@ -224,6 +248,7 @@ static cnr_status await(const cnr_device *device, void *event, cnr_error *err) {
     return CNR_OK;
 }
 
+/* Method event_free. */
 static void event_free(const cnr_device *device, void *event) {
     (void)device;
     fake_host->free(event);

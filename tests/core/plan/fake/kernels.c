@@ -3,6 +3,7 @@
 
 /* ---- what a chain behind a node does, element by element ---- */
 
+/* How many nodes of the epilogue the kernels can compute. */
 static int32_t takes(const cnr_node *node) {
     int32_t n = 0;
     for (; n < node->n_epilogue; n++) {
@@ -13,6 +14,7 @@ static int32_t takes(const cnr_node *node) {
     return n;
 }
 
+/* Applies the epilogue to one number. */
 static void finish(const cnr_node *node, float *const *inputs, int64_t at, float *out) {
     for (int32_t i = 0; i < node->n_epilogue; i++) {
         const cnr_epilogue *e = node->epilogue[i];
@@ -23,6 +25,7 @@ static void finish(const cnr_node *node, float *const *inputs, int64_t at, float
 
 /* ---- f_blur ---- */
 
+/* Arguments of a blur. */
 typedef struct blur {
     const cnr_node *node;
     float *in[4], *out;
@@ -32,11 +35,13 @@ typedef struct blur {
     int64_t begin, end;
 } blur;
 
+/* Element of a place, in planes or blocks. */
 static int64_t at_of(const blur *b, int64_t n, int64_t c, int64_t y, int64_t x) {
     const int64_t k = b->block > 1 ? b->block : 1;
     return (((n * (b->c / k) + c / k) * b->h + y) * b->w + x) * k + c % k;
 }
 
+/* Computes the blur. */
 static void blur_compute(void *arg) {
     const blur *b = arg;
     for (int64_t n = 0; n < b->n; n++)
@@ -53,6 +58,7 @@ static void blur_compute(void *arg) {
                 }
 }
 
+/* Arguments from a run. */
 static blur blur_of(const cnr_run *run) {
     const cnr_tensor *x = run->node->inputs[0];
     return (blur){.node = run->node,
@@ -66,6 +72,7 @@ static blur blur_of(const cnr_run *run) {
                   .end = run->range_end};
 }
 
+/* Method accepts of the blur near. */
 static cnr_status near_accepts(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
     (void)device;
     out->score = 100;
@@ -91,10 +98,12 @@ static cnr_status base_accepts(const cnr_device *device, const cnr_node *node, c
     return CNR_OK;
 }
 
+/* Method run by the reference. */
 static cnr_status base_run(const cnr_run *run, cnr_error *err) {
     return run->node->desc->reference(run, err);
 }
 
+/* Method prepare_size. */
 static cnr_status near_size(const cnr_device *device, const cnr_node *node, cnr_space *out,
                             cnr_error *err) {
     (void)device;
@@ -103,6 +112,7 @@ static cnr_status near_size(const cnr_device *device, const cnr_node *node, cnr_
     return CNR_OK;
 }
 
+/* Method prepare. */
 static cnr_status near_prepare(const cnr_device *device, const cnr_node *node, void *blob,
                                cnr_error *err) {
     (void)device;
@@ -112,6 +122,7 @@ static cnr_status near_prepare(const cnr_device *device, const cnr_node *node, v
     return CNR_OK;
 }
 
+/* Method plan. */
 static cnr_status near_plan(const cnr_device *device, const cnr_node *node, cnr_space *workspace,
                             void **state, cnr_error *err) {
     (void)device;
@@ -121,11 +132,13 @@ static cnr_status near_plan(const cnr_device *device, const cnr_node *node, cnr_
     return CNR_OK;
 }
 
+/* Method plan_free. */
 static void plan_free(const cnr_device *device, void *state) {
     (void)device;
     fake_host->free(state);
 }
 
+/* Method run of the blur near. */
 static cnr_status near_blur(const cnr_run *run, cnr_error *err) {
     blur b = blur_of(run);
     float *weight = run->workspace_data;
@@ -152,12 +165,14 @@ static cnr_status block_accepts(const cnr_device *device, const cnr_node *node, 
 
 /* ---- far: weights are read on the device; nothing is touched before the queue runs ---- */
 
+/* Method accepts of the blur far. */
 static cnr_status far_accepts(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
     near_accepts(device, node, out);
     out->prepared = 0;
     return CNR_OK;
 }
 
+/* Method accepts of the blur far that packs weights. */
 static cnr_status far_blob_accepts(const cnr_device *device, const cnr_node *node,
                                    cnr_accept *out) {
     near_accepts(device, node, out);
@@ -165,6 +180,7 @@ static cnr_status far_blob_accepts(const cnr_device *device, const cnr_node *nod
     return CNR_OK;
 }
 
+/* Method accepts of the blur far in images. */
 static cnr_status image_accepts(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
     block_accepts(device, node, out);
     out->prepared = 0;
@@ -175,6 +191,7 @@ static cnr_status image_accepts(const cnr_device *device, const cnr_node *node, 
     return CNR_OK;
 }
 
+/* Method run of the blur far: queues it. */
 static cnr_status far_blur(const cnr_run *run, cnr_error *err) {
     blur b = blur_of(run);
     for (int32_t i = 0; i < run->node->n_inputs; i++)
@@ -185,6 +202,7 @@ static cnr_status far_blur(const cnr_run *run, cnr_error *err) {
     return fake_queue(run->stream, blur_compute, &b, sizeof b, err);
 }
 
+/* Method prepare_size of decoded weights. */
 static cnr_status float_size(const cnr_device *device, const cnr_node *node, cnr_space *out,
                              cnr_error *err) {
     (void)device;
@@ -193,6 +211,7 @@ static cnr_status float_size(const cnr_device *device, const cnr_node *node, cnr
     return CNR_OK;
 }
 
+/* Method prepare of decoded weights. */
 static cnr_status float_prepare(const cnr_device *device, const cnr_node *node, void *blob,
                                 cnr_error *err) {
     (void)device;
@@ -201,18 +220,21 @@ static cnr_status float_prepare(const cnr_device *device, const cnr_node *node, 
     return CNR_OK;
 }
 
+/* Arguments of an elementwise operator. */
 typedef struct each {
     const cnr_node *node;
     float *in[4], *out;
     int64_t n;
 } each;
 
+/* Computes it. */
 static void each_compute(void *arg) {
     const each *e = arg;
     e->node->desc->apply_f32(e->node, e->in[0], e->in[1], e->out, e->n);
     for (int64_t i = 0; i < e->n; i++) finish(e->node, e->in, i, &e->out[i]);
 }
 
+/* Method accepts of elementwise operators. */
 static cnr_status each_accepts(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
     (void)device;
     out->score = 100;
@@ -222,6 +244,7 @@ static cnr_status each_accepts(const cnr_device *device, const cnr_node *node, c
     return node->n_inputs > 4 ? CNR_E_LIMIT : CNR_OK;
 }
 
+/* Method run of elementwise operators far. */
 static cnr_status far_each(const cnr_run *run, cnr_error *err) {
     each e = {.node = run->node, .n = cnr_count(run->outputs[0])};
     for (int32_t i = 0; i < run->node->n_inputs; i++)
@@ -230,6 +253,7 @@ static cnr_status far_each(const cnr_run *run, cnr_error *err) {
     return fake_queue(run->stream, each_compute, &e, sizeof e, err);
 }
 
+/* First fields of a kernel. */
 #define KERNEL(n, o, d) .size = sizeof(cnr_kernel), .version = 1, .name = n, .op = o, .device = d
 
 const cnr_kernel fake_kernels[] =

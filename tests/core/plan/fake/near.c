@@ -1,11 +1,13 @@
 /* "near": a device in host memory, one thread, finished when a call returns. */
 #include "fake.h"
 
+/* Method count: one device. */
 static int32_t count(cnr_error *err) {
     (void)err;
     return 1;
 }
 
+/* Method describe. */
 static cnr_status describe(int32_t index, cnr_device_info *out, cnr_error *err) {
     (void)index;
     (void)err;
@@ -18,6 +20,7 @@ static cnr_status describe(int32_t index, cnr_device_info *out, cnr_error *err) 
 static const cnr_memory_class memory[] = {
     {"heap", CNR_MEMORY_HOST | CNR_MEMORY_PARTS, 64, 0, 0, 0}};
 
+/* Method open. */
 static cnr_status open_it(cnr_device *device, const cnr_device_options *options, cnr_error *err) {
     (void)options;
     (void)err;
@@ -29,6 +32,7 @@ static cnr_status open_it(cnr_device *device, const cnr_device_options *options,
 
 static void close_it(cnr_device *device) { (void)device; }
 
+/* Method alloc. */
 static cnr_status allocate(const cnr_device *device, cnr_mem *out, cnr_error *err) {
     (void)device;
     out->offset = 0;
@@ -38,12 +42,14 @@ static cnr_status allocate(const cnr_device *device, cnr_mem *out, cnr_error *er
     return CNR_OK;
 }
 
+/* Method free of memory. */
 static void release(const cnr_device *device, cnr_mem *mem) {
     (void)device;
     fake_host->free(mem->handle);
     mem->handle = NULL;
 }
 
+/* Method write. */
 static cnr_status put(cnr_stream *stream, const cnr_mem *to, uint64_t offset, const void *from,
                       uint64_t bytes, cnr_error *err) {
     (void)stream;
@@ -52,6 +58,7 @@ static cnr_status put(cnr_stream *stream, const cnr_mem *to, uint64_t offset, co
     return CNR_OK;
 }
 
+/* Method read. */
 static cnr_status get(cnr_stream *stream, const cnr_mem *from, uint64_t offset, void *to,
                       uint64_t bytes, cnr_error *err) {
     (void)stream;
@@ -60,12 +67,14 @@ static cnr_status get(cnr_stream *stream, const cnr_mem *from, uint64_t offset, 
     return CNR_OK;
 }
 
+/* Method parallel: one task after the other. */
 static void parallel(cnr_stream *stream, int64_t n, void (*fn)(void *, int64_t, int32_t),
                      void *arg) {
     (void)stream;
     for (int64_t i = 0; i < n; i++) fn(arg, i, 0);
 }
 
+/* Method stream_open. */
 static cnr_status stream_open(const cnr_device *device, cnr_stream *stream, cnr_error *err) {
     (void)device;
     (void)err;
@@ -82,6 +91,7 @@ static void stream_close(cnr_stream *stream) {
     __atomic_fetch_add(&fake_closed, 1, __ATOMIC_SEQ_CST);
 }
 
+/* Method sync: all is done already. */
 static cnr_status sync(cnr_stream *stream, cnr_error *err) {
     (void)stream;
     (void)err;

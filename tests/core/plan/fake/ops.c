@@ -3,6 +3,7 @@
 
 static const float *f32(const cnr_tensor *t) { return (const float *)t->data; }
 
+/* Method infer: the output is like the input. */
 static cnr_status like_input(const cnr_node *node, cnr_tensor *const *out, cnr_error *err) {
     (void)err;
     out[0]->dtype = node->inputs[0]->dtype;
@@ -23,6 +24,7 @@ static const cnr_port many_in[] = {
 static const cnr_port one_out[] = {{.name = "out", .help = "result"}};
 static const cnr_port two_out[] = {{.name = "a", .help = "half"}, {.name = "b", .help = "half"}};
 
+/* Computes n elements of the affine operator. */
 static void affine_f32(const cnr_node *node, const float *x, const float *y, float *out,
                        int64_t n) {
     const float a = (float)cnr_attr_float(node, "a"), b = (float)cnr_attr_float(node, "b");
@@ -30,6 +32,7 @@ static void affine_f32(const cnr_node *node, const float *x, const float *y, flo
     for (int64_t i = 0; i < n; i++) out[i] = a * x[i] + b;
 }
 
+/* Method reference of the affine operator. */
 static cnr_status affine_reference(const cnr_run *run, cnr_error *err) {
     (void)err;
     const cnr_tensor *x = run->node->inputs[0];
@@ -47,17 +50,20 @@ static cnr_status affine_reference(const cnr_run *run, cnr_error *err) {
 
 /* ---- f_sum: two operands alike ---- */
 
+/* Method infer of the sum. */
 static cnr_status sum_infer(const cnr_node *node, cnr_tensor *const *out, cnr_error *err) {
     if (!cnr_same_shape(node->inputs[0], node->inputs[1]))
         return fake_host->fail(err, CNR_E_SHAPE, node->name, "want operands alike");
     return like_input(node, out, err);
 }
 
+/* Computes n elements of the sum. */
 static void sum_f32(const cnr_node *node, const float *x, const float *y, float *out, int64_t n) {
     (void)node;
     for (int64_t i = 0; i < n; i++) out[i] = x[i] + y[i];
 }
 
+/* Method reference of the sum. */
 static cnr_status sum_reference(const cnr_run *run, cnr_error *err) {
     (void)err;
     const cnr_tensor *x = run->node->inputs[0];
@@ -71,6 +77,7 @@ static cnr_status sum_reference(const cnr_run *run, cnr_error *err) {
 static const cnr_port blur_in[] = {{.name = "x", .help = "N C H W"},
                                    {.name = "weight", .flags = CNR_PORT_PARAMETER, .help = "C"}};
 
+/* Method split_axes of the blur. */
 static int32_t blur_split(const cnr_node *node, cnr_split_axis *out, int32_t max) {
     (void)node;
     if (max < 2) return 0;
@@ -79,6 +86,7 @@ static int32_t blur_split(const cnr_node *node, cnr_split_axis *out, int32_t max
     return 2;
 }
 
+/* Method region of the blur: a row more at either side. */
 static void blur_region(const cnr_node *node, int32_t axis, int64_t begin, int64_t end,
                         int32_t port, cnr_input_range *out) {
     (void)node;
@@ -88,10 +96,12 @@ static void blur_region(const cnr_node *node, int32_t axis, int64_t begin, int64
     else *out = (cnr_input_range){2, begin - 1, end + 1};
 }
 
+/* Method cost of the blur. */
 static void blur_cost(const cnr_node *node, cnr_cost *out) {
     out->macs = 3 * (uint64_t)cnr_count(node->outputs[0]);
 }
 
+/* Method reference of the blur. */
 static cnr_status blur_reference(const cnr_run *run, cnr_error *err) {
     (void)err;
     const cnr_tensor *x = run->node->inputs[0];
@@ -111,12 +121,14 @@ static cnr_status blur_reference(const cnr_run *run, cnr_error *err) {
 
 /* ---- f_join (axis 0), f_view (flat), f_cut (halves on axis 0) ---- */
 
+/* Method infer of the join. */
 static cnr_status join_infer(const cnr_node *node, cnr_tensor *const *out, cnr_error *err) {
     like_input(node, out, err);
     for (int32_t i = 1; i < node->n_inputs; i++) out[0]->dim[0] += node->inputs[i]->dim[0];
     return CNR_OK;
 }
 
+/* Method aliases of the join: inputs are parts of the output. */
 static int32_t join_aliases(const cnr_node *node, cnr_alias *out, int32_t max) {
     uint64_t at = 0;
     if (node->n_inputs > max) return 0;
@@ -127,6 +139,7 @@ static int32_t join_aliases(const cnr_node *node, cnr_alias *out, int32_t max) {
     return node->n_inputs;
 }
 
+/* Method reference of the join. */
 static cnr_status join_reference(const cnr_run *run, cnr_error *err) {
     (void)err;
     float *out = (float *)run->outputs[0]->data;
@@ -138,6 +151,7 @@ static cnr_status join_reference(const cnr_run *run, cnr_error *err) {
     return CNR_OK;
 }
 
+/* Method infer of the view. */
 static cnr_status view_infer(const cnr_node *node, cnr_tensor *const *out, cnr_error *err) {
     (void)err;
     out[0]->dtype = node->inputs[0]->dtype;
@@ -146,12 +160,14 @@ static cnr_status view_infer(const cnr_node *node, cnr_tensor *const *out, cnr_e
     return CNR_OK;
 }
 
+/* Method aliases of the view: the input itself. */
 static int32_t view_aliases(const cnr_node *node, cnr_alias *out, int32_t max) {
     (void)node;
     if (max > 0) out[0] = (cnr_alias){CNR_ALIAS_VIEW, 0, 0, 0};
     return max > 0;
 }
 
+/* Method infer of the cut. */
 static cnr_status cut_infer(const cnr_node *node, cnr_tensor *const *out, cnr_error *err) {
     for (int32_t i = 0; i < 2; i++) {
         like_input(node, &out[i], err);
@@ -160,6 +176,7 @@ static cnr_status cut_infer(const cnr_node *node, cnr_tensor *const *out, cnr_er
     return CNR_OK;
 }
 
+/* Method aliases of the cut: outputs are parts of the input. */
 static int32_t cut_aliases(const cnr_node *node, cnr_alias *out, int32_t max) {
     if (max < 2) return 0;
     out[0] = (cnr_alias){CNR_ALIAS_VIEW, 0, 0, 0};
@@ -167,6 +184,7 @@ static int32_t cut_aliases(const cnr_node *node, cnr_alias *out, int32_t max) {
     return 2;
 }
 
+/* Method reference of the cut. */
 static cnr_status cut_reference(const cnr_run *run, cnr_error *err) {
     (void)err;
     const int64_t n = cnr_count(run->outputs[0]);
@@ -178,16 +196,19 @@ static cnr_status cut_reference(const cnr_run *run, cnr_error *err) {
 /* ---- f_some: the positive elements, known when it runs; f_wait: runs until it is cancelled;
  * f_fail: its device fails ---- */
 
+/* Method reference that fails. */
 static cnr_status fail_reference(const cnr_run *run, cnr_error *err) {
     return fake_host->fail(err, CNR_E_DEVICE, run->node->name, "fails");
 }
 
+/* Method infer of an output of unknown size. */
 static cnr_status some_infer(const cnr_node *node, cnr_tensor *const *out, cnr_error *err) {
     view_infer(node, out, err);
     out[0]->flags |= CNR_TENSOR_DYNAMIC;
     return CNR_OK;
 }
 
+/* Method reference of that output. */
 static cnr_status some_reference(const cnr_run *run, cnr_error *err) {
     (void)err;
     const float *in = f32(run->node->inputs[0]);
@@ -199,15 +220,18 @@ static cnr_status some_reference(const cnr_run *run, cnr_error *err) {
     return CNR_OK;
 }
 
+/* Method reference that waits until it is stopped. */
 static cnr_status wait_reference(const cnr_run *run, cnr_error *err) {
     (void)err;
     while (!__atomic_load_n(run->stream->cancel, __ATOMIC_RELAXED)) {}
     return affine_reference(run, err);
 }
 
+/* First fields of an operator. */
 #define HEAD(text) \
     .size = sizeof(cnr_op), .version = 1, .name = text, .summary = "made up", \
     .attr_spec_size = sizeof(cnr_attr_spec), .port_size = sizeof(cnr_port)
+/* Ports of an operator. */
 #define PORTS(in, out) \
     .n_inputs = sizeof in / sizeof in[0], .inputs = in, .n_outputs = sizeof out / sizeof out[0], \
     .outputs = out
@@ -234,6 +258,7 @@ const int32_t fake_n_ops = sizeof fake_ops / sizeof fake_ops[0];
 
 /* ---- an encoding that the kernels cannot read ---- */
 
+/* Method encode_size of halves. */
 static cnr_status halves_size(const cnr_tensor *dense, const cnr_attr *const *attrs,
                               uint64_t *bytes, cnr_error *err) {
     (void)attrs;
@@ -242,6 +267,7 @@ static cnr_status halves_size(const cnr_tensor *dense, const cnr_attr *const *at
     return CNR_OK;
 }
 
+/* Method encode of halves. */
 static cnr_status halves_encode(const cnr_tensor *dense, const cnr_attr *const *attrs, void *out,
                                 uint64_t bytes, cnr_error *err) {
     (void)attrs;
@@ -250,12 +276,14 @@ static cnr_status halves_encode(const cnr_tensor *dense, const cnr_attr *const *
     return CNR_OK;
 }
 
+/* Method check of halves. */
 static cnr_status halves_check(const cnr_tensor *encoded, cnr_error *err) {
     (void)encoded;
     (void)err;
     return CNR_OK;
 }
 
+/* Method decode of halves. */
 static cnr_status halves_decode(const cnr_tensor *encoded, void *dense, cnr_error *err) {
     (void)err;
     for (int64_t i = 0; i < cnr_count(encoded); i++)

@@ -154,6 +154,7 @@ class tensor {
     cnr_tensor t_;
 };
 
+/* A class and its score. */
 struct ranked {
     int64_t index; /* index of the class */
     float score;
@@ -204,6 +205,7 @@ struct strings { /* a NULL-terminated list for C, which borrows its texts */
 template <class S> const char *text(const S &s) { return s.empty() ? nullptr : s.c_str(); }
 
 /* Returns make() if status is 0; otherwise throws or returns the error. */
+/* Returns make(), or reports the error: throws it, or with CNNRUN_RESULTS returns it. */
 template <class F>
 auto settle(cnr_status status, const cnr_error &e, F &&make) -> outcome<decltype(make())> {
 #ifdef CNNRUN_RESULTS
@@ -329,16 +331,19 @@ class plan;
 class net;
 
 namespace detail {
+/* Owner of a runtime; nets share it. */
 struct runtime_state {
     cnr_runtime *rt = nullptr;
     std::function<void(int32_t, const char *, const char *)> log;
     ~runtime_state() { cnr_close(rt); }
 };
+/* Owner of a model; plans share it. */
 struct net_state {
     std::shared_ptr<runtime_state> runtime;
     cnr_model *model = nullptr;
     ~net_state() { cnr_release(model); }
 };
+/* Owner of a plan. */
 struct plan_state {
     std::shared_ptr<net_state> net;
     cnr_plan *plan = nullptr;

@@ -36,6 +36,7 @@ struct failure : std::runtime_error {
 [[noreturn]] inline void fail(cnr_status status, const std::string &text) {
     throw failure(status, text);
 }
+/* Fails with status and text unless the condition holds. */
 inline void want(bool holds, cnr_status status, const std::string &text) {
     if (!holds) fail(status, text);
 }
@@ -108,6 +109,7 @@ template <size_t N> void put(char (&to)[N], std::string_view text) {
     std::copy_n(text.data(), n, to);
     to[n] = 0;
 }
+/* True if the text ends with `end`. */
 inline bool ends_with(std::string_view text, std::string_view end) {
     return text.size() >= end.size() && text.substr(text.size() - end.size()) == end;
 }
@@ -150,6 +152,7 @@ struct tensor { /* a view */
     }
 };
 
+/* A tensor type without data; fails if there are too many dimensions. */
 inline cnr_tensor type_of(int32_t dtype, const shape &dims) {
     cnr_tensor t{};
     want(dims.size() <= CNR_MAX_RANK, CNR_E_SHAPE, "the rank is too large");
@@ -227,6 +230,7 @@ inline cnr_attr_spec real(const char *name, double value, double min, double max
     s.min = min, s.max = max, s.default_f = value;
     return s;
 }
+/* Row of a whole-number attribute. */
 inline cnr_attr_spec integer(const char *name, int64_t value, double min, double max,
                              const char *help) {
     cnr_attr_spec s = real(name, 0, min, max, help);
@@ -289,6 +293,7 @@ struct graph { /* a view; calls throw */
 
 /* ---- descriptors ---- */
 
+/* Defines has_MEMBER<T>: true if class T has a member of that name. */
 #define CNR_KIT_MEMBER(member) \
     template <class T, class = void> struct has_##member : std::false_type {}; \
     template <class T> \

@@ -18,6 +18,7 @@ class SessionOptions:
     """
 
     def __init__(self) -> None:
+        """ONNX Runtime's default options."""
         self.intra_op_num_threads = 0
         self.inter_op_num_threads = 0
         self.graph_optimization_level: Any = None
@@ -66,6 +67,7 @@ class NodeArg:
     """An input or output: name, type as "tensor(float)", shape with None or a name where it is open."""
 
     def __init__(self, value: Value, told: Optional[Told] = None) -> None:
+        """Name, type and shape of an input or output, in ONNX Runtime's words."""
         self.name = value.name
         self.type = told.type if told else f"tensor({type_name(value.dtype)})"
         self.shape: List[Optional[int]] = [] if told and told.maps else list(value.shape)
@@ -95,6 +97,7 @@ class InferenceSession:
     def __init__(self, path_or_bytes: Union[str, bytes, "os.PathLike[str]"],
                  sess_options: Optional[SessionOptions] = None, providers: Optional[Sequence[Any]] = None,
                  provider_options: Optional[Sequence[Dict[Any, Any]]] = None) -> None:
+        """Loads an ONNX model by path or bytes; providers that are unknown are left out, and with none left the CPU is used."""
         names = [p if isinstance(p, str) else p[0] for p in providers or ["CPUExecutionProvider"]]
         known = {"CPUExecutionProvider": "cpu", "OpenCLExecutionProvider": "opencl"}
         usable = [n for n in names if n in known] or ["CPUExecutionProvider"]
@@ -150,6 +153,8 @@ class InferenceSession:
 
     def _run(self, output_names: Optional[Sequence[str]],
              input_feed: Dict[str, Any]) -> List["np.ndarray[Any, Any]"]:
+        """Runs the net on arrays by name; returns the outputs of these names (None: all); ValueError: missing
+        or unknown names."""
         names = [v.name for v in self._net.inputs]
         missing = [n for n in names if n not in input_feed]
         unknown = [n for n in input_feed if n not in names]

@@ -32,6 +32,7 @@ class ModelMetadata:
     """Texts of a model: producer, graph, domain, description, version and metadata of one's own."""
 
     def __init__(self) -> None:
+        """An empty model's data."""
         self.producer_name = self.graph_name = self.domain = self.description = self.graph_description = ""
         self.version = 2**63 - 1  # ONNX Runtime's value if the file has none
         self.custom_metadata_map: Dict[str, str] = {}
@@ -39,6 +40,7 @@ class ModelMetadata:
 
 
 def _varint(data: Any, at: int) -> Tuple[int, int]:
+    """The whole number at `at` of a protobuf message, and the place after it; ValueError: none ends there."""
     value = shift = 0
     while shift < 64:
         byte = data[at]
@@ -71,6 +73,7 @@ def _fields(data: Any, at: int, end: int) -> Iterator[Tuple[int, Any]]:
 
 
 def _whole(data: Any, part: Tuple[int, int]) -> Iterator[int]:
+    """The whole numbers of a packed field."""
     at = part[0]
     while at < part[1]:
         value, at = _varint(data, at)
@@ -108,10 +111,12 @@ def _told(data: Any, graph: Tuple[int, int]) -> Dict[str, Told]:
 
 
 def _read(data: Any) -> ModelMetadata:
+    """Producer, names and own properties of an ONNX model's bytes."""
     out = ModelMetadata()
     graph, learned = (0, 0), False
 
     def text(part: Tuple[int, int]) -> str:
+        """The part as text."""
         return bytes(data[part[0]:part[1]]).decode("utf-8", "replace")
 
     for number, value in _fields(data, 0, len(data)):

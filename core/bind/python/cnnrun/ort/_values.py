@@ -19,6 +19,7 @@ def type_name(dtype: str) -> str:
 
 
 def _check_device(device: str) -> None:
+    """ValueError: the device is not "cpu"."""
     if device != "cpu":
         raise ValueError(f"memory of the device {device!r} cannot be bound; want 'cpu'")
 
@@ -34,6 +35,7 @@ class OrtValue:
     """A tensor on the host."""
 
     def __init__(self, array: "np.ndarray[Any, Any]") -> None:
+        """Wraps an array, without a copy."""
         self._array = array
 
     @staticmethod
@@ -54,9 +56,11 @@ class OrtValue:
         return self._array
 
     def __dlpack__(self, **options: Any) -> Any:
+        """The array by the DLPack protocol, without a copy."""
         return self._array.__dlpack__(**options)
 
     def __dlpack_device__(self) -> Any:
+        """DLPack's device of the array: the CPU."""
         return self._array.__dlpack_device__()
 
     def update_inplace(self, np_arr: "np.ndarray[Any, Any]") -> None:
@@ -100,6 +104,7 @@ class IOBinding:
     """Inputs and outputs of runs by `InferenceSession.run_with_iobinding`."""
 
     def __init__(self, session: InferenceSession) -> None:
+        """Bindings of a session; none yet."""
         self._session = session
         self.inputs: Dict[str, Any] = {}
         self._bound: Dict[str, Optional["np.ndarray[Any, Any]"]] = {}

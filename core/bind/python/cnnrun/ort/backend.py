@@ -11,6 +11,7 @@ class Prepared:
     """A model that is ready to run."""
 
     def __init__(self, session: InferenceSession) -> None:
+        """Wraps a session."""
         self._session = session
 
     def run(self, inputs: Any, **options: Any) -> List[Any]:

@@ -24,6 +24,7 @@ _SHIFT = [11.124, 3.225, -14.35]
 
 
 def _varint(value: int) -> bytes:
+    """A whole number in protobuf's form."""
     out = b""
     while value > 127:
         out, value = out + bytes([value & 127 | 128]), value >> 7
@@ -67,6 +68,7 @@ def _iris() -> bytes:
              _node("ZipMap", ["shares"], ["probabilities"], classlabels_int64s=classes)]
 
     def tensor(kind: int, *shape: int) -> bytes:
+        """A tensor type of ONNX, as protobuf: kind is its number, shape its sizes."""
         return _message((1, _message((1, kind), (2, _message(*((1, _message((1, d))) for d in shape))))))
 
     maps = _message((4, _message((1, _message((5, _message((1, 7), (2, tensor(1)))))))))
