@@ -56,7 +56,7 @@ is scalar(() = $out =~ /^ok .*device npu:0: regions$/mg), 2, '... and two nets w
 ($code, $out) = cnnrun("tune $lenet $npu --cache $dir/tuned");
 is $code, 0, 'tune times regions' or diag said();
 ($code, $out) = cnnrun("show $lenet $npu --cache $dir/tuned --candidates");
-is scalar(() = $out =~ /^\* npu_layer +npu:0 +2 .* [um]?s measured /mg), 2, '... and plans know them' or diag $out, said();
+is scalar(() = $out =~ /^\* npu_layer +npu:0 +2 .* [um]?s recorded /mg), 2, '... and plans know them' or diag $out, said();
 is_deeply scores("$npu --cache $dir/tuned"), $plain, '... with the same answer';
 
 # ---- sizes that vary: what is compiled for a range serves all of it ----

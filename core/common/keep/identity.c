@@ -146,12 +146,16 @@ void cnri_identity_plugins(cnri_text *out, uint32_t kinds) {
         cnri_mapping file;
         if (!matters) continue;
         uint8_t print[16] = {0};
-        if (cnri_map_file(p->path, &file, NULL) == CNR_OK)
+        uint64_t bytes = 0;
+        if (cnri_map_file(p->path, &file, NULL) == CNR_OK) {
+            bytes = file.bytes;
             cnri_fingerprint(file.at, telling_bytes(&file), print);
+        }
         cnri_unmap_file(&file);
         char hex[33];
         cnri_hex(print, sizeof print, hex);
-        cnri_text_add(out, "plugin %s %s %s\n", p->name, p->version, hex);
+        cnri_text_add(out, "plugin %s %s %s, %llu bytes\n", p->name, p->version, hex,
+                      (unsigned long long)bytes);
     }
 }
 
