@@ -25,30 +25,30 @@
 #define COMPONENT(v, q) ((q) == 0 ? (v).s0 : (q) == 1 ? (v).s1 : (q) == 2 ? (v).s2 : (v).s3)
 
 #define LATE (BK / 4) /* terms that are multiplied while the next are staged */
-/* Adds the products of the staged terms from `begin` to `end` to the sums in registers. */
-__attribute__((always_inline))
-void multiply(__local const float4 *a_tile, __local const float4 *b_tile, int tm, int tn,
-              float4 sum[TM][TN / 4], int begin, int end) {
-#pragma unroll
-    for (int k = begin; k < end; k++) {
-        float4 b[TN / 4];
-        float a[TM];
-#pragma unroll
-        for (int j = 0; j < TN / 4; j++) b[j] = b_tile[k * (B_PITCH / 4) + j * (BN / TN) + tn];
-#pragma unroll
-        for (int i = 0; i < TM / 4; i++) {
-            const float4 q = a_tile[k * (A_PITCH / 4) + i * (BM / TM) + tm];
-            a[4 * i] = q.s0;
-            a[4 * i + 1] = q.s1;
-            a[4 * i + 2] = q.s2;
-            a[4 * i + 3] = q.s3;
-        }
-#pragma unroll
-        for (int i = 0; i < TM; i++)
-#pragma unroll
-            for (int j = 0; j < TN / 4; j++) sum[i][j] = MAD((float4)(a[i]), b[j], sum[i][j]);
+/* NAME adds the products of the staged terms from BEGIN to END to the sums in registers. */
+#define MULTIPLY(NAME, BEGIN, END)                                                                  \
+    __attribute__((always_inline)) void NAME(__local const float4 *a_tile,                          \
+                                             __local const float4 *b_tile, int tm, int tn,          \
+                                             float4 sum[TM][TN / 4]) {                              \
+        _Pragma("unroll") for (int k = BEGIN; k < END; k++) {                                       \
+            float4 b[TN / 4];                                                                       \
+            float a[TM];                                                                            \
+            _Pragma("unroll") for (int j = 0; j < TN / 4; j++)                                      \
+                b[j] = b_tile[k * (B_PITCH / 4) + j * (BN / TN) + tn];                              \
+            _Pragma("unroll") for (int i = 0; i < TM / 4; i++) {                                    \
+                const float4 q = a_tile[k * (A_PITCH / 4) + i * (BM / TM) + tm];                    \
+                a[4 * i] = q.s0;                                                                    \
+                a[4 * i + 1] = q.s1;                                                                \
+                a[4 * i + 2] = q.s2;                                                                \
+                a[4 * i + 3] = q.s3;                                                                \
+            }                                                                                       \
+            _Pragma("unroll") for (int i = 0; i < TM; i++)                                          \
+                _Pragma("unroll") for (int j = 0; j < TN / 4; j++)                                  \
+                    sum[i][j] = MAD((float4)(a[i]), b[j], sum[i][j]);                               \
+        }                                                                                           \
     }
-}
+MULTIPLY(multiply_first, 0, BK - LATE)
+MULTIPLY(multiply_last, BK - LATE, BK)
 
 #ifdef PRODUCT
 /* ---- matrix product. If a launch would have too few groups (SPLIT), the sum is split, and
@@ -136,11 +136,11 @@ __kernel void matrix_tile(__global const float *a, int a_at, __global const floa
         if (k0 + BK < K) {
             FETCH(k0 + BK)
         }
-        multiply(a_tile[now], b_tile[now], tm, tn, sum, 0, BK - LATE);
+        multiply_first(a_tile[now], b_tile[now], tm, tn, sum);
         if (k0 + BK < K) {
             STAGE(1 - now)
         }
-        multiply(a_tile[now], b_tile[now], tm, tn, sum, BK - LATE, BK);
+        multiply_last(a_tile[now], b_tile[now], tm, tn, sum);
         barrier(CLK_LOCAL_MEM_FENCE);
     }
 
@@ -309,11 +309,11 @@ __kernel void conv_tile(__global const float *x, int x_at, __global const STORED
         if (s + 1 < last) {
             FETCH(s + 1)
         }
-        multiply(a_tile[now], b_tile[now], tm, tn, sum, 0, BK - LATE);
+        multiply_first(a_tile[now], b_tile[now], tm, tn, sum);
         if (s + 1 < last) {
             STAGE(1 - now)
         }
-        multiply(a_tile[now], b_tile[now], tm, tn, sum, BK - LATE, BK);
+        multiply_last(a_tile[now], b_tile[now], tm, tn, sum);
         barrier(CLK_LOCAL_MEM_FENCE);
     }
 
