@@ -112,7 +112,8 @@ rename "$dir/build/$name", "$dir/$name" or fail("$dir/$name: $!");
 sub digest { return Digest::SHA->new(256)->addfile($_[0])->hexdigest }
 my ($compiler, $libc, $licence) = split /\n/, slurp("$dir/build/made-by");
 my ($version) = slurp("$root/CMakeLists.txt") =~ /^project\(cnnrun VERSION ([\d.]+)/m;
-# A package of the list of parts.
+# An SPDX package for the bill of materials: a reference to a hash of id, name, version (undef:
+# unknown), licence and comment; with a file also its SHA-256.
 sub package {
     my ($id, $what, $v, $licence, $comment, $file) = @_;
     return { SPDXID => "SPDXRef-$id", name => $what, versionInfo => $v // 'unknown', downloadLocation => 'NOASSERTION',

@@ -115,7 +115,8 @@ static void read_classes(sim_machine *m, int32_t i, sim_unit *u) {
     }
 }
 
-/* Members must be listed before the units made of them, which excludes cycles. */
+/* Reads a unit's members and marks them as members. Skips names of no earlier unit, which excludes
+ * cycles, and what exceeds SIM_MOST_MEMBERS. */
 static void read_members(sim_machine *m, int32_t i, sim_unit *u) {
     char list[64];
     snprintf(list, sizeof list, "units.%d.members", (int)i);

@@ -39,7 +39,8 @@ typedef struct channel {
     int64_t n;
 } channel;
 
-/* Takes scale, mean and variance, if the layer has batch normalisation. */
+/* Takes scale, mean and variance, in this order, from the weights file if the layer has batch
+ * normalisation; else does nothing. */
 static void take_norm(dn_layer *l, channel *c) {
     if (!c->normal) return;
     c->scale = take(l, &c->n, 1);

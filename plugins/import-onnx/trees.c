@@ -65,7 +65,8 @@ static int is_leaf(onnx_job *j, forest *f, const Onnx__AttributeProto *modes, in
     return -1;
 }
 
-/* Reads the lists of nodes and leaves. */
+/* Reads the lists nodes_... (leaves are nodes too; their values: read_values), checks their lengths
+ * and allocates the tables. */
 static void read_lists(onnx_job *j, forest *f) {
     int64_t n[6], count;
     f->tree = ml_ints(j, "nodes_treeids", &n[0]);

@@ -112,7 +112,8 @@ static int token_is_ours(const page *p, struct MHD_Connection *c) {
 
 /* ---- requests ---- */
 
-/* A block is shared by all its readers: a copy for each slow client would fill the memory. */
+/* Copies at most `room` bytes of the block from `at` on; returns how many. Its readers share the
+ * block: a copy for each slow client would fill the memory. */
 static ssize_t read_block(void *block, uint64_t at, char *to, size_t room) {
     const page_block *b = block;
     const size_t some = b->n - at < room ? (size_t)(b->n - at) : room;

@@ -4,7 +4,7 @@
 
 #include "ocl.h"
 
-/* A kernel that a caller requested. */
+/* A kernel of `program` that a caller asked for: an entry of the program's list. */
 typedef struct ocl_request {
     ocl_code code;
     struct ocl_program *program;

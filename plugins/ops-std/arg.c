@@ -127,7 +127,8 @@ static const cnr_attr_spec top_attrs[] = {{.name = "k",
                                            .default_i = 1,
                                            .help = "no effect: results are always sorted"}};
 
-/* Method infer of top: checks the inputs' types and shapes, and gives each output its own. */
+/* Method infer of top_k: checks x and k; outputs have k elements along the axis, an unknown number
+ * if k is not known yet. */
 static cnr_status top_infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_error *err) {
     const cnr_tensor *x = node->inputs[0];
     int32_t axis;

@@ -8,7 +8,9 @@
 
 /* Layout of rows of words that a device reads. */
 typedef struct csr_rows_layout {
-    uint64_t entries, index_at, value_at, words; /* places and length in words of 4 bytes */
+    /* Number of stored numbers; then, in words of 4 bytes: places of the indices and of the values,
+     * and the length of all. */
+    uint64_t entries, index_at, value_at, words;
 } csr_rows_layout;
 
 /* Places of the parts, in words. */

@@ -97,6 +97,8 @@ end
 
 local function fitted(value, from) return ("fitted(%.6g, %q)"):format(value, "cnnrun report: " .. from) end
 
+-- Line of the board's description for a class of operators: gbytes for "*" (all others), gflops
+-- else, as fitted rates; nil: nothing was measured.
 local function class_text(sum)
   if sum.op == "*" then
     if sum.ms == 0 or sum.bytes == 0 then return nil end

@@ -267,7 +267,7 @@ M.flags = {
   { "--quick", "leave out what takes long" },
 }
 
--- Names of the devices that --device gives; "none": an empty list.
+-- Names of the devices that --device gives; nil: all of this machine; "none": an empty list.
 function M.devices(text)
   local names = {}
   if text == "none" then return names end

@@ -115,9 +115,10 @@ function fit.tell(recipe, b, say)
   for _, p in ipairs(recipe.predict or {}) do say(p[1], p[2](b)) end
 end
 
--- Every row of the recipe: { name, document, ours, error, kind, changes }. "predicted" are rows
--- that the recipe predicts and whose deletion changes no parameter. `meant` is the row's role in
--- the list. A row that "follows" from others of its experiment changes no parameter either.
+-- Returns a list of { row, document, ours, error, changes, kind, meant }, and the fitted board.
+-- error: relative; meant: the row's role in the list. changes: the largest relative change of a
+-- fitted parameter if the row is deleted. kind: "fitted" if that is above 1e-9, else "follows" if
+-- that is its role, else "predicted".
 function fit.judge(recipe, list)
   local out, all = {}, fit.run(recipe, fit.rows(list))
   local roles = {}

@@ -16,7 +16,7 @@ function M.embedded(svg)
   end) .. '">'
 end
 
--- A number with thousands separators; nil: a dash.
+-- The number in that format, with a decimal point in any locale; nil: a dash (&ndash;).
 ---@param format string
 ---@param value number?
 ---@return string

@@ -261,7 +261,8 @@ local function scan_shares()
   return list
 end
 
--- One layer at a time, without training: the accuracy of the net.
+-- Prunes one layer at a time, without training. Returns the rows { layer, keep, accuracy, loss }
+-- and writes them to scan.csv; what an earlier start measured is taken over.
 function Work:scan(net)
   local rows, shares = {}, type(self.schedule.scan) == "table" and self.schedule.scan.shares or scan_shares()
   local s, scores = self.schedule, nil

@@ -180,6 +180,8 @@ static void runtimes(void) {
     ok(good[0] && good[1], "two threads open, use and close a runtime each, three times over");
 }
 
+/* Tests, partly by the core's own interface: batches, sessions at once on a plan, a bound batch,
+ * runtimes in threads. */
 int main(void) {
     static const char *const packed[] = {"dense=dense_f32_turned", NULL};
     cnr_error err = CNR_ERROR_INIT;

@@ -67,7 +67,8 @@ typedef struct stopper {
     double worked; /* ms of all threads until it was asked */
 } stopper;
 
-/* Thread: waits, then stops the session. */
+/* Thread: waits, notes the time and the work done so far, then cancels the session of the stopper
+ * `arg`. */
 static void *stop(void *arg) {
     stopper *s = arg;
     const struct timespec nap = {s->after_ns / 1000000000, s->after_ns % 1000000000};

@@ -173,7 +173,8 @@ static void large(void) {
 
 /* ---- with the clock, and the cache ---- */
 
-/* Where the plan came from. */
+/* Plans the net with that cache folder; writes plan->origin ("hit", "miss: ...", "stale: ...") or
+ * "none" to room and returns it. */
 static const char *origin_of(const char *folder, char *room, size_t bytes) {
     const cnr_load_options load = {.size = sizeof load, .device = "near", .cache = folder};
     cnr_error err = CNR_ERROR_INIT;

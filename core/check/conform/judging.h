@@ -130,7 +130,8 @@ bool cnri_judge_starved(cnri_judging *j);
 bool cnri_judge_threads(cnri_judging *j);
 /* Cancelled work ends with its error. */
 bool cnri_judge_cancel(cnri_judging *j);
-/* A stream closed while it works does not write later. */
+/* Four rounds: closes a stream that has writes queued, and frees the host memory that they read.
+ * Whoever still works after the close crashes. False: the work could not be queued. */
 bool cnri_judge_busy_close(cnri_judging *j);
 /* Processes that fork. */
 bool cnri_judge_fork(cnri_judging *j);

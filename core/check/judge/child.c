@@ -55,7 +55,8 @@ static bool begin(const cnri_check_options *o, const char *work, child *c) {
     return good;
 }
 
-/* Calls `hear` for each line until the child ends; false: it printed nothing for too long. */
+/* Calls `hear` for each whole line until the child ends or the check is cancelled. False: it
+ * printed nothing for o->timeout seconds. */
 static bool listen_to(const cnri_check_options *o, const child *c,
                       void (*hear)(void *arg, char *line), void *arg) {
     char buffer[8192];

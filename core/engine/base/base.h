@@ -200,10 +200,12 @@ size_t cnri_shown(const char *from, size_t n, char shown[12], size_t *used);
 bool cnri_is_unprintable(uint32_t code);
 
 /* ---- element.c: elements of dense data of any type, as numbers ---- */
-/* Reads or writes n elements of type `dtype` as the type `as`, like elements_read and
- * elements_write of the host table. False: there is no such type. */
+/* Reads n elements of type `dtype`, `stride` apart, as the type `as`, like elements_read of the
+ * host table. False: there is no such dtype. */
 bool cnri_elements_read(int32_t dtype, const void *data, int64_t first, int64_t stride, int64_t n,
                         int32_t as, void *out);
+/* Writes n numbers of type `as` (CNR_f64, CNR_i64 or CNR_u64; not checked) to elements first,
+ * first + 1 ..., converted like elements_write of the host table. False: there is no such dtype. */
 bool cnri_elements_write(int32_t dtype, void *data, int64_t first, int64_t n, int32_t as,
                          const void *in);
 /* Element i as a number; NaN: there is no such type. */

@@ -122,6 +122,7 @@ void cnri_load_take(const cnr_load_options *from, cnri_plan_options *to);
 /* Replaces lists and texts by copies, which cnri_load_drop frees, after a failure too. False: it
  * failed. */
 bool cnri_load_own(cnri_plan_options *o);
+/* Frees the texts and lists that cnri_load_own copied; leaves the pointers as they are. */
 void cnri_load_drop(cnri_plan_options *o);
 /* Appends " name=value" for each option that is set and that enters that key. */
 void cnri_load_enter(const cnri_plan_options *o, cnri_load_enters where, cnri_text *out);

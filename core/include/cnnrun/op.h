@@ -109,8 +109,9 @@ typedef struct cnr_subnode {
 typedef struct cnr_subgraph {
     uint32_t size;
     int32_t n_nodes, n_values;
-    int32_t n_inputs;  /* number of values from outside */
-    int32_t n_varying; /* number of inputs that vary, which come first; the others are constants */
+    int32_t n_inputs; /* number of values from outside */
+    /* Number of the subgraph's inputs that vary, which come first; the others are constants. */
+    int32_t n_varying;
     int32_t n_outputs;
     const cnr_subnode *nodes;        /* in an order in which they can be computed */
     const cnr_tensor *const *values; /* types; the data of constants may be set in prepare only */

@@ -258,7 +258,8 @@ static void put_directory(writing *w) {
     }
 }
 
-/* Builds the header: offsets, lengths and the digest of the directory. */
+/* Builds the header: magic, version, offsets, lengths, the directory's digest, and last the digest
+ * of the header itself. */
 static void make_header(const writing *w, buffer *header) {
     const uint64_t prints = CNRI_STORE_HEADER + w->directory.n;
     const uint64_t data = cnri_store_align(prints + w->fingerprints.n);

@@ -47,7 +47,8 @@ size_t cnri_augment_cut(const char *spec) {
     }
 }
 
-/* Reads one word as "flip" or "crop=4" into its field. */
+/* Reads one word, which cnri_augment_cut found known, as "flip" or "crop=0.5" into its field. Fails
+ * if the number is missing, malformed or out of range. */
 static cnr_status read_word(const char *spec, const char *text, cnri_augment *out, cnr_error *err) {
     const word *w = find(text);
     const size_t n = name_length(text);

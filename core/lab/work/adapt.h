@@ -182,7 +182,8 @@ cnr_status cnri_adapt_add_sets(cnri_adapt *a, cnr_error *err);
 /* ---- adapt_kept.c ---- */
 /* Sets a->rules from the installed policy and the model's own. */
 void cnri_adapt_rules_of(cnri_adapt *a);
-/* Sets a->path and a->environment from the model's original options. */
+/* Sets a->path and a->environment (a digest) from the model's original options. Without a cache
+ * folder neither is set, and that is no error. */
 cnr_status cnri_adapt_find_path(cnri_adapt *a, cnr_error *err);
 /* Reads the stored decision. *stale: the file is damaged or belongs to another environment. */
 cnr_status cnri_adapt_load(cnri_adapt *a, bool *found, bool *stale, cnr_error *err);

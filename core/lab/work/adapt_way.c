@@ -207,7 +207,8 @@ static cnr_status put_inputs(const cnri_adapt *a, way *w, const cnr_tensor *cons
     return status;
 }
 
-/* Cost of a run: its EDP in J s if a meter measures joules, else its ns. */
+/* Cost of a run: its EDP in J s if joules were measured since `before`, else its ns. If a meter
+ * gave none, a->report.by becomes "time": all runs are judged by time. */
 static double cost_of(cnri_adapt *a, const cnri_reading_point *before, double ns) {
     cnri_reading_point after = {0};
     cnr_energy e = {.size = sizeof e};

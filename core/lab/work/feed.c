@@ -237,7 +237,8 @@ static void stop(cnri_feed *feed) {
     feed->started = 0;
 }
 
-/* Closes the session and plan of a stage. */
+/* Undoes cnri_feed_attach: closes session and plan, frees the preprocessing; no picture size is
+ * set. The net's lock is held, or no thread runs. */
 static void unset(stage_net *n) {
     if (n->session) cnr_session_close(n->session);
     if (n->plan) cnr_plan_release(n->plan);

@@ -31,7 +31,8 @@ typedef struct cnri_seen_knob {
 /* A meter as a policy sees it. */
 typedef struct cnri_seen_meter {
     char name[64], feeds[64];
-    int32_t quantity;                  /* CNR_QUANTITY_... */
+    /* What the meter reads: CNR_QUANTITY_ENERGY, _POWER or _TEMPERATURE. */
+    int32_t quantity;
     int32_t whole, part;               /* the whole machine; part of another's */
     double watts, joules, temperature; /* since the last tick; so far; now */
 } cnri_seen_meter;

@@ -6,7 +6,7 @@
 
 static void print_app(void *to, const char *name) { cnri_say(to, " %s", name); }
 
-/* Prints one line for each command. */
+/* Prints one line for each command, then those for help and --version. */
 static void print_commands(void) {
     for (int32_t i = 0; i < CNRI_N_COMMANDS; i++)
         cnri_say(stdout, "  %-12s %s\n", cnri_commands[i].command->name, cnri_commands[i].help);

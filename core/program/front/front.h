@@ -269,7 +269,8 @@ typedef void (*cnri_option_fn)(const cnri_command *c, const cnri_option *o);
 void cnri_each_option(const cnri_command *c, const cnri_group *group, cnri_option_fn fn);
 /* Returns `head` followed by the option's units or choices; valid until the next call. */
 const char *cnri_option_choices(const cnri_option *o, const char *head, const char *between);
-/* Help of an option, with its choices. */
+/* Help of an option, with its units or choices; valid until the next call of this function or of
+ * cnri_option_choices. */
 const char *cnri_option_help(const cnri_option *o);
 /* Writes the JSON keys of a command, one line for each record. */
 void cnri_put_results(const cnri_command *c, void (*put)(const char *));

@@ -391,7 +391,8 @@ static void judge_clock(judge *j, const char *path) {
     if (used) wrong(j, at, "want the mhz of one of its steps: %s", all);
 }
 
-/* Judges that a unit has classes or members, and a rail. */
+/* On a simulated board: judges that a unit has classes or members, and without members a rail and
+ * power. */
 static void judge_unit(judge *j, const char *path) {
     char at[MAX_PATH];
     if (!j->simulated) return;

@@ -159,7 +159,8 @@ static void add_adapt(lua_State *L, cnr_graph *g, int args, const char *where) {
     lua_pop(L, 1);
 }
 
-/* Names the graph. */
+/* Names the graph: by its arguments, else by the script's file name. Out of memory: sets
+ * g->out_of_memory. */
 static void add_name(lua_State *L, cnr_graph *g, int args) {
     char *own = cnri_strdup(push_name(L, args));
     lua_pop(L, 1);

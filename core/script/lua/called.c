@@ -24,7 +24,8 @@ struct cnr_script {
 
 static const char function_key, net_key, result_key; /* their addresses are keys of the registry */
 
-/* Lua function: runs the file, which must return a function. */
+/* Lua function: runs the file, and keeps the function that it must return, and the application's
+ * net, in the registry. No results. */
 static int run_top(lua_State *L) {
     cnr_script *s = lua_touserdata(L, 1);
     cnri_lua_load_file(L, s->path, s->path);

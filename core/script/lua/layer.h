@@ -58,8 +58,8 @@ void cnri_lua_open_layers(lua_State *L); /* makes the types and the registry's t
 /* Constructor of an operator's layer. Upvalues: op (or nil) and word. */
 int cnri_lua_construct(lua_State *L);
 extern const cnri_lua_row cnri_layer_rows[];
-/* Applies the layer, list or function at `what` to the list of values at `values`. Pushes the
- * list of results. */
+/* Applies the layer, list or function at `what` to the list of values at `values`. Pushes the list
+ * of results. If `what` can't be applied, records a mistake and pushes the values themselves. */
 void cnri_lua_apply(lua_State *L, int what, int values, const char *path, const char *prefix);
 /* Records a mistake, whose text it pops. All mistakes are reported together. */
 void cnri_lua_mistake(lua_State *L, const char *where);
@@ -106,7 +106,7 @@ extern const cnri_lua_key cnri_input_keys[], cnri_data_keys[], cnri_weight_keys[
 /* Adds an input by the layer's arguments; -1: see the graph's problems. */
 cnr_value cnri_lua_add_input(lua_State *L, cnr_graph *g, int args, const char *name,
                              const char *where);
-/* Adds a constant by the layer's arguments; -1: see the graph's problems. */
+/* Adds a constant by the layer's arguments; name NULL: const_N. -1: see the graph's problems. */
 cnr_value cnri_lua_add_data(lua_State *L, cnr_graph *g, int args, const char *name,
                             const char *where);
 /* Pushes the value on top as text for preprocessing: numbers separated by commas. False: it

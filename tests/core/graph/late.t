@@ -35,7 +35,7 @@ return c.net { name = "late", inputs = { x }, outputs = { y } }
 LUA
 put('picture.ppm', "P6\n24 24\n255\n" . join '', map { chr($_ * 37 % 251) } 1 .. 24 * 24 * 3);
 
-# The JSON rows of a command.
+# The first JSON row that a command prints; {} if it failed.
 sub told {
     my @command = @_;
     open my $p, '-|', $cnnrun, @command, '--json' or die $!;

@@ -56,6 +56,8 @@ static cnr_train_options usual(void) {
     return o;
 }
 
+/* Tests: a copy's weights change alone; unknown names, other shapes and changes while a plan is
+ * held are refused. */
 static void test_copies(cnr_model *m) {
     cnr_error err = CNR_ERROR_INIT;
     cnr_model *copy = NULL;

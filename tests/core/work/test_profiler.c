@@ -40,7 +40,8 @@ static void hear(void *arg, const cnr_run_event *e) {
     h->device = e->node && *e->op && e->kernel ? e->device : NULL;
 }
 
-/* Tests: events of a run. */
+/* Tests: listeners of a session with and without times come, go and are refused while a run is
+ * under way. */
 static void listened(cnr_graph *g) {
     cnr_plan *plan = plan_of(g, "far:0");
     cnr_session *s = NULL;

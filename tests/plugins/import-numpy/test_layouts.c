@@ -243,7 +243,8 @@ static void test_slopes(void) {
 
 /* ---- LeNet, as Lasagne would have kept it ---- */
 
-/* The weight with its axes turned about. */
+/* The weight as a .npy file, as Lasagne would keep it: filters turned by 180 degrees, matrices
+ * transposed, others as they are. */
 static bytes turned_about(const cnr_tensor *t) {
     const float *from = (const float *)t->data;
     const int64_t n = cnr_count(t), rows = t->dim[0], row = n / rows;

@@ -25,7 +25,7 @@ print $picture 'II', pack('v V v', 42, 8, 8),
         [273, 4, 1, 110], [278, 3, 1, 1], [279, 4, 1, 2]), pack('V', 0), "\x40\x80";
 close $picture;
 
-# What reading a picture says.
+# Reads the picture by the program; returns its exit code and what it printed, errors included.
 sub reads {
     my $text = `$build/cnnrun run --trust --plugin-dir $dir --plugin-order source-images $dir/read.lua $dir/a.tif 2>&1`;
     return ($? >> 8, $text);

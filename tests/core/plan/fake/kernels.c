@@ -132,7 +132,7 @@ static cnr_status near_plan(const cnr_device *device, const cnr_node *node, cnr_
     return CNR_OK;
 }
 
-/* Method plan_free. */
+/* Method plan_free of the kernels: frees their state. */
 static void plan_free(const cnr_device *device, void *state) {
     (void)device;
     fake_host->free(state);
