@@ -93,6 +93,7 @@ static const struct {
     {"cast", "to=f64", "2x3", 1},
     {"cast_like", "", "2x3 2", 1},
     {"transpose", "perm=2,0,1", "2x3x4", 1},
+    {"gather", "axis=1", "2x3x2 i2,0,2,-1", 1},
     {"slice", "", "4x5 i1,0 i3,4 i0,1", 1},
     {"split", "axis=1", "2x4 i1,3", 2},
     {"expand", "", "3x1 i2,3,4", 1},
