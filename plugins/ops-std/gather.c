@@ -47,7 +47,52 @@ static cnr_status gather_infer(const cnr_node *node, cnr_tensor *const *outputs,
     return CNR_OK;
 }
 
-/* Method reference of gather: computes the run's part of the output with plain loops. */
+/* The matrix with a 1 where row d is the element that column i selects. */
+static cnr_status selection(kit_build *b, const cnr_node *node, int64_t dim, cnr_value *out,
+                            cnr_error *err) {
+    const cnr_tensor *x = node->inputs[0], *indices = node->inputs[1];
+    const int64_t n = cnr_count(indices);
+    cnr_tensor t = {.size = sizeof t, .dtype = x->dtype, .rank = 2, .flags = CNR_TENSOR_CONST};
+    t.dim[0] = dim;
+    t.dim[1] = n;
+    t.bytes = cnr_dense_bytes(&t);
+    if ((t.data = b->host->alloc(t.bytes + 1)) == NULL)
+        return ops_fail(err, CNR_E_MEMORY, node, "cannot add its gradient");
+    memset(t.data, 0, t.bytes);
+    cnr_status status = CNR_OK;
+    for (int64_t i = 0, at; i < n && !status; i++) {
+        status = index_at(node, indices, i, dim, &at, err);
+        if (!status) ops_put(x->dtype, t.data, at * n + i, 1);
+    }
+    *out = status ? -1 : b->host->graph_constant(b->graph, NULL, &t);
+    b->host->free(t.data);
+    return status;
+}
+
+enum { MAX_SELECTION = 1 << 24 };
+
+/* Each element of x gets the sum of what its copies got: a product with the selection. */
+static cnr_status gather_gradient(OPS_GRADIENT_ARGS) {
+    const cnr_tensor *x = node->inputs[0], *indices = node->inputs[1];
+    kit_build b = {.host = host, .graph = graph};
+    cnr_value select = -1;
+    (void)inputs, (void)outputs;
+    if (grad_out[0] < 0 || !want[0] || cnr_count(x) < 1 || cnr_count(indices) < 1) return CNR_OK;
+    const int32_t axis = ops_axis_of(node, x);
+    const int64_t dim = x->dim[axis], n = cnr_count(indices);
+    if (!indices->data || n > MAX_SELECTION / dim)
+        return ops_fail(err, CNR_E_UNSUPPORTED, node,
+                        "has a gradient only for a few indices that are constant");
+    cnr_tensor rows = {.size = sizeof rows, .dtype = x->dtype, .rank = 3};
+    rows.dim[0] = cnr_span(x, 0, axis);
+    rows.dim[1] = n;
+    rows.dim[2] = cnr_span(x, axis + 1, x->rank);
+    CNR_TRY(selection(&b, node, dim, &select, err));
+    const cnr_value dy = kit_reshape(&b, grad_out[0], &rows);
+    grad_in[0] = kit_reshape(&b, kit_node2(&b, "matmul", select, dy), x);
+    return kit_built(&b, node, err);
+}
+
 static cnr_status gather_reference(const cnr_run *run, cnr_error *err) {
     const cnr_tensor *x = run->node->inputs[0], *indices = run->node->inputs[1];
     const int32_t axis = ops_axis_of(run->node, run->node->inputs[0]);
@@ -151,13 +196,13 @@ static cnr_status gather_nd_reference(const cnr_run *run, cnr_error *err) {
     return CNR_OK;
 }
 
-/* Operator NAME, with the hooks NAME_infer and NAME_reference. */
-#define GATHER_OP(NAME, SUMMARY, ATTRS) \
-    const cnr_op ops_##NAME = {CNR_OP_SIZES,          .name = #NAME, \
-                               .summary = SUMMARY,    .flags = CNR_OP_PURE, \
-                               CNR_OP_ATTRS(ATTRS),   CNR_OP_PORTS(in, out), \
-                               .infer = NAME##_infer, .reference = NAME##_reference}
+#define GATHER_OP(NAME, SUMMARY, ATTRS, GRADIENT) \
+    const cnr_op ops_##NAME = \
+        {CNR_OP_SIZES,          .name = #NAME,        .summary = SUMMARY, \
+         .flags = CNR_OP_PURE,  CNR_OP_ATTRS(ATTRS),  CNR_OP_PORTS(in, out), \
+         .infer = NAME##_infer, .gradient = GRADIENT, .reference = NAME##_reference}
 
-GATHER_OP(gather, "Slices of x selected by indices along an axis.", axis_attrs);
-GATHER_OP(gather_elements, "Elements of x, each selected by an index along an axis.", axis_attrs);
-GATHER_OP(gather_nd, "Slices of x, each selected by an index of several numbers.", nd_attrs);
+GATHER_OP(gather, "Slices of x selected by indices along an axis.", axis_attrs, gather_gradient);
+GATHER_OP(gather_elements, "Elements of x, each selected by an index along an axis.", axis_attrs,
+          NULL);
+GATHER_OP(gather_nd, "Slices of x, each selected by an index of several numbers.", nd_attrs, NULL);

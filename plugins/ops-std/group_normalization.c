@@ -93,6 +93,11 @@ static cnr_status reference(const cnr_run *run, cnr_error *err) {
     return CNR_OK;
 }
 
+static cnr_status gradient(OPS_GRADIENT_ARGS) {
+    return ops_channel_gradient(host, graph, node, inputs, outputs, grad_out, want, grad_in, err,
+                                cnr_attr_int(node, "num_groups"));
+}
+
 const cnr_op ops_group_normalization = {
     CNR_OP_SIZES,
     .name = "group_normalization",
@@ -107,5 +112,6 @@ const cnr_op ops_group_normalization = {
     .split_axes = split_axes,
     .input_range = region,
     .parameters = ops_channel_parameters,
+    .gradient = gradient,
     .reference = reference,
 };

@@ -38,6 +38,11 @@ OPS_INLINE void body(const cnr_run *run, int32_t dtype) {
 
 OPS_REFERENCE(reference, body, outputs[0])
 
+static cnr_status gradient(OPS_GRADIENT_ARGS) {
+    return ops_channel_gradient(host, graph, node, inputs, outputs, grad_out, want, grad_in, err,
+                                node->inputs[0]->dim[1]);
+}
+
 const cnr_op ops_instance_normalization = {
     CNR_OP_SIZES,
     .name = "instance_normalization",
@@ -53,5 +58,6 @@ const cnr_op ops_instance_normalization = {
     .split_axes = ops_split_two,
     .input_range = ops_channel_region,
     .parameters = ops_channel_parameters,
+    .gradient = gradient,
     .reference = reference,
 };

@@ -132,6 +132,14 @@ static cnr_status reference(const cnr_run *run, cnr_error *err) {
     return CNR_OK;
 }
 
+static cnr_status gradient(OPS_GRADIENT_ARGS) {
+    const cnr_tensor *x = node->inputs[0];
+    int32_t axis;
+    CNR_TRY(ops_axis(node, "axis", x->rank, 0, &axis, err));
+    return ops_norm_gradient(host, graph, node, inputs, outputs, grad_out, want, grad_in, err,
+                             cnr_span(x, 0, axis), x, node->inputs[1], cnr_own_input(node, 2));
+}
+
 const cnr_op ops_layer_normalization = {
     CNR_OP_SIZES,
     .name = "layer_normalization",
@@ -147,5 +155,6 @@ const cnr_op ops_layer_normalization = {
     .split_axes = split_axes,
     .input_range = ops_region_first,
     .parameters = parameters,
+    .gradient = gradient,
     .reference = reference,
 };

@@ -40,5 +40,11 @@ void ops_norm_cost(const cnr_node *node, cnr_cost *c);
 /* A constant vector of n elements. */
 cnr_value ops_grad_vector(const cnr_host *host, struct cnr_graph *graph, int32_t dtype, int64_t n,
                           double value);
+/* gradient hook of operators that normalise x in `rows` rows of equal length. The parameters have
+ * the shapes scale and shift (NULL: there is none), which broadcast to `wide`, x's elements. */
+cnr_status ops_norm_gradient(OPS_GRADIENT_ARGS, int64_t rows, const cnr_tensor *wide,
+                             const cnr_tensor *scale, const cnr_tensor *shift);
+/* The same for groups of channels, with parameters for each channel or group. */
+cnr_status ops_channel_gradient(OPS_GRADIENT_ARGS, int64_t groups);
 
 #endif

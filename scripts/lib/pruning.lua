@@ -110,13 +110,14 @@ end
 ---@return table[]
 ---@return string[]
 function M.layers(net, schedule)
-  local all, list, used, left = M.able(net), {}, {}, {}
+  local all, list, used, left, learned = M.able(net), {}, {}, {}, {}
+  for _, name in ipairs(net:trainable()) do learned[name] = true end
   local wanted = schedule.layers or { ["*"] = schedule.keep or "found" }
   for _, layer in ipairs(all) do
     local share, best = nil, -1
     for pattern, keep in pairs(wanted) do
       if type(pattern) == "number" then pattern, keep = keep, schedule.keep or "found" end
-      if matches(pattern, layer.name) then
+      if learned[layer.weight] and matches(pattern, layer.name) then
         used[pattern] = true
         if #pattern > best and keep then share, best = keep, #pattern end
       end

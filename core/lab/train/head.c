@@ -3,43 +3,53 @@
 #include "train/train.h"
 #include <math.h>
 
-/* Flags of input k of an operator; 0: there is no such input. */
-static uint32_t port_flags(const cnr_op *op, int32_t k) {
-    if (k >= op->n_inputs) return 0;
-    const char *row = (const char *)op->inputs + (size_t)k * op->port_size;
-    return ((const cnr_port *)(const void *)row)->flags;
+/* The axis of input k that has an entry for each class, if the input is an f32 weight; else -1. */
+static int32_t axis_at(const cnr_graph *g, const cnri_node *node, int32_t k, int64_t classes) {
+    const cnr_value v = node->in[k];
+    if (v < 0 || g->values.at[v].producer >= 0 || g->values.at[v].is_input) return -1;
+    const cnr_tensor *type = g->values.at[v].type;
+    const bool port = cnri_train_is_parameter(node, k);
+    if (type->dtype != CNR_f32 || type->encoding || type->rank < 1) return -1;
+    if (!port && !cnri_train_is_linear(g, node, k)) return -1;
+    const int32_t axis = port || type->rank > 1 ? cnri_train_class_axis(node, k) : 0;
+    return axis >= 0 && type->dim[axis] == classes ? axis : -1;
 }
 
-/* Input k of the node if it is an f32 weight whose first axis has `classes` entries; else -1. */
-static cnr_value weight_at(const cnr_graph *g, const cnri_node *node, int32_t k, int64_t classes) {
-    const cnr_value v = node->in[k];
-    if (v < 0 || !(port_flags(node->view.desc, k) & CNR_PORT_PARAMETER)) return -1;
-    const cnri_value *value = &g->values.at[v];
-    const bool fits = value->producer < 0 && value->type->dtype == CNR_f32 &&
-                      !value->type->encoding && value->type->rank > 0 &&
-                      value->type->dim[0] == classes;
-    return fits ? v : -1;
+/* The input that the node's other operands act on: the first that is no constant. */
+static cnr_value carried(const cnr_graph *g, const cnri_node *node) {
+    for (int32_t k = 0; k < node->view.n_inputs; k++)
+        if (node->in[k] >= 0 &&
+            (g->values.at[node->in[k]].producer >= 0 || g->values.at[node->in[k]].is_input))
+            return node->in[k];
+    return -1;
 }
 
 /* The layer that computes the scores; NULL: there is none, or a layer with other weights follows
- * it. */
-static const cnri_node *find_head(const cnr_graph *g, int64_t classes) {
+ * it. *bias is the node behind it that adds its bias, or NULL. */
+static const cnri_node *find_head(const cnr_graph *g, int64_t classes, const cnri_node **bias) {
+    *bias = NULL;
     for (cnr_value v = g->outputs.at[0]; v >= 0 && g->values.at[v].producer >= 0;) {
         const cnri_node *node = g->nodes.at[g->values.at[v].producer];
-        for (int32_t k = 0; k < node->view.n_inputs; k++)
-            if (port_flags(node->view.desc, k) & CNR_PORT_PARAMETER && node->in[k] >= 0) {
-                const cnr_value w = weight_at(g, node, k, classes);
-                return w >= 0 && g->values.at[w].type->rank > 1 ? node : NULL;
-            }
-        v = node->view.n_inputs > 0 ? node->in[0] : -1;
+        for (int32_t k = 0; k < node->view.n_inputs; k++) {
+            const cnr_value in = node->in[k];
+            if (in < 0 || in == carried(g, node)) continue;
+            const bool port = cnri_train_is_parameter(node, k);
+            if (!port && !cnri_train_is_weight(g, in)) continue;
+            const bool fits = axis_at(g, node, k, classes) >= 0;
+            if (g->values.at[in].type->rank > 1) return fits ? node : NULL;
+            if (port || !fits) return NULL;
+            *bias = node;
+        }
+        v = carried(g, node);
     }
     return NULL;
 }
 
 /* Fills a weight evenly within 1 / sqrt(inputs), and a bias with 0. */
-static void fill(float *data, const cnr_tensor *type, uint64_t seed) {
+static void fill(float *data, const cnr_tensor *type, int32_t axis, uint64_t seed) {
     const int64_t n = cnr_count(type);
-    const double bound = type->dim[0] > 0 && n > 0 ? sqrt((double)type->dim[0] / (double)n) : 0;
+    const double bound =
+        type->dim[axis] > 0 && n > 0 ? sqrt((double)type->dim[axis] / (double)n) : 0;
     uint64_t s = seed * UINT64_C(0x9e3779b97f4a7c15) + 1;
     for (int64_t i = 0; i < n; i++) {
         s = s * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
@@ -56,30 +66,35 @@ typedef struct parts {
     int32_t n;
 } parts;
 
-/* Adds a weight with rows for the new number of classes, filled at random. */
-static cnr_status add_weight(parts *p, const cnr_graph *g, cnr_value v, int64_t classes,
-                             uint64_t seed, cnr_error *err) {
+static cnr_status add_weight(parts *p, const cnr_graph *g, cnr_value v, int32_t axis,
+                             int64_t classes, uint64_t seed, cnr_error *err) {
     cnr_tensor *type = &p->types[p->n];
     *type = *g->values.at[v].type;
-    type->dim[0] = classes;
+    type->dim[axis] = classes;
     type->flags = 0;
     type->bytes = cnr_dense_bytes(type);
     type->data = cnri_alloc((size_t)type->bytes + 1);
     if (!type->data) return cnri_out_of_memory(err, g->name);
-    fill(type->data, type, seed);
+    fill(type->data, type, axis, seed);
     p->list[p->n++] = (cnri_resizing){.name = g->values.at[v].name, .data = type};
     return CNR_OK;
 }
 
-/* Gives the last layer a new number of classes. */
-static cnr_status resize(cnr_graph *g, const cnri_node *head, int64_t from, int64_t classes,
-                         uint64_t seed, cnr_error *err) {
-    parts p = {.n = 0};
+static cnr_status add_weights(parts *p, const cnr_graph *g, const cnri_node *node, int64_t from,
+                              int64_t classes, uint64_t seed, cnr_error *err) {
     cnr_status status = CNR_OK;
-    for (int32_t k = 0; k < head->view.n_inputs && p.n < MAX_PARTS && !status; k++) {
-        const cnr_value v = weight_at(g, head, k, from);
-        if (v >= 0) status = add_weight(&p, g, v, classes, seed, err);
+    for (int32_t k = 0; k < node->view.n_inputs && p->n < MAX_PARTS && !status; k++) {
+        const int32_t axis = axis_at(g, node, k, from);
+        if (axis >= 0) status = add_weight(p, g, node->in[k], axis, classes, seed, err);
     }
+    return status;
+}
+
+static cnr_status resize(cnr_graph *g, const cnri_node *head, const cnri_node *bias, int64_t from,
+                         int64_t classes, uint64_t seed, cnr_error *err) {
+    parts p = {.n = 0};
+    cnr_status status = add_weights(&p, g, head, from, classes, seed, err);
+    if (!status && bias) status = add_weights(&p, g, bias, from, classes, seed, err);
     for (int32_t k = 0; k < head->view.n_attrs && p.n < MAX_PARTS; k++) {
         const cnr_attr *a = head->view.attrs[k];
         if (a->type == CNR_ATTR_INT && a->set && a->i == from)
@@ -100,12 +115,12 @@ cnr_status cnri_train_head(cnr_graph **net, int64_t classes, uint64_t seed, cnr_
     if (status) return status;
     const cnr_tensor *scores = cnri_graph_type(g, g->outputs.at[0]);
     const int64_t from = scores->rank > 1 ? scores->dim[1] : -1;
-    const cnri_node *head = from > 0 ? find_head(g, from) : NULL;
+    const cnri_node *bias = NULL, *head = from > 0 ? find_head(g, from, &bias) : NULL;
     if (!head)
         status = cnri_fail(err, CNR_E_UNSUPPORTED, g->name,
                            "can't have a new head because its scores are not computed by a last "
                            "layer with weights of its own");
-    else status = resize(g, head, from, classes, seed, err);
+    else status = resize(g, head, bias, from, classes, seed, err);
     if (!status && cnri_graph_meta(g, "labels") && from != classes)
         status = cnri_graph_set_meta(g, "labels", NULL);
     if (status) {

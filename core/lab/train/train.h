@@ -114,6 +114,27 @@ bool cnri_train_fed_as(const cnr_graph *g, cnr_value value, uint32_t flag);
 /* Adds an input of this name, or of a similar one if the name is taken. */
 cnr_value cnri_train_input(cnr_graph *g, const char *name, const cnr_tensor *type);
 
+/* ---- weights.c: which constants are weights ---- */
+/* True if training can change it: an f32 constant that some layer reads itself at a port for
+ * weights, or that is read only as a factor or bias of linear layers. */
+bool cnri_train_is_weight(const cnr_graph *g, cnr_value v);
+/* True if some node reads the value at a port for weights, or if all that read it are linear layers
+ * that could have it as a weight. */
+bool cnri_train_fed_as_weight(const cnr_graph *g, cnr_value v);
+bool cnri_train_is_parameter(const cnri_node *node, int32_t k); /* input k's port is for weights */
+/* True if input k of the node could be a weight of a linear layer that has no ports for weights: it
+ * is the second factor of a product, is added by the product's node, or is a vector that the node
+ * adds to a product by a constant. */
+bool cnri_train_is_linear(const cnr_graph *g, const cnri_node *node, int32_t k);
+/* The axis of weight k that has an entry for each channel that the layer computes; -1: none. */
+int32_t cnri_train_class_axis(const cnri_node *node, int32_t k);
+/* True if a layer's weight is computed of constants by nodes, so that it is no weight itself. */
+bool cnri_train_is_turned(const cnr_graph *g, cnr_value v);
+/* Frozen graphs of other programs turn and copy their constants by nodes. Where these leave no
+ * weight to train, or only some of linear layers, `net` is rewritten as a plan would be, so that
+ * layers have weights of their own, with other names. Else nothing changes. */
+cnr_status cnri_train_fold(cnr_graph *net, cnr_error *err);
+
 /* ---- head.c ---- */
 /* Replaces *net by a net with that many classes: its last layer with weights is filled at random
  * from the seed. The old graph is freed; after an error it stays. */
@@ -246,12 +267,6 @@ typedef struct cnri_trainer {
     bool away, stale;
 } cnri_trainer;
 
-/* Whether training can change it: an f32 weight that some layer reads itself. */
-bool cnri_train_is_weight(const cnr_graph *g, cnr_value v);
-/* Frozen graphs of other programs turn and copy their constants by nodes. Where these leave no
- * weight to train, `net` is rewritten as a plan would be, so that layers have weights of their own,
- * with other names. Else nothing changes. */
-cnr_status cnri_train_fold(cnr_graph *net, cnr_error *err);
 /* Unfilled weights are filled at random from the seed. `net` must outlive the trainer. */
 cnr_status cnri_trainer_open(cnr_runtime *rt, cnr_graph *net, const cnri_train_options *options,
                              cnri_trainer **out, cnr_error *err);

@@ -3,15 +3,6 @@
 
 /* ---- which weights ---- */
 
-bool cnri_train_is_weight(const cnr_graph *g, cnr_value v) {
-    const cnri_value *value = &g->values.at[v];
-    const cnr_tensor *t = value->type;
-    return value->producer < 0 && !value->is_input && value->uses > 0 && t->data &&
-           t->dtype == CNR_f32 && !t->encoding && !t->quant &&
-           cnri_train_fed_as(g, v, CNR_PORT_PARAMETER);
-}
-
-/* True if the zeros of a weight are to stay. */
 static bool is_masked(const cnri_train_options *o, const char *weight) {
     return (o->keep_zeros && cnri_matches_pattern(o->keep_zeros, weight)) ||
            CNRI_INDEX_OF(o->masked, o->n_masked, weight) >= 0;
@@ -85,33 +76,14 @@ static cnr_status add_weights(cnri_trainer *t, int32_t *frozen, cnr_error *err) 
     return CNR_OK;
 }
 
-/* True if a value depends on no input; depth: how many nodes back it looks. */
-static bool is_constant(const cnr_graph *g, cnr_value v, int depth) {
-    if (v < 0) return true;
-    const cnri_value *value = &g->values.at[v];
-    if (value->producer < 0) return !value->is_input;
-    const cnri_node *node = g->nodes.at[value->producer];
-    for (int32_t k = 0; k < node->view.n_inputs; k++)
-        if (depth == 0 || !is_constant(g, node->in[k], depth - 1)) return false;
-    return node->view.n_inputs > 0;
-}
-
 /* Warns of weights that are not trained because nodes stand between them and their layer. */
 static void tell_of_turned(const cnr_graph *g) {
     for (cnr_value v = 0; v < g->values.n; v++)
-        if (g->values.at[v].producer >= 0 && g->values.at[v].uses > 0 &&
-            cnri_train_fed_as(g, v, CNR_PORT_PARAMETER) && is_constant(g, v, 4))
+        if (cnri_train_is_turned(g, v))
             cnri_log(CNR_LOG_WARN, g->name, "%s is computed of constants: it is not trained",
                      g->values.at[v].name);
 }
 
-cnr_status cnri_train_fold(cnr_graph *net, cnr_error *err) {
-    for (cnr_value v = 0; v < net->values.n; v++)
-        if (cnri_train_is_weight(net, v)) return CNR_OK;
-    return cnri_graph_rewrite(net, NULL, NULL, 0, err);
-}
-
-/* Collects the weights to train, after constants were folded into them. */
 static cnr_status collect_weights(cnri_trainer *t, cnr_error *err) {
     int32_t frozen = 0;
     cnr_status status = cnri_graph_verify_weights(t->net, NULL, false, 0, err);
