@@ -66,6 +66,7 @@ typedef struct parts {
     int32_t n;
 } parts;
 
+/* Adds a weight with entries for the new number of classes, filled at random. */
 static cnr_status add_weight(parts *p, const cnr_graph *g, cnr_value v, int32_t axis,
                              int64_t classes, uint64_t seed, cnr_error *err) {
     cnr_tensor *type = &p->types[p->n];
@@ -80,6 +81,7 @@ static cnr_status add_weight(parts *p, const cnr_graph *g, cnr_value v, int32_t 
     return CNR_OK;
 }
 
+/* Adds the weights of a node that have an axis of classes. */
 static cnr_status add_weights(parts *p, const cnr_graph *g, const cnri_node *node, int64_t from,
                               int64_t classes, uint64_t seed, cnr_error *err) {
     cnr_status status = CNR_OK;
@@ -90,6 +92,7 @@ static cnr_status add_weights(parts *p, const cnr_graph *g, const cnri_node *nod
     return status;
 }
 
+/* Gives the last layer, and the node that adds its bias (NULL: none), a new number of classes. */
 static cnr_status resize(cnr_graph *g, const cnri_node *head, const cnri_node *bias, int64_t from,
                          int64_t classes, uint64_t seed, cnr_error *err) {
     parts p = {.n = 0};

@@ -3,6 +3,7 @@
 
 /* ---- which weights ---- */
 
+/* True if the zeros of a weight are to stay. */
 static bool is_masked(const cnri_train_options *o, const char *weight) {
     return (o->keep_zeros && cnri_matches_pattern(o->keep_zeros, weight)) ||
            CNRI_INDEX_OF(o->masked, o->n_masked, weight) >= 0;
@@ -84,6 +85,7 @@ static void tell_of_turned(const cnr_graph *g) {
                      g->values.at[v].name);
 }
 
+/* Collects the weights to train, after constants were folded into them. */
 static cnr_status collect_weights(cnri_trainer *t, cnr_error *err) {
     int32_t frozen = 0;
     cnr_status status = cnri_graph_verify_weights(t->net, NULL, false, 0, err);
