@@ -93,6 +93,7 @@ static cnr_status gather_gradient(OPS_GRADIENT_ARGS) {
     return kit_built(&b, node, err);
 }
 
+/* Method reference of gather: computes the run's part of the output with plain loops. */
 static cnr_status gather_reference(const cnr_run *run, cnr_error *err) {
     const cnr_tensor *x = run->node->inputs[0], *indices = run->node->inputs[1];
     const int32_t axis = ops_axis_of(run->node, run->node->inputs[0]);
