@@ -76,6 +76,8 @@ int out_plugin_row(out_job *j);
 int out_row(out_job *j);
 /* Exports the node as several ONNX operators; 0: it is none of those. */
 int out_own(out_job *j);
+/* 1: ONNX has our operator under the same name, in camel case, and with the same meaning. */
+int out_is_onnx(const char *op);
 /* export_quantized.c: between DequantizeLinear and QuantizeLinear */
 int out_quantized(out_job *j);
 /* Adds to `n` the attributes of the job's node that ONNX operator `op` has. */

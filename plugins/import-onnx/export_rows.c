@@ -226,13 +226,18 @@ static void plain(out_job *j, const struct row *row) {
     put_attrs(j, n, row);
 }
 
-int out_row(out_job *j) {
+static const struct row *row_of(const char *op) {
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
-        if (strcmp(rows[i].op, j->node->desc->name) == 0) {
-            plain(j, &rows[i]);
-            return 1;
-        }
-    return 0;
+        if (strcmp(rows[i].op, op) == 0) return &rows[i];
+    return NULL;
+}
+
+int out_is_onnx(const char *op) { return row_of(op) != NULL; }
+
+int out_row(out_job *j) {
+    const struct row *row = row_of(j->node->desc->name);
+    if (row) plain(j, row);
+    return row != NULL;
 }
 
 void out_attrs_of(out_job *j, Onnx__NodeProto *n, const char *op) {

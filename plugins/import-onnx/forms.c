@@ -173,6 +173,9 @@ static void resize(onnx_job *j) {
     if (j->net->opset < 11) fixed_resize(j);
 }
 
+/* Needs no change. */
+static void as_it_is(onnx_job *j) { (void)j; }
+
 static void upsample(onnx_job *j) { /* scales: an attribute, then an input */
     const Onnx__AttributeProto *scales = onnx_proto(j, "scales"), *mode = onnx_proto(j, "mode");
     const char *text = mode ? onnx_text(j, mode->s) : NULL;
@@ -308,6 +311,8 @@ const onnx_form *onnx_form_of(const char *op) {
                   .takes = " interleaved num_heads rotary_embedding_dim "),
         IMP_LAYER("max_unpool", onnx_max_unpool, .takes = " kernel_shape pads strides "),
         IMP_LAYER("center_crop_pad", onnx_center, .takes = " axes "),
+        IMP_LAYER("dropout", as_it_is), /* these two are not exported under ONNX's names */
+        IMP_LAYER("swish", as_it_is),
         IMP_LAYER("if", onnx_if, .takes = " then_branch else_branch "),
         IMP_LAYER("loop", onnx_loop, .takes = " body "),
         IMP_LAYER("scan", onnx_loop, .takes = " body num_scan_inputs "),

@@ -1,6 +1,6 @@
 /* Converts ONNX nodes. Our names and attributes are ONNX's in snake case, so most nodes need no
  * code; forms.c handles the others. */
-#include "onnx.h"
+#include "export.h"
 
 #include <ctype.h>
 #include <stdio.h>
@@ -30,6 +30,10 @@ cnr_value onnx_step(onnx_job *j, const char *op, const cnr_value *in, int32_t n_
     char suffix[64];
     snprintf(suffix, sizeof suffix, ".%.40s%d", op, (int)++j->n_made);
     return imp_node(&j->net->imp, op, j->name, suffix, in, n_in, attrs);
+}
+
+cnr_value onnx_step2(onnx_job *j, const char *op, cnr_value a, cnr_value b) {
+    return onnx_step(j, op, (cnr_value[]){a, b}, 2, NULL);
 }
 
 /* ---- attributes ---- */
@@ -197,8 +201,9 @@ static void convert(onnx_job *j) {
                             domain);
     if (form) snprintf(j->op, sizeof j->op, "%s", form->op);
     else snake(type, j->op, sizeof j->op);
-    const cnr_op *op = imp_host->find_op(j->op);
     if (!form) form = onnx_form_of(j->op);
+    /* an operator of ours that ONNX does not have may share its name with a later one of ONNX */
+    const cnr_op *op = form || out_is_onnx(j->op) ? imp_host->find_op(j->op) : NULL;
     const int ours = (op || form) && (!*domain || strcmp(domain, "ai.onnx") == 0);
     if (!op && !form && !theirs) return onnx_problem(j, "operator %s is not supported", type);
     if (node->n_output > ONNX_PORTS) return onnx_problem(j, "too many outputs%s", "");

@@ -74,6 +74,8 @@ int64_t onnx_int(const onnx_job *j, const char *name, int64_t fallback);
 /* Adds another node of one output for the same ONNX node; attrs may be NULL. */
 cnr_value onnx_step(onnx_job *j, const char *op, const cnr_value *in, int32_t n_in,
                     const imp_attrs *attrs);
+/* The same for two inputs and no attributes. */
+cnr_value onnx_step2(onnx_job *j, const char *op, cnr_value a, cnr_value b);
 
 /* forms.c: adapts nodes whose form differs from ours, or of older operator sets */
 typedef void (*onnx_change)(onnx_job *);

@@ -8,9 +8,6 @@
 enum { HEADS = 1, ROWS = 2, COLUMNS = 3 }; /* axes of [batch, heads, rows, columns] */
 
 static cnr_value input(const onnx_job *j, int32_t i) { return i < j->n_in ? j->in[i] : -1; }
-static cnr_value two(onnx_job *j, const char *op, cnr_value a, cnr_value b) {
-    return onnx_step(j, op, (cnr_value[]){a, b}, 2, NULL);
-}
 /* A node with one input and one attribute, a list. */
 static cnr_value with(onnx_job *j, const char *op, cnr_value x, const char *name,
                       const int64_t *values, int64_t n) {
@@ -101,7 +98,7 @@ static cnr_value open_where(onnx_job *j, const heads *h, cnr_value condition) {
 }
 
 static void add_bias(onnx_job *j, heads *h, cnr_value more) {
-    h->bias = h->bias < 0 ? more : two(j, "add", h->bias, more);
+    h->bias = h->bias < 0 ? more : onnx_step2(j, "add", h->bias, more);
 }
 
 /* Whether each row of a mask that is known now leaves a column open. */
@@ -149,7 +146,7 @@ static void causal(onnx_job *j, heads *h, cnr_value lengths) {
     const cnr_value table = onnx_constant(j, CNR_i64, ahead, dim, 2);
     const int64_t zero = 0;
     const cnr_value most = lengths < 0 ? onnx_constant(j, CNR_i64, &zero, NULL, 0) : lengths;
-    add_bias(j, h, open_where(j, h, two(j, "less_or_equal", table, most)));
+    add_bias(j, h, open_where(j, h, onnx_step2(j, "less_or_equal", table, most)));
 }
 
 /* Closes the columns from each sample's length on. */
@@ -158,7 +155,7 @@ static void padding(onnx_job *j, heads *h, cnr_value lengths) {
     for (int64_t i = 0; column && i < h->cols; i++) column[i] = i;
     if (!column) return;
     const cnr_value table = onnx_constant(j, CNR_i64, column, &h->cols, 1);
-    add_bias(j, h, open_where(j, h, two(j, "less", table, lengths)));
+    add_bias(j, h, open_where(j, h, onnx_step2(j, "less", table, lengths)));
 }
 
 /* Sums all that closes columns. Returns 1 if a row may have none left. */
@@ -201,16 +198,16 @@ static cnr_value weights(onnx_job *j, const heads *h, int32_t last, cnr_value *s
     const int64_t wanted = onnx_int(j, "softmax_precision", 0);
     int64_t turn[] = {0, 1, 2, 3, 4};
     turn[last] = last - 1, turn[last - 1] = last;
-    stage[0] = two(j, "matmul", h->q, swapped(j, h->k, turn, last + 1));
-    stage[0] = two(j, "mul", stage[0],
-                   number(j, float_of(j, "scale", 1 / sqrt((double)h->size)), h->dtype));
+    stage[0] = onnx_step2(j, "matmul", h->q, swapped(j, h->k, turn, last + 1));
+    stage[0] = onnx_step2(j, "mul", stage[0],
+                          number(j, float_of(j, "scale", 1 / sqrt((double)h->size)), h->dtype));
     stage[1] = stage[0];
     if (cap > 0) {
         const cnr_value by = number(j, cap, h->dtype);
-        const cnr_value part = two(j, "div", stage[0], by);
-        stage[1] = two(j, "mul", onnx_step(j, "tanh", &part, 1, NULL), by);
+        const cnr_value part = onnx_step2(j, "div", stage[0], by);
+        stage[1] = onnx_step2(j, "mul", onnx_step(j, "tanh", &part, 1, NULL), by);
     }
-    stage[2] = h->bias < 0 ? stage[1] : two(j, "add", stage[1], h->bias);
+    stage[2] = h->bias < 0 ? stage[1] : onnx_step2(j, "add", stage[1], h->bias);
     const int32_t exact = wanted ? onnx_dtype((int32_t)wanted) : h->dtype;
     const cnr_value scores = cast(j, stage[2], exact);
     return stage[3] = cast(j, along(j, "softmax", &scores, 1, last), h->dtype);
@@ -220,7 +217,7 @@ static cnr_value weights(onnx_job *j, const heads *h, int32_t last, cnr_value *s
 static cnr_value closed_rows(onnx_job *j, const heads *h, cnr_value x) {
     const int64_t last = -1;
     const cnr_value most = with(j, "reduce_max", h->bias, "axes", &last, 1);
-    const cnr_value some = two(j, "greater", most, number(j, -INFINITY, h->dtype));
+    const cnr_value some = onnx_step2(j, "greater", most, number(j, -INFINITY, h->dtype));
     return onnx_step(j, "where", (cnr_value[]){some, x, number(j, 0, h->dtype)}, 3, NULL);
 }
 
@@ -236,7 +233,7 @@ void onnx_attention(onnx_job *j) {
     if (j->failed) return;
     if (shared) share(j, &h);
     cnr_value y = weights(j, &h, shared ? 4 : 3, stage);
-    y = two(j, "matmul", y, h.v);
+    y = onnx_step2(j, "matmul", y, h.v);
     if (empty) y = closed_rows(j, &h, y);
     if (j->n_out > 3) {
         if (mode < 0 || mode > 3)
@@ -280,8 +277,10 @@ static cnr_value turned(onnx_job *j, cnr_value x, int64_t size, int64_t axis) {
     const cnr_value a = beside ? columns(j, x, 0, size, 2) : columns(j, x, 0, size / 2, 1);
     const cnr_value b = beside ? columns(j, x, 1, size, 2) : columns(j, x, size / 2, size, 1);
     const cnr_value cosine = angles(j, 1, axis), sine = angles(j, 2, axis);
-    cnr_value both[] = {two(j, "sub", two(j, "mul", a, cosine), two(j, "mul", b, sine)),
-                        two(j, "add", two(j, "mul", a, sine), two(j, "mul", b, cosine))};
+    cnr_value both[] = {onnx_step2(j, "sub", onnx_step2(j, "mul", a, cosine),
+                                   onnx_step2(j, "mul", b, sine)),
+                        onnx_step2(j, "add", onnx_step2(j, "mul", a, sine),
+                                   onnx_step2(j, "mul", b, cosine))};
     if (!beside) return along(j, "concat", both, 2, COLUMNS);
     for (int i = 0; i < 2; i++) both[i] = at_axis(j, both[i], COLUMNS + 1);
     return reshaped(j, along(j, "concat", both, 2, COLUMNS + 1), (int64_t[]){0, 0, 0, size}, 4);

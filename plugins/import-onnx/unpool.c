@@ -1,9 +1,6 @@
 /* Converts MaxUnpool and CenterCropPad into simpler nodes. */
 #include "onnx.h"
 
-static cnr_value two(onnx_job *j, const char *op, cnr_value a, cnr_value b) {
-    return onnx_step(j, op, (cnr_value[]){a, b}, 2, NULL);
-}
 static cnr_value list(onnx_job *j, const int64_t *values, int64_t n) {
     return onnx_constant(j, CNR_i64, values, &n, 1);
 }
@@ -63,7 +60,7 @@ void onnx_max_unpool(onnx_job *j) {
     y = onnx_step(j, "reshape", &y, 1, &whole);
     for (int32_t i = 0; i < rank; i++) axes[i] = i;
     if (j->n_in > 2)
-        y = padded(j, y, list(j, none, rank), two(j, "sub", j->in[2], list(j, dim, rank)),
+        y = padded(j, y, list(j, none, rank), onnx_step2(j, "sub", j->in[2], list(j, dim, rank)),
                    list(j, axes, rank));
     j->out[0] = y;
     j->done = 1;
@@ -88,11 +85,11 @@ void onnx_center(onnx_job *j) {
     }
     const cnr_value axes = list(j, axis, n), size = list(j, dim, n), none = list(j, &zero, 1),
                     by = list(j, &half, 1), wanted = j->in[1];
-    const cnr_value less = two(j, "max", two(j, "sub", size, wanted), none);
-    const cnr_value more = two(j, "max", two(j, "sub", wanted, size), none);
-    const cnr_value from = two(j, "div", less, by), before = two(j, "div", more, by);
-    const cnr_value to = two(j, "add", from, two(j, "min", size, wanted));
+    const cnr_value less = onnx_step2(j, "max", onnx_step2(j, "sub", size, wanted), none);
+    const cnr_value more = onnx_step2(j, "max", onnx_step2(j, "sub", wanted, size), none);
+    const cnr_value from = onnx_step2(j, "div", less, by), before = onnx_step2(j, "div", more, by);
+    const cnr_value to = onnx_step2(j, "add", from, onnx_step2(j, "min", size, wanted));
     const cnr_value y = onnx_step(j, "slice", (cnr_value[]){j->in[0], from, to, axes}, 4, NULL);
-    j->out[0] = padded(j, y, before, two(j, "sub", more, before), axes);
+    j->out[0] = padded(j, y, before, onnx_step2(j, "sub", more, before), axes);
     j->done = 1;
 }

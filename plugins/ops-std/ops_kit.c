@@ -250,3 +250,22 @@ int kit_number(const struct cnr_graph *graph, cnr_value value, double *out) {
     *out = elem_f64(t, 0);
     return 1;
 }
+
+int32_t kit_replace_nodes(struct cnr_graph *graph, const cnr_rewrite *rewrite,
+                          kit_replacement replacement, cnr_error *err) {
+    int32_t changes = 0;
+    for (int32_t i = 0; i < ops_host->graph_node_count(graph); i++) {
+        const cnr_value *in, *out;
+        const cnr_node *node = ops_host->graph_node_at(graph, i, &in, &out);
+        kit_build b = {ops_host, graph, CNR_OK};
+        if (ops_host->graph_use_count(graph, out[0]) == 0) continue;
+        const cnr_value old = out[0];
+        ops_host->graph_insert_before(graph, i);
+        const cnr_value y = replacement(&b, node, in);
+        if (y < 0 && !b.status) continue;
+        if (!b.status) b.status = ops_host->graph_replace(graph, old, y);
+        if (b.status) return ops_host->fail(err, b.status, rewrite->name, "could not be applied");
+        changes++;
+    }
+    return changes;
+}

@@ -107,6 +107,14 @@ const cnr_node *kit_maker(const struct cnr_graph *graph, cnr_value value, const 
 /* Whether the value is one constant number, of any type of floats. */
 int kit_number(const struct cnr_graph *graph, cnr_value value, double *out);
 
+/* Adds the nodes that compute a node's first output otherwise, before the node, and returns their
+ * value. -1: the node stays; then nothing was added. */
+typedef cnr_value (*kit_replacement)(kit_build *b, const cnr_node *node, const cnr_value *in);
+/* Offers each node that is used to `replacement`. Returns the number of nodes replaced; negative:
+ * a failure of the rewrite. */
+int32_t kit_replace_nodes(struct cnr_graph *graph, const cnr_rewrite *rewrite,
+                          kit_replacement replacement, cnr_error *err);
+
 /* Example net for the rewrite of activations. */
 cnr_status ops_example_activations(struct cnr_graph *g, cnr_error *err);
 /* Example net for the rewrite of normalisations. */
@@ -117,8 +125,11 @@ cnr_status ops_example_einsum(struct cnr_graph *g, cnr_error *err);
 cnr_status ops_example_gather(struct cnr_graph *g, cnr_error *err);
 /* Example net for the rewrite of scales. */
 cnr_status ops_example_scale(struct cnr_graph *g, cnr_error *err);
+/* Example net for the rewrite of neutral numbers. */
 cnr_status ops_example_neutral(struct cnr_graph *g, cnr_error *err);
+/* Example net for the rewrite of attention. */
 cnr_status ops_example_attention(struct cnr_graph *g, cnr_error *err);
+/* Example net for the rewrite of taps. */
 cnr_status ops_example_taps(struct cnr_graph *g, cnr_error *err);
 
 #endif

@@ -88,31 +88,23 @@ static cnr_value as_result(kit_build *b, const einsum *e, const plan *p, cnr_val
     return transposed(b, x, perm, n);
 }
 
+/* The product that gives an Einstein sum; -1: none does. */
+static cnr_value product(kit_build *b, const cnr_node *node, const cnr_value *in) {
+    cnr_error unread = CNR_ERROR_INIT;
+    einsum e;
+    plan p;
+    if (!kit_is(node, ops_einsum.name) || einsum_read(node, &e, &unread) ||
+        !make_plan(node, &e, &p))
+        return -1;
+    const cnr_value left = in[0], right = in[1];
+    const cnr_value rows = as_matrix(b, &e, &p, 0, left, ROWS, SUMMED);
+    const cnr_value columns = as_matrix(b, &e, &p, 1, right, SUMMED, COLUMNS);
+    return as_result(b, &e, &p, kit_node2(b, "matmul", rows, columns));
+}
+
 /* The rewrite: returns how many changes it made, negative on failure. */
 static int32_t apply(struct cnr_graph *g, cnr_error *err) {
-    int32_t changes = 0;
-    for (int32_t i = 0; i < ops_host->graph_node_count(g); i++) {
-        const cnr_value *in, *out;
-        const cnr_node *node = ops_host->graph_node_at(g, i, &in, &out);
-        cnr_error unread = CNR_ERROR_INIT;
-        kit_build b = {ops_host, g, CNR_OK};
-        einsum e;
-        plan p;
-        if (strcmp(node->desc->name, ops_einsum.name) != 0 ||
-            ops_host->graph_use_count(g, out[0]) == 0 || einsum_read(node, &e, &unread) ||
-            !make_plan(node, &e, &p))
-            continue;
-        const cnr_value old = out[0], left = in[0], right = in[1];
-        ops_host->graph_insert_before(g, i);
-        const cnr_value rows = as_matrix(&b, &e, &p, 0, left, ROWS, SUMMED);
-        const cnr_value columns = as_matrix(&b, &e, &p, 1, right, SUMMED, COLUMNS);
-        const cnr_value y = as_result(&b, &e, &p, kit_node2(&b, "matmul", rows, columns));
-        if (!b.status) b.status = ops_host->graph_replace(g, old, y);
-        if (b.status)
-            return ops_host->fail(err, b.status, ops_einsum_to_matmul.name, "could not be applied");
-        changes++;
-    }
-    return changes;
+    return kit_replace_nodes(g, &ops_einsum_to_matmul, product, err);
 }
 
 const cnr_rewrite ops_einsum_to_matmul = {

@@ -33,36 +33,20 @@ static int cut_of(const cnr_node *node, cut *c) {
     return 1;
 }
 
-/* Adds the slice of x. */
-static cnr_value sliced(kit_build *b, cnr_value x, const cut *c) {
-    const cnr_attr starts = kit_attr_ints("starts", &c->start, 1),
-                   ends = kit_attr_ints("ends", &c->end, 1),
-                   axes = kit_attr_ints("axes", &c->axis, 1),
-                   steps = kit_attr_ints("steps", &c->step, 1);
-    const cnr_attr *const attrs[] = {&starts, &ends, &axes, &steps};
-    cnr_value y = -1;
-    b->status = ops_host->graph_node(b->graph, "slice", NULL, NULL, &x, 1, attrs, 4, &y, 1);
-    return b->status || !c->drops_axis ? y : kit_node(b, "squeeze", &y, 1, &axes, 1);
+/* The slice that gives a gather's elements; -1: none does. */
+static cnr_value sliced(kit_build *b, const cnr_node *node, const cnr_value *in) {
+    cut c;
+    if (!cut_of(node, &c)) return -1;
+    const cnr_attr attrs[] = {kit_attr_ints("axes", &c.axis, 1),
+                              kit_attr_ints("starts", &c.start, 1),
+                              kit_attr_ints("ends", &c.end, 1), kit_attr_ints("steps", &c.step, 1)};
+    const cnr_value y = kit_node(b, "slice", &in[0], 1, attrs, CNR_ROWS(attrs));
+    return c.drops_axis ? kit_node(b, "squeeze", &y, 1, attrs, 1) : y;
 }
 
 /* The rewrite: returns how many changes it made, negative on failure. */
 static int32_t apply(struct cnr_graph *g, cnr_error *err) {
-    int32_t changes = 0;
-    for (int32_t i = 0; i < ops_host->graph_node_count(g); i++) {
-        const cnr_value *in, *out;
-        const cnr_node *node = ops_host->graph_node_at(g, i, &in, &out);
-        kit_build b = {ops_host, g, CNR_OK};
-        cut c;
-        if (!cut_of(node, &c) || ops_host->graph_use_count(g, out[0]) == 0) continue;
-        const cnr_value x = in[0], old = out[0];
-        ops_host->graph_insert_before(g, i);
-        const cnr_value y = sliced(&b, x, &c);
-        if (!b.status) b.status = ops_host->graph_replace(g, old, y);
-        if (b.status)
-            return ops_host->fail(err, b.status, ops_gather_to_slice.name, "could not be applied");
-        changes++;
-    }
-    return changes;
+    return kit_replace_nodes(g, &ops_gather_to_slice, sliced, err);
 }
 
 const cnr_rewrite ops_gather_to_slice = {

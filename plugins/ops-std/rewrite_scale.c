@@ -4,18 +4,13 @@
 
 extern const cnr_rewrite ops_scale_products;
 
-/* 1: the node's operator is `name`. */
-static int is_named(const cnr_node *node, const char *name) {
-    return strcmp(node->desc->name, name) == 0;
-}
-
 /* The operand of a product of `value` by one constant number, which nothing else reads; -1. */
 static cnr_value scaled_by(const struct cnr_graph *g, cnr_value value, cnr_value *number) {
     const cnr_value *in;
     const int32_t producer = ops_host->graph_producer(g, value);
     if (producer < 0 || ops_host->graph_use_count(g, value) != 1) return -1;
     const cnr_node *node = ops_host->graph_node_at(g, producer, &in, NULL);
-    if (!is_named(node, "mul") || node->n_inputs != 2) return -1;
+    if (!kit_is(node, "mul") || node->n_inputs != 2) return -1;
     for (int32_t k = 0; k < 2; k++) {
         const cnr_tensor *factor = node->inputs[k], *x = node->inputs[1 - k];
         if (!cnr_is_constant(factor) || cnr_count(factor) != 1 || factor->rank > x->rank ||
@@ -46,7 +41,7 @@ static int32_t apply(struct cnr_graph *g, cnr_error *err) {
     for (int32_t i = 0; i < ops_host->graph_node_count(g); i++) {
         const cnr_value *in, *out;
         const cnr_node *node = ops_host->graph_node_at(g, i, &in, &out);
-        if (!is_named(node, "matmul") || ops_host->graph_use_count(g, out[0]) == 0 ||
+        if (!kit_is(node, "matmul") || ops_host->graph_use_count(g, out[0]) == 0 ||
             node->outputs[0]->rank < 2)
             continue;
         for (int32_t k = 0; k < 2; k++) {

@@ -45,11 +45,13 @@ static cnr_value trimmed_weight(kit_build *b, cnr_value weight, const taps *t) {
     return kit_node(b, "slice", &weight, 1, list, CNR_ROWS(list));
 }
 
-/* The convolution with fewer taps; its other attributes stay. */
-static cnr_value trimmed(kit_build *b, const cnr_node *node, const cnr_value *in, const taps *t) {
-    const cnr_attr pads = kit_attr_ints("pads", t->pads, 2 * t->spatial);
+/* The convolution with fewer taps; its other attributes stay. -1: all taps are needed. */
+static cnr_value trimmed(kit_build *b, const cnr_node *node, const cnr_value *in) {
+    taps t;
+    if (!taps_of(node, &t)) return -1;
+    const cnr_attr pads = kit_attr_ints("pads", t.pads, 2 * t.spatial);
     const cnr_attr *attrs[OPS_CONV_N_ATTRS + 1];
-    cnr_value own[3] = {in[0], trimmed_weight(b, in[1], t), node->n_inputs > 2 ? in[2] : -1},
+    cnr_value own[3] = {in[0], trimmed_weight(b, in[1], &t), node->n_inputs > 2 ? in[2] : -1},
               y = -1;
     int32_t n = 0;
     for (int32_t i = 0; i < node->n_attrs && n < OPS_CONV_N_ATTRS; i++) {
@@ -65,23 +67,9 @@ static cnr_value trimmed(kit_build *b, const cnr_node *node, const cnr_value *in
     return y;
 }
 
+/* The rewrite: returns how many changes it made, negative on failure. */
 static int32_t apply(struct cnr_graph *g, cnr_error *err) {
-    int32_t changes = 0;
-    for (int32_t i = 0; i < ops_host->graph_node_count(g); i++) {
-        const cnr_value *in, *out;
-        const cnr_node *node = ops_host->graph_node_at(g, i, &in, &out);
-        kit_build b = {ops_host, g, CNR_OK};
-        taps t;
-        if (!taps_of(node, &t) || ops_host->graph_use_count(g, out[0]) == 0) continue;
-        const cnr_value old = out[0];
-        ops_host->graph_insert_before(g, i);
-        const cnr_value y = trimmed(&b, node, in, &t);
-        if (!b.status) b.status = ops_host->graph_replace(g, old, y);
-        if (b.status)
-            return ops_host->fail(err, b.status, ops_trim_taps.name, "could not be applied");
-        changes++;
-    }
-    return changes;
+    return kit_replace_nodes(g, &ops_trim_taps, trimmed, err);
 }
 
 const cnr_rewrite ops_trim_taps = {

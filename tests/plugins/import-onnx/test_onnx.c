@@ -485,7 +485,7 @@ static void contribs(void) {
     msg g = {.n = 0};
     value(&g, 11, "x", 1, 3);
     output(&g, "y");
-    msg sum = g, gelu = g, strange = g;
+    msg sum = g, gelu = g, strange = g, own = g;
     constant(&sum, tensor("s", FLOAT, -1, -1, &half));
     constant(&sum, tensor("t", FLOAT, -1, -1, &two));
     constant(&sum, tensor("z", UINT8, -1, -1, &ten));
@@ -500,6 +500,8 @@ static void contribs(void) {
           "QuickGelu");
     add(&strange, contrib("Attention", "x", "y"));
     refuses(&strange, 13, "com.microsoft", "what is not known of them");
+    add(&own, node("Relu6", "x", "y"));
+    refuses(&own, 13, "Relu6 is not supported", "an operator of ours that ONNX does not have");
 }
 
 /* ---- the domain ai.onnx.ml ---- */
