@@ -324,6 +324,34 @@ static const char *script_of(cnri_call *call, const char *word) {
     return n > 4 && strcmp(word + n - 4, ".lua") == 0 ? word : NULL;
 }
 
+/* The first option of c.load that was given in front of the script; NULL: none. */
+static const cnri_load_option *load_option_of(const cnr_load_options *o) {
+    for (int32_t i = 0; i < CNRI_N_LOAD_OPTIONS; i++) {
+        const cnri_load_option *row = &cnri_load_options[i];
+        const void *at = (const char *)o + row->at;
+        const bool is_set = row->kind == CNRI_LOAD_FLAG || row->kind == CNRI_LOAD_NOT
+                                ? *(const uint32_t *)at != 0
+                            : row->kind == CNRI_LOAD_BYTES ? *(const uint64_t *)at != 0
+                                                           : *(const void *const *)at != NULL;
+        if (*row->key && is_set) return row;
+    }
+    return NULL;
+}
+
+/* Runs an experiment's main, which loads its nets itself. Returns the exit code. */
+static int run_experiment(cnri_call *call, cnri_lua_program *p, const char *path) {
+    const cnri_load_option *lost = load_option_of(&call->common.load);
+    cnr_error err = CNR_ERROR_INIT;
+    if (lost)
+        return cnri_mistake("run", NULL,
+                            "%s has no use here: %s loads its nets itself, as by c.load(NET, { %s "
+                            "= ... }); options behind its name are its own",
+                            lost->option, path, lost->key);
+    cnri_signals_patient(); /* a file that is being written is written to its end */
+    const cnr_status status = cnri_lua_main(p, &call->code, &err);
+    return status ? cnri_complain(call, &err) : call->code;
+}
+
 /* Runs the script's top level. False: everything is done. True: it is a net, which call->rt
  * holds for loading. */
 static bool begin_script(cnri_call *call, const char *output, const char *path, int argc,
@@ -344,11 +372,7 @@ static bool begin_script(cnri_call *call, const char *output, const char *path, 
         call->code = cnri_application_run(call, p, path, output, argc, argv);
         return false;
     }
-    if (!status) {
-        cnri_signals_patient(); /* a file that is being written is written to its end */
-        status = cnri_lua_main(p, &call->code, &err);
-    }
-    if (status) call->code = cnri_complain(call, &err);
+    call->code = status ? cnri_complain(call, &err) : run_experiment(call, p, path);
     cnri_lua_close(p);
     return false;
 }
