@@ -77,7 +77,8 @@ static double reached_share(const cnr_window *w) {
     return share;
 }
 
-/* The share of the multiplications that are computed. */
+/* The share of the multiplications that are computed: taps in the padding are skipped where the
+ * channels lie in blocks of whole runs, which vectors of four lanes don't have. */
 static double computed_share(neon_stored as, const cnr_window *w, int64_t icg, int64_t in_block) {
     if (as != NEON_F32 || in_block < WEIGHT_RUN || icg % WEIGHT_RUN || icg < TAPS_LEAST) return 1;
     const double share = reached_share(w);

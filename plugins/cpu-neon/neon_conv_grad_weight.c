@@ -115,6 +115,8 @@ static cnr_status plan(const cnr_device *device, const cnr_node *node, cnr_space
     s->whole = neon_pointwise(&w) && s->images == 1;
     s->spread = w.stride[0] == 1 && w.stride[w.spatial - 1] == 1 && w.stride[w.spatial / 2] == 1 &&
                 s->cout / s->group < neon_uk->dot_m;
+    /* zeros stand between the rows of dy: 0 times an infinity spreads as far as the window */
+    for (int32_t i = 0; i < w.spatial; i++) s->spread &= w.kernel[i] <= CNR_SPREAD_POSITIONS + 1;
     s->columns = task_columns(s, cg * taps, threads);
     s->tasks = s->spread ? cg : cnr_div_up(cg * taps, s->columns);
     s->planes = cnr_min(cg, cnr_div_up(s->columns, taps) + 1);

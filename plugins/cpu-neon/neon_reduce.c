@@ -60,8 +60,9 @@ static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_ac
     (void)device;
     if (!shape_of(node, 1, &s))
         return cnr_refuse(out, "dense f32 and axes that lie side by side are wanted");
-    const cnr_tensor *y = node->outputs[0];
-    const int32_t block = out->in_block[0], whole = s.inner == 1; /* planes become numbers */
+    const cnr_tensor *x = node->inputs[0], *y = node->outputs[0];
+    const int32_t block = out->in_block[0];
+    const int whole = s.inner == 1 && s.outer == x->dim[0] * x->dim[1]; /* planes become numbers */
     const int blocked =
         block > 1 && within_planes(node) && (whole || block == neon_block_of(y->rank, y->dim));
     neon_blocked_take(node, out, 500, blocked ? block : 0, blocked && !whole ? block : 0);

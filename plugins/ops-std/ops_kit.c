@@ -260,10 +260,13 @@ int32_t kit_replace_nodes(struct cnr_graph *graph, const cnr_rewrite *rewrite,
         kit_build b = {ops_host, graph, CNR_OK};
         if (ops_host->graph_use_count(graph, out[0]) == 0) continue;
         const cnr_value old = out[0];
+        const int32_t before = ops_host->graph_node_count(graph);
         ops_host->graph_insert_before(graph, i);
         const cnr_value y = replacement(&b, node, in);
         if (y < 0 && !b.status) continue;
+        i += ops_host->graph_node_count(graph) - before;
         if (!b.status) b.status = ops_host->graph_replace(graph, old, y);
+        if (!b.status) b.status = ops_host->graph_remove(graph, i--);
         if (b.status) return ops_host->fail(err, b.status, rewrite->name, "could not be applied");
         changes++;
     }

@@ -26,12 +26,15 @@ static int taps_of(const cnr_node *node, taps *t) {
         const int64_t reach = (w.out[i] - 1) * w.stride[i] - w.pad_begin[i];
         if (w.in[i] < 1 || w.out[i] < 1) return 0;
         t->first[i] = 0, t->end[i] = last + 1;
-        while (t->first[i] < last && t->first[i] * step + reach < 0) t->first[i]++;
-        while (t->end[i] - 1 > t->first[i] && (t->end[i] - 1) * step - w.pad_begin[i] >= w.in[i])
+        int64_t *begin = &t->pads[i], *end = &t->pads[w.spatial + i];
+        *begin = w.pad_begin[i], *end = w.pad_end[i];
+        for (; t->first[i] < last && t->first[i] * step + reach < 0 && *begin >= step;
+             *begin -= step)
+            t->first[i]++;
+        for (; t->end[i] - 1 > t->first[i] && *end >= step &&
+               (t->end[i] - 1) * step - w.pad_begin[i] >= w.in[i];
+             *end -= step)
             t->end[i]--;
-        t->pads[i] = w.pad_begin[i] - t->first[i] * step;
-        t->pads[w.spatial + i] = w.pad_end[i] - (last + 1 - t->end[i]) * step;
-        if (t->pads[i] < 0 || t->pads[w.spatial + i] < 0) return 0;
         fewer |= t->end[i] - t->first[i] <= last;
     }
     return fewer;
@@ -62,8 +65,8 @@ static cnr_value trimmed(kit_build *b, const cnr_node *node, const cnr_value *in
     }
     attrs[n++] = &pads;
     if (!b->status)
-        b->status = ops_host->graph_node(b->graph, "conv", NULL, NULL, own, own[2] < 0 ? 2 : 3,
-                                         attrs, n, &y, 1);
+        b->status = ops_host->graph_node(b->graph, "conv", node->name, NULL, own,
+                                         own[2] < 0 ? 2 : 3, attrs, n, &y, 1);
     return y;
 }
 

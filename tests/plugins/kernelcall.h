@@ -157,7 +157,14 @@ OP_UNUSED int kernel_run(const cnr_kernel *k, const cnr_device *device, cnri_cas
     const char *no = NULL;
     cnri_text why = {0};
     if (!cnri_trial_ask(&t, device, k, c, &dice, &no) || t.links < c->n_chain) return -1;
-    const int good = cnri_trial_run(&t, true, &why);
+    int good = cnri_trial_run(&t, true, &why);
+    for (int32_t block = 4; block <= 16 && good; block *= 2) { /* also of channel blocks */
+        if (!cnri_trial_ask_for(&t, device, k, c, block, &no) || t.links < c->n_chain ||
+            t.answer.in_block[0] < 2)
+            continue;
+        good = cnri_trial_run(&t, true, &why);
+        if (!good) note("of blocks of %d", (int)block);
+    }
     if (!good) note("%s", why.at ? why.at : "no reason given");
     cnri_text_free(&why);
     return good;

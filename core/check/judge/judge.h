@@ -148,8 +148,8 @@ typedef struct cnri_case {
     /* Output 0 of kernel `first_by` in its first run, with that many chained operators. */
     void *first;
     const cnr_kernel *first_by;
-    int32_t first_links;
-    const char *fault; /* what `parameters` said wrong; NULL: nothing */
+    int32_t first_links, first_block; /* first_block: channels in a block of its input 0 */
+    const char *fault;                /* what `parameters` said wrong; NULL: nothing */
 } cnri_case;
 
 /* The most that an encoding with default options may lose, relative to the weights' root mean

@@ -188,29 +188,46 @@ static void check_inputs(cnr_graph *g, cnri_node *node, int32_t given, subject *
 
 /* ---- names ---- */
 
-/* The node's name: the user's, or "op_3". A duplicate is a problem and gets a suffix. */
-static char *take_name(cnr_graph *g, const char *op, const char *name, const char *where) {
-    char *own = NULL;
-    if (name && name[0]) {
-        if (!cnri_map_get(&g->node_names, name)) {
-            if (!(own = cnri_strdup(name))) cnri_graph_no_memory(g);
-        } else if (!g->renames)
-            cnri_graph_problem(g, where, "%s (%s): there is already a node of that name", name, op);
-    }
-    const char *stem = own || !name || !name[0] ? op : name;
+/* A name that no node has, "stem_3", for cnri_free; NULL: out of memory. */
+static char *fresh_name(cnr_graph *g, const char *stem) {
     /* The last number used for a stem is stored under a key that no name can have. */
-    char *key = own ? NULL : cnri_format("\x01%s", stem);
+    char *key = cnri_format("\x01%s", stem), *own = NULL;
     int64_t k = key ? (int64_t)(intptr_t)cnri_map_get(&g->node_names, key) : 0;
-    while (!own && key) {
+    while (key) {
         own = cnri_format("%s_%lld", stem, (long long)++k);
         if (!own || !cnri_map_get(&g->node_names, own)) break;
         cnri_free(own);
+    }
+    if (own && cnri_map_set(&g->node_names, key, (void *)(intptr_t)k) != CNR_OK) {
+        cnri_free(own);
         own = NULL;
     }
-    bool good = own && cnri_map_set(&g->node_names, own, (void *)(intptr_t)1) == CNR_OK;
-    if (key) good = cnri_map_set(&g->node_names, key, (void *)(intptr_t)k) == CNR_OK && good;
     cnri_free(key);
-    if (good) return own;
+    return own;
+}
+
+/* Gives the node that has the name `fresh` instead, and returns its own. */
+static char *swap_name(cnr_graph *g, const char *name, char *fresh) {
+    for (int32_t i = g->nodes.n - 1; i >= 0; i--) {
+        cnri_node *node = g->nodes.at[i];
+        if (strcmp(node->name, name) != 0) continue;
+        char *had = node->name;
+        node->name = fresh;
+        node->view.name = fresh;
+        return had;
+    }
+    return fresh;
+}
+
+/* The node's name: the user's, or "op_3". A duplicate is a problem and gets a suffix. In a rewrite
+ * the node that had the name gets it, since the new node stands for it. */
+static char *take_name(cnr_graph *g, const char *op, const char *name, const char *where) {
+    const bool given = name && name[0], twice = given && cnri_map_get(&g->node_names, name);
+    if (twice && !g->renames)
+        cnri_graph_problem(g, where, "%s (%s): there is already a node of that name", name, op);
+    char *own = given && !twice ? cnri_strdup(name) : fresh_name(g, twice ? name : op);
+    if (own && cnri_map_set(&g->node_names, own, (void *)(intptr_t)1) == CNR_OK)
+        return twice && g->renames ? swap_name(g, name, own) : own;
     cnri_free(own);
     cnri_graph_no_memory(g);
     return NULL;

@@ -200,16 +200,16 @@ INLINE const float *conv_quad(vec acc[TILE_COLUMNS][TILE_VECTORS], const float *
 }
 #endif
 
-/* Runs of four channels, two at a time (four at a time exceed the registers). Returns how many were
- * done. */
+/* Runs of four channels without gaps between their weights, two at a time (four at a time exceed
+ * the registers). Returns how many were done. */
 INLINE int64_t conv_quads(const neon_conv_tile *t, const float *x, const float **w,
                           vec acc[TILE_COLUMNS][TILE_VECTORS], const int n, const int nv,
                           const int64_t column) {
     const int64_t *run = t->run, whole = t->runs / 2 * 2;
     for (const int64_t *end = run + whole; run != end; run += 2) {
         const float *x0 = x + run[0], *x1 = x + run[1];
-        *w = conv_quad(acc, x0, *w, n, nv, column) + t->weight_gap;
-        *w = conv_quad(acc, x1, *w, n, nv, column) + t->weight_gap;
+        *w = conv_quad(acc, x0, *w, n, nv, column);
+        *w = conv_quad(acc, x1, *w, n, nv, column);
     }
     return whole;
 }

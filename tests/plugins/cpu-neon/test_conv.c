@@ -132,6 +132,10 @@ static void not_numbers(void) {
         neon_check("conv", "", chains[i], 2, x, w);
         neon_check("conv", "strides=2", chains[i], 2, x, w);
     }
+    /* a window that is wider than an infinity may spread */
+    cnr_tensor *x = draw("1x1x40x40", 0);
+    t_set(x, 5 * 40, INFINITY);
+    neon_check("conv_grad_weight", "", "", 3, draw("1x1x38x25", 0), x, draw("1x1x3x16", 0));
 }
 
 /* One case more after another: sizes round the tiles' edges. */

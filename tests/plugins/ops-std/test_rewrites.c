@@ -76,7 +76,7 @@ static void look(const cnr_graph *g) {
         const int32_t before = node->n_inputs ? g->values.at[g->nodes.at[i]->in[0]].producer : -1;
         scaled += strcmp(node->desc->name, "mul") == 0 && before >= 0 &&
                   strcmp(g->nodes.at[before]->view.desc->name, "matmul") == 0;
-        named += strcmp(node->name, "matmul_1") == 0;
+        named += strcmp(node->name, "matmul_1") == 0 || strcmp(node->name, "window") == 0;
         gathers += strcmp(node->desc->name, "gather") == 0;
         norms += strcmp(node->desc->name, "layer_normalization") == 0;
         if (strcmp(node->desc->name, "conv") == 0)
@@ -440,10 +440,11 @@ static void dilated(void) {
         cnr_value x, y;
         cnr_graph *g = begin(&x);
         const cnr_value in[] = {OF("tanh", x), weight(g, "w", DIMS(3, 4, 3, 3), -1, 1)};
-        cnri_graph_node(g, "conv", NULL, NULL, in, 2, attrs, CNR_ROWS(attrs), &y, 1);
+        cnri_graph_node(g, "conv", "window", NULL, in, 2, attrs, CNR_ROWS(attrs), &y, 1);
         if (rows[i].flags & BATCH_NORM) y = affine(g, "norm", y, 3);
         compare(g, OF("sin", y), rows[i].nodes, rows[i].what);
         is_int(taps, rows[i].taps, "and the taps that are left");
+        is_int(named, 1, "under the name that the node had");
     }
 }
 
