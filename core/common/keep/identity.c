@@ -125,11 +125,12 @@ static void add_shapes(cnri_text *out, const cnr_tensor *const *types, int32_t n
 }
 
 /* Bytes at the begin of a plugin's file that tell it from others: its first page if that holds the
- * linker's build ID (a note of type 3 and name "GNU"), else all. */
+ * linker's build ID (a note of type 3 and name "GNU", and 20 bytes), else all. */
 static uint64_t telling_bytes(const cnri_mapping *file) {
-    enum { FIRST = 4096 };
+    enum { FIRST = 4096, ID = 20 };
     static const uint8_t note[] = {3, 0, 0, 0, 'G', 'N', 'U', 0};
-    return file->bytes > FIRST && memmem(file->at, FIRST, note, sizeof note) ? FIRST : file->bytes;
+    return file->bytes > FIRST && memmem(file->at, FIRST - ID, note, sizeof note) ? FIRST
+                                                                                  : file->bytes;
 }
 
 /* Adds a line for each plugin that brings one of these kinds. Plugins are identified by their

@@ -46,6 +46,7 @@ typedef struct cnri_value {
     cnri_seal *seal;
     /* NULL: `type` has the data; else it has room for the data that late.c computes. */
     cnri_late *late;
+    bool was_late; /* `type` has the data that late.c computed, which lies in no file */
 } cnri_value;
 
 /* A node with what only the engine needs to know. */

@@ -64,6 +64,7 @@ void cnri_late_keep(cnr_graph *g, cnr_value value) {
     for (int64_t row = 0; row < rows; row++) cnri_late_write(g, value, row, v->type->data);
     cnri_late_free(v->late);
     v->late = NULL;
+    v->was_late = true;
 }
 
 bool cnri_value_in_file(const cnr_graph *g, cnr_value value) {

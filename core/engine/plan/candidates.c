@@ -309,17 +309,33 @@ static void add_reference(const query_context *a) {
 
 /* ---- under a memory bound ---- */
 
+/* Bytes of a value between nodes; 0: it is a weight, or there is none. */
+static uint64_t passed_bytes(const cnr_graph *g, cnr_value v) {
+    return v < 0 || cnri_is_weight(g, v) ? 0 : cnr_dense_bytes(g->values.at[v].type);
+}
+
 uint64_t cnri_arena_guess(const cnr_graph *g) {
-    uint64_t most = 0;
+    int32_t *last = cnri_alloc_zero(((size_t)g->values.n + 1) * sizeof *last); /* reader, from 1 */
+    uint64_t live = 0, most = 0;
+    if (!last) return 0;
+    for (int32_t i = 0; i < g->nodes.n; i++)
+        for (int32_t k = 0; k < g->nodes.at[i]->view.n_inputs; k++)
+            if (g->nodes.at[i]->in[k] >= 0) last[g->nodes.at[i]->in[k]] = i + 1;
+    for (int32_t i = 0; i < g->outputs.n; i++) last[g->outputs.at[i]] = g->nodes.n + 1;
+    for (int32_t i = 0; i < g->inputs.n; i++) live += passed_bytes(g, g->inputs.at[i]);
     for (int32_t i = 0; i < g->nodes.n; i++) {
-        const cnr_node *n = &g->nodes.at[i]->view;
-        uint64_t bytes = 0;
-        for (int32_t k = 0; k < n->n_inputs; k++)
-            if (n->inputs[k] && !cnri_is_weight(g, g->nodes.at[i]->in[k]))
-                bytes += cnr_dense_bytes(n->inputs[k]);
-        for (int32_t k = 0; k < n->n_outputs; k++) bytes += cnr_dense_bytes(n->outputs[k]);
-        if (bytes > most) most = bytes;
+        const cnri_node *n = g->nodes.at[i];
+        for (int32_t k = 0; k < n->view.n_outputs; k++) live += passed_bytes(g, n->out[k]);
+        most = cnr_max(most, live);
+        for (int32_t k = 0; k < n->view.n_outputs; k++)
+            if (last[n->out[k]] == 0) live -= passed_bytes(g, n->out[k]);
+        for (int32_t k = 0; k < n->view.n_inputs; k++) {
+            if (n->in[k] < 0 || last[n->in[k]] != i + 1) continue;
+            live -= passed_bytes(g, n->in[k]);
+            last[n->in[k]] = -1; /* the node may read it twice */
+        }
     }
+    cnri_free(last);
     return most;
 }
 

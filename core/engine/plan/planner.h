@@ -350,7 +350,7 @@ bool cnri_kernel_storage_allowed(const cnri_kernel_query *q, const cnr_kernel *k
 bool cnri_kernel_drives(const cnr_kernel *k, const cnr_device *device);
 /* slice.c: divides the step so that no slice needs more than `most` bytes for its blob. */
 void cnri_slice_choose(const cnr_plan *plan, cnri_step *s, uint64_t most);
-/* candidates.c: the most that a node's inputs and outputs take: about what the arena will be. */
+/* candidates.c: the most that values take at once: about what the arena will be. */
 uint64_t cnri_arena_guess(const cnr_graph *g);
 /* The part of the net's weights that can't stay in `room` bytes. */
 double cnri_passing_share(const cnr_graph *g, uint64_t room);

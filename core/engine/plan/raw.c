@@ -7,8 +7,9 @@
 
 /* Bytes read at a time: with more, the threads wait for each other less often. */
 static uint64_t piece_bytes(const cnr_plan *plan) {
-    const uint64_t part = plan->memory_bound / 4;
-    return cnr_max((uint64_t)1 << 20, cnr_min((uint64_t)8 << 20, part));
+    const uint64_t bound = plan->memory_bound, used = plan->arena_bytes;
+    const uint64_t room = bound > used ? bound - used : 0;
+    return cnr_max((uint64_t)1 << 20, cnr_min((uint64_t)8 << 20, room / 4));
 }
 
 /* The unprepared weight that an input of a step reads; NULL: it reads none. */
@@ -36,6 +37,13 @@ static void cut(cnri_step *s, const cnr_tensor *weight, uint64_t most) {
     if (s->piece >= rows) s->piece = 0;
 }
 
+/* Bytes of a weight for each row of the output; 0: it is not cut as the step is. */
+static uint64_t row_bytes(const cnri_step *s, const cnr_tensor *t) {
+    const bool cut = s->piece && t->rank > 0 && t->dim[0] > 0 &&
+                     t->dim[0] == s->view.outputs[0]->dim[s->piece_axis];
+    return cut ? t->bytes / (uint64_t)t->dim[0] : 0;
+}
+
 /* Notes that a step reads a weight unprepared. */
 static cnr_status add(cnr_plan *plan, cnr_value v, cnri_step *s, cnr_error *err) {
     cnri_raw *raw = NULL;
@@ -47,8 +55,8 @@ static cnr_status add(cnr_plan *plan, cnr_value v, cnri_step *s, cnr_error *err)
         raw->bytes = plan->graph->values.at[v].type->bytes;
     }
     cut(s, plan->graph->values.at[v].type, piece_bytes(plan));
-    const int64_t rows = plan->graph->values.at[v].type->dim[0];
-    const uint64_t one = s->piece ? raw->bytes / (uint64_t)rows * (uint64_t)s->piece : raw->bytes;
+    const uint64_t row = row_bytes(s, plan->graph->values.at[v].type);
+    const uint64_t one = row ? row * (uint64_t)s->piece : raw->bytes;
     if (one > raw->passing) raw->passing = one;
     return CNR_OK;
 }
@@ -91,7 +99,7 @@ void cnri_raw_release(const cnr_plan *plan, const cnri_step *s, int64_t begin, i
         const cnri_raw *raw = raw_of(plan, s, k);
         if (!raw || raw->stays) continue;
         const cnr_tensor *t = plan->graph->values.at[raw->value].type;
-        const uint64_t row = s->piece ? raw->bytes / (uint64_t)t->dim[0] : 0;
+        const uint64_t row = row_bytes(s, t);
         const uint64_t last = end > 0 && row ? (uint64_t)end * row : raw->bytes;
         advise(t, (uint64_t)begin * row, last, MADV_DONTNEED);
         if (last < raw->bytes)

@@ -442,18 +442,31 @@ static void take_costly(item *list, int32_t n, int32_t n_blobs, uint64_t room) {
     }
 }
 
+/* Bytes that stay in memory whatever the bound: values between steps, and weights that others were
+ * folded into, so that they lie in no file, and that a step reads as they are. */
+static uint64_t always(const cnr_plan *plan) {
+    uint64_t bytes = plan->arena_bytes;
+    for (cnr_value v = 0; v < plan->graph->values.n; v++)
+        if (plan->graph->values.at[v].was_late && is_read(plan, v))
+            bytes += plan->graph->values.at[v].type->bytes;
+    return bytes;
+}
+
 /* plan->residency->room becomes what blobs may take beside weights that are read as they are. */
 static cnr_status fit(cnr_plan *plan, item *list, int32_t n, cnr_error *err) {
+    const uint64_t held = always(plan);
     uint64_t needed, room = plan->memory_bound;
     const item *most = most_passing(list, n, NULL, &needed);
-    if (plan->memory_bound < plan->arena_bytes + needed)
+    if (plan->memory_bound < held + needed)
         return cnri_fail(err, CNR_E_LIMIT, most ? plan->steps.at[most->step].view.name : "plan",
                          "a memory bound of %llu bytes is too small: values between steps take "
-                         "%llu bytes, and the weights of this node %llu, so want at least %llu",
+                         "%llu bytes, folded weights %llu, and the weights of this node %llu, so "
+                         "want at least %llu",
                          (unsigned long long)plan->memory_bound,
-                         (unsigned long long)plan->arena_bytes, (unsigned long long)needed,
-                         (unsigned long long)(plan->arena_bytes + needed));
-    room -= plan->arena_bytes;
+                         (unsigned long long)plan->arena_bytes,
+                         (unsigned long long)(held - plan->arena_bytes), (unsigned long long)needed,
+                         (unsigned long long)(held + needed));
+    room -= held;
     /* Where weights come and go, the system maps more of a file than is read. */
     const int32_t n_blobs = plan->residency->blobs.n;
     uint64_t all = 0, around = 0;

@@ -191,7 +191,12 @@ static cnr_status look_for(const cnr_graph *g, const char *word, size_t length, 
  * all nodes that have the kernel, "*=" forces none. */
 static cnr_status check_kernel(const cnr_model *m, const char *word, cnr_error *err) {
     const char *equals = strchr(word, '='), *at = equals;
-    if (strncmp(word, "*=", 2) == 0) return CNR_OK;
+    if (strcmp(word, "*=") == 0) return CNR_OK;
+    if (strncmp(word, "*=", 2) == 0) {
+        for (int32_t i = 0; i < m->graph->nodes.n; i++)
+            if (has_kernel(m->graph->nodes.at[i]->view.desc, word + 2)) return CNR_OK;
+        return cnri_fail(err, CNR_E_NOT_FOUND, word, "no node has a kernel \"%s\"", word + 2);
+    }
     if (!equals || equals == word || !equals[1])
         return cnri_fail(err, CNR_E_ARG, word,
                          "want NODE=KERNEL, OPERATOR=KERNEL or NODE@DEVICE=KERNEL");

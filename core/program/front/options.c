@@ -364,7 +364,9 @@ static bool apply_modes(cnri_common *c) {
     const bool reference = c->mode && strcmp(c->mode, modes[1]) == 0;
     bool good = true;
     if (c->mode) good = cnri_list_add(&c->load.kernels, reference ? "*=reference" : "*=");
-    if (good && reference) good = cnri_list_add(&c->load.no_rewrite, "all");
+    if (good && reference)
+        good = cnri_list_add(&c->load.no_rewrite, "all") &&
+               cnri_list_add(&c->load.no_rewrite, "fold-affine");
     if (good && c->no_inplace) good = cnri_list_add(&c->load.no_rewrite, "inplace");
     if (good && c->no_share) good = cnri_list_add(&c->load.no_rewrite, "share");
     if (reference && !c->threads) c->threads = 1;
