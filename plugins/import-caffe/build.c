@@ -2,6 +2,7 @@
 #include "layer.h"
 
 #include <stdio.h>
+#include <unistd.h>
 
 void caffe_problem(caffe_job *j, const char *text) {
     imp_host->graph_problem(j->net->b.graph, j->net->b.path, "layer %s (%s): %s", j->name,
@@ -18,6 +19,40 @@ cnr_value caffe_scalar(caffe_job *j, double value) {
     char suffix[24];
     snprintf(suffix, sizeof suffix, ".value%d", (int)++j->n_made);
     return imp_scalar(&j->net->b, j->name, suffix, value);
+}
+
+/* Float32 data in a file, which is multiplied as it is read. */
+typedef struct scaled {
+    int fd;
+    uint64_t offset;
+    double factor;
+} scaled;
+
+/* Reads a piece of the data; see graph_constant_read. */
+static cnr_status read_scaled(void *state, uint64_t offset, void *out, uint64_t bytes) {
+    const scaled *from = state;
+    float *values = out;
+    if (!imp_pread(from->fd, out, bytes, from->offset + offset)) return CNR_E_IO;
+    for (uint64_t i = 0; from->factor != 1 && i < bytes / sizeof *values; i++)
+        values[i] = (float)((double)values[i] * from->factor);
+    return CNR_OK;
+}
+
+/* A blob whose data lies in the file, as a constant. */
+static cnr_value read_blob(caffe_job *j, const Caffe__BlobProto *b, const char *suffix,
+                           const int64_t *dim, int32_t rank, double factor) {
+    imp_place place;
+    cnr_error why = CNR_ERROR_INIT;
+    uint64_t have;
+    memcpy(&place, b->place.data, sizeof place);
+    scaled from = {imp_host->file_open(j->net->blobs_path, &have, &why), place.offset, factor};
+    cnr_value v = -1;
+    if (from.fd < 0) caffe_problem(j, why.text);
+    else if (place.offset > have || place.bytes > have - place.offset)
+        caffe_problem(j, "the file was cut short while it was read");
+    else v = imp_weight_read(&j->net->b, j->name, suffix, dim, rank, read_scaled, &from);
+    if (from.fd >= 0) close(from.fd);
+    return v;
 }
 
 /* Blob `index` as a constant of the given dims, which must have as many elements; rank < 0: the
@@ -42,6 +77,7 @@ cnr_value caffe_blob(caffe_job *j, size_t index, const char *suffix, const int64
                  (long long)caffe_blob_count(b), (long long)n);
         return caffe_problem(j, text), -1;
     }
+    if (b->has_place) return read_blob(j, b, suffix, dim, rank, factor);
     float *values = (float *)imp_host->alloc((size_t)n * sizeof(float) + 1);
     if (!values) {
         j->net->b.status = CNR_E_MEMORY;

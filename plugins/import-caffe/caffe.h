@@ -24,8 +24,10 @@ typedef struct caffe_net {
     } * bindings;
     int32_t n_bindings, room;
     const Caffe__NetParameter *weights; /* NULL: no file of weights */
-    int32_t first_rank;                 /* of the first input; 0: none yet */
-    int64_t first_count;                /* its number of samples */
+    const char *weights_path;
+    const char *blobs_path; /* the file that the current layer's blobs lie in */
+    int32_t first_rank;     /* of the first input; 0: none yet */
+    int64_t first_count;    /* its number of samples */
 } caffe_net;
 
 /* Adds the nodes of one layer; problems go to the graph. `blobs` are its weights (may be none). */

@@ -7,14 +7,25 @@ ProtobufCAllocator caffe_allocator = {imp_library_alloc, imp_library_free, NULL}
 
 /* ---- files ---- */
 
+/* Where a net has blobs: layers of three generations. */
+enum { IN_NET = 1, IN_LAYER, IN_V1, IN_V0, IN_BLOB };
+static const imp_thin_row thin_rows[] = {
+    {IN_NET, 100, IN_LAYER}, {IN_NET, 2, IN_V1},   {IN_LAYER, 7, IN_BLOB},      {IN_V1, 1, IN_V0},
+    {IN_V1, 6, IN_BLOB},     {IN_V0, 50, IN_BLOB}, {IN_BLOB, 5, IMP_THIN_BULK}, {0},
+};
+
 /* Reads a net, as text or protobuf. The caller frees *out. */
 static cnr_status read_net(const char *path, Caffe__NetParameter **out, cnr_error *err) {
-    uint8_t *data;
+    uint8_t *data, head[IMP_HEAD];
     size_t bytes;
-    cnr_status status = imp_read_file(path, &data, &bytes, err);
     *out = NULL;
+    cnr_status status = imp_read_head(path, head, &bytes, err);
     if (status) return status;
-    if (imp_is_text(data, bytes)) {
+    const int text = imp_is_text(head, bytes);
+    status = text ? imp_read_file(path, &data, &bytes, err)
+                  : imp_read_thin(path, thin_rows, &data, &bytes, err);
+    if (status) return status;
+    if (text) {
         *out = (Caffe__NetParameter *)caffe_parse_text(&caffe__net_parameter__descriptor, path,
                                                        (const char *)data, err);
         if (!*out) status = (cnr_status)(err ? err->code : CNR_E_FORMAT);
@@ -34,11 +45,17 @@ static cnr_status read_net(const char *path, Caffe__NetParameter **out, cnr_erro
 /* ---- blobs ---- */
 
 int64_t caffe_blob_count(const Caffe__BlobProto *blob) {
+    imp_place place = {0, 0};
+    if (blob->has_place && blob->place.len == sizeof place)
+        memcpy(&place, blob->place.data, sizeof place);
+    if (blob->has_place)
+        return place.bytes % sizeof(float) ? -1 : (int64_t)(place.bytes / sizeof(float));
     return (int64_t)(blob->n_data ? blob->n_data : blob->n_double_data);
 }
 
 float caffe_blob_at(const Caffe__BlobProto *blob, int64_t i) {
-    return blob->n_data ? blob->data[i] : (float)blob->double_data[i];
+    if (blob->n_data) return blob->data[i];
+    return blob->n_double_data ? (float)blob->double_data[i] : 0;
 }
 
 int32_t caffe_blob_dims(const Caffe__BlobProto *blob, int64_t dim[CNR_MAX_RANK]) {
@@ -367,6 +384,7 @@ static void build(caffe_net *net, const Caffe__NetParameter *model, const cnr_im
         }
         size_t n_blobs;
         Caffe__BlobProto **blobs = blobs_for(net->weights, text_of(layer.name), &next, &n_blobs);
+        net->blobs_path = blobs ? net->weights_path : net->b.path;
         if (!blobs) blobs = layer.blobs, n_blobs = layer.n_blobs;
         caffe_layer(net, &layer, blobs, n_blobs);
     }
@@ -397,7 +415,9 @@ static cnr_status import(const cnr_import_args *args, struct cnr_graph *graph, c
         status = imp_host->fail(err, CNR_E_ARG, args->paths[2],
                                 "one prototxt and one caffemodel are wanted");
     if (!status) {
-        caffe_net net = {.b = {graph, args->paths[0], CNR_OK}, .weights = weights};
+        caffe_net net = {.b = {graph, args->paths[0], CNR_OK},
+                         .weights = weights,
+                         .weights_path = args->paths[args->n_paths - 1]};
         build(&net, model, args);
         const char *mean = imp_option(args, "mean_file");
         if (!net.b.status && mean && imp_host->graph_input_count(graph) > 0)

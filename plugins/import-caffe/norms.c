@@ -20,7 +20,7 @@ void caffe_batch_norm(caffe_job *j) {
     if (j->failed) return;
     const double eps = j->layer->batch_norm_param ? (double)j->layer->batch_norm_param->eps : 1e-5;
     double factor = 1;
-    if (j->n_blobs > 2 && caffe_blob_count(j->blobs[2]) > 0) {
+    if (j->n_blobs > 2 && caffe_blob_count(j->blobs[2]) == 1) {
         const float f = caffe_blob_at(j->blobs[2], 0);
         factor = f == 0 ? 0 : 1.0 / (double)f;
     }

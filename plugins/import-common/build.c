@@ -54,15 +54,30 @@ cnr_value imp_node(imp_net *net, const char *op, const char *name, const char *s
     return out;
 }
 
-cnr_value imp_weight(imp_net *net, const char *name, const char *suffix, const float *data,
-                     const int64_t *dim, int32_t rank) {
+/* The type of a weight. */
+static cnr_tensor weight_type(const void *data, const int64_t *dim, int32_t rank) {
     cnr_tensor t = {.size = sizeof t, .dtype = CNR_f32, .rank = rank, .data = (void *)data};
-    char full[512];
     for (int32_t i = 0; i < rank; i++) t.dim[i] = dim[i];
     t.bytes = cnr_dense_bytes(&t);
+    return t;
+}
+
+cnr_value imp_weight(imp_net *net, const char *name, const char *suffix, const float *data,
+                     const int64_t *dim, int32_t rank) {
+    cnr_tensor t = weight_type(data, dim, rank);
+    char full[512];
     if (data) t.flags = CNR_TENSOR_CONST;
     snprintf(full, sizeof full, "%.450s%s", name, suffix);
     return imp_host->graph_constant(net->graph, full, &t);
+}
+
+cnr_value imp_weight_read(
+    imp_net *net, const char *name, const char *suffix, const int64_t *dim, int32_t rank,
+    cnr_status (*read)(void *state, uint64_t offset, void *out, uint64_t bytes), void *state) {
+    const cnr_tensor t = weight_type(NULL, dim, rank);
+    char full[512];
+    snprintf(full, sizeof full, "%.450s%s", name, suffix);
+    return imp_host->graph_constant_read(net->graph, full, &t, read, state);
 }
 
 cnr_value imp_filled(imp_net *net, const char *name, const char *suffix, float value,

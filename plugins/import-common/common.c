@@ -1,7 +1,9 @@
 /* Memory, files, options, numbers as text, rows of layers. */
 #include "import_common.h"
 
+#include <errno.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 const cnr_host *imp_host;
 
@@ -21,6 +23,29 @@ cnr_status imp_read_file(const char *path, uint8_t **out, size_t *bytes, cnr_err
     *out = (uint8_t *)data;
     *bytes = (size_t)n;
     return status;
+}
+
+int imp_pread(int fd, void *out, uint64_t n, uint64_t offset) {
+    uint8_t *to = out;
+    while (n > 0) {
+        const ssize_t got = pread(fd, to, n < 1 << 30 ? (size_t)n : 1 << 30, (off_t)offset);
+        if (got < 0 && errno == EINTR) continue;
+        if (got <= 0) return 0;
+        to += got;
+        n -= (uint64_t)got;
+        offset += (uint64_t)got;
+    }
+    return 1;
+}
+
+cnr_status imp_read_head(const char *path, uint8_t head[IMP_HEAD], size_t *n, cnr_error *err) {
+    uint64_t bytes;
+    const int fd = imp_host->file_open(path, &bytes, err);
+    if (fd < 0) return (cnr_status)(err ? err->code : CNR_E_IO);
+    *n = bytes < IMP_HEAD ? (size_t)bytes : IMP_HEAD;
+    const int read = imp_pread(fd, head, *n, 0);
+    close(fd);
+    return read ? CNR_OK : imp_host->fail(err, CNR_E_IO, path, "cannot be read");
 }
 
 int imp_is_text(const uint8_t *head, size_t n) {

@@ -25,6 +25,11 @@ void imp_library_free(void *context, void *block);
 
 /* The whole file in host memory, followed by a zero byte. */
 cnr_status imp_read_file(const char *path, uint8_t **out, size_t *bytes, cnr_error *err);
+enum { IMP_HEAD = 4096 };
+/* Reads the begin of a file, at most IMP_HEAD bytes; *n: how many. */
+cnr_status imp_read_head(const char *path, uint8_t head[IMP_HEAD], size_t *n, cnr_error *err);
+/* Reads n bytes of a file from `offset` on, in spite of signals; 0: it is too short. */
+int imp_pread(int fd, void *out, uint64_t n, uint64_t offset);
 /* 1: the first bytes hold no control character that text does not have. */
 int imp_is_text(const uint8_t *head, size_t n);
 /* 1 if a path ends in `tail`. */
@@ -37,6 +42,27 @@ double imp_number(const char *text, const char **end);
 int32_t imp_shape(const char *text, int64_t dim[CNR_MAX_RANK]);
 /* Product of the sizes, each >= 0; -1: it overflows. */
 int64_t imp_count(const int64_t *dim, int32_t rank);
+
+/* ---- thin.c: protobuf files whose large fields stay in the file ---- */
+
+/* Where bytes lie in a file. */
+typedef struct imp_place {
+    uint64_t offset, bytes;
+} imp_place;
+enum {
+    IMP_THIN_BULK = -1, /* as `is`: the field's bytes stay in the file */
+    IMP_PLACE_FIELD =
+        60000, /* holds an imp_place; the schema has it as `bytes` in each message with bulk */
+    IMP_BULK_LEAST = 4096 /* fields and messages of fewer bytes are copied as they are */
+};
+/* A field of the schema on the way to bulk. Messages have numbers that the importer chooses, over
+ * 0; the first row's `of` is the file's message. A row of zeros ends a list. */
+typedef struct imp_thin_row {
+    int32_t of, field, is; /* message; its field; the message that the field is, or IMP_THIN_BULK */
+} imp_thin_row;
+/* Reads a file like imp_read_file, without its bulk. A damaged message is read whole. */
+cnr_status imp_read_thin(const char *path, const imp_thin_row *rows, uint8_t **out, size_t *bytes,
+                         cnr_error *err);
 
 /* Memory that is freed all at once; zeroed and aligned for any type. */
 typedef struct imp_pool {
@@ -121,6 +147,10 @@ void imp_floats(imp_attrs *l, const char *name, const double *values, int64_t n)
 /* Adds a node of one output named name + suffix. -1: failed; the graph keeps the error. */
 cnr_value imp_node(imp_net *net, const char *op, const char *name, const char *suffix,
                    const cnr_value *in, int32_t n_in, const imp_attrs *attrs);
+/* A float32 weight name + suffix whose data is read as graph_constant_read says. */
+cnr_value imp_weight_read(
+    imp_net *net, const char *name, const char *suffix, const int64_t *dim, int32_t rank,
+    cnr_status (*read)(void *state, uint64_t offset, void *out, uint64_t bytes), void *state);
 /* A float32 weight name + suffix; data NULL: filled later. */
 cnr_value imp_weight(imp_net *net, const char *name, const char *suffix, const float *data,
                      const int64_t *dim, int32_t rank);

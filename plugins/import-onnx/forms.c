@@ -228,12 +228,14 @@ static void constant(onnx_job *j) {
     const Onnx__AttributeProto *value = onnx_proto(j, "value"), *a;
     cnr_tensor t = {.size = sizeof t, .flags = CNR_TENSOR_CONST};
     cnr_error err = CNR_ERROR_INIT;
-    void *made = NULL;
     j->done = 1;
     if (value && value->t) {
-        if (onnx_tensor(value->t, j->net->imp.path, j->name, &t, &made, &err))
+        if (onnx_tensor_constant(value->t, j->net->imp.graph, j->net->imp.path, j->node->output[0],
+                                 &j->out[0], &err))
             onnx_problem(j, "%s", err.text);
-    } else if ((a = onnx_proto(j, "value_float"))) {
+        return;
+    }
+    if ((a = onnx_proto(j, "value_float"))) {
         t.dtype = CNR_f32, t.data = (void *)&a->f, t.bytes = 4;
     } else if ((a = onnx_proto(j, "value_int"))) {
         t.dtype = CNR_i64, t.data = (void *)&a->i, t.bytes = 8;
@@ -248,8 +250,7 @@ static void constant(onnx_job *j) {
     }
     /* An empty list has no address; NULL would mean "filled later". */
     if (!t.data) t.data = (void *)"";
-    if (!j->failed) j->out[0] = imp_host->graph_constant(j->net->imp.graph, j->node->output[0], &t);
-    imp_host->free(made);
+    j->out[0] = imp_host->graph_constant(j->net->imp.graph, j->node->output[0], &t);
 }
 
 /* Reads the single element of `value` as a number and a type. */

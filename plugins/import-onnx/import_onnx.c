@@ -43,18 +43,15 @@ static kind kind_of(const uint8_t *at, size_t n) {
 
 /* Adds a constant of the model. */
 static void add_initializer(onnx_net *net, const Onnx__TensorProto *p) {
-    cnr_tensor t;
     cnr_error err = CNR_ERROR_INIT;
     const char *name = p->name ? p->name : "";
-    void *made;
-    const cnr_status status = onnx_tensor(p, net->imp.path, name, &t, &made, &err);
     cnr_value v = -1;
+    const cnr_status status =
+        onnx_tensor_constant(p, net->imp.graph, net->imp.path, name, &v, &err);
     if (status == CNR_E_MEMORY) net->imp.status = status;
     else if (status)
         imp_host->graph_problem(net->imp.graph, net->imp.path, "initializer %s: %s", name,
                                 err.text);
-    else v = imp_host->graph_constant(net->imp.graph, name, &t);
-    imp_host->free(made);
     if (onnx_names_set(&net->values, name, v)) net->imp.status = CNR_E_MEMORY;
 }
 
@@ -134,10 +131,23 @@ int32_t onnx_opset(const onnx_net *net, const char *domain) {
     return 0;
 }
 
-/* Imports a model from its bytes. */
-static cnr_status import_model(const char *path, const uint8_t *data, size_t bytes,
-                               struct cnr_graph *graph, cnr_error *err) {
+/* Where a model has raw data. */
+enum { IN_MODEL = 1, IN_GRAPH, IN_NODE, IN_ATTRIBUTE, IN_TENSOR };
+static const imp_thin_row thin_rows[] = {
+    {IN_MODEL, 7, IN_GRAPH},       {IN_GRAPH, 1, IN_NODE},
+    {IN_GRAPH, 5, IN_TENSOR},      {IN_NODE, 5, IN_ATTRIBUTE},
+    {IN_ATTRIBUTE, 5, IN_TENSOR},  {IN_ATTRIBUTE, 6, IN_GRAPH},
+    {IN_TENSOR, 9, IMP_THIN_BULK}, {0},
+};
+
+/* Imports a model, whose weights are read one by one. */
+static cnr_status import_model(const char *path, struct cnr_graph *graph, cnr_error *err) {
+    uint8_t *data;
+    size_t bytes;
+    const cnr_status status = imp_read_thin(path, thin_rows, &data, &bytes, err);
+    if (status) return status;
     Onnx__ModelProto *model = onnx__model_proto__unpack(&onnx_allocator, bytes, data);
+    imp_host->free(data);
     if (!model || !model->graph) {
         if (model) onnx__model_proto__free_unpacked(model, &onnx_allocator);
         return imp_host->fail(err, CNR_E_FORMAT, path,
@@ -164,14 +174,18 @@ static cnr_status import_model(const char *path, const uint8_t *data, size_t byt
 }
 
 /* Imports a single tensor: a graph with one constant as its output. */
-static cnr_status import_tensor(const char *path, const uint8_t *data, size_t bytes,
-                                struct cnr_graph *graph, cnr_error *err) {
+static cnr_status import_tensor(const char *path, struct cnr_graph *graph, cnr_error *err) {
+    uint8_t *data;
+    size_t bytes;
+    cnr_status status = imp_read_file(path, &data, &bytes, err);
+    if (status) return status;
     Onnx__TensorProto *p = onnx__tensor_proto__unpack(&onnx_allocator, bytes, data);
     cnr_tensor t;
+    imp_host->free(data);
     if (!p) return imp_host->fail(err, CNR_E_FORMAT, path, "is no TensorProto");
     const char *name = p->name && *p->name ? p->name : "tensor";
     void *made;
-    cnr_status status = onnx_tensor(p, path, path, &t, &made, err);
+    status = onnx_tensor(p, path, path, &t, &made, err);
     if (!status)
         status = imp_host->graph_output(graph, imp_host->graph_constant(graph, name, &t), name);
     imp_host->free(made);
@@ -181,21 +195,17 @@ static cnr_status import_tensor(const char *path, const uint8_t *data, size_t by
 
 /* Imports a model or a single tensor. */
 static cnr_status import(const cnr_import_args *args, struct cnr_graph *graph, cnr_error *err) {
-    uint8_t *data;
-    size_t bytes = 0;
+    uint8_t head[IMP_HEAD];
+    size_t n = 0;
     const char *path = args->paths[0];
     if (args->n_paths > 1)
         return imp_host->fail(err, CNR_E_ARG, args->paths[1], "an ONNX model is one file");
-    cnr_status status = imp_read_file(path, &data, &bytes, err);
+    const cnr_status status = imp_read_head(path, head, &n, err);
     if (status) return status;
-    if (onnx_other(path) && kind_of(data, bytes) == NEITHER) {
-        imp_host->free(data);
+    const kind what = kind_of(head, n);
+    if (onnx_other(path) && what == NEITHER)
         return imp_host->fail(err, CNR_E_UNSUPPORTED, path, "%s", onnx_other(path));
-    }
-    status = kind_of(data, bytes) == TENSOR ? import_tensor(path, data, bytes, graph, err)
-                                            : import_model(path, data, bytes, graph, err);
-    imp_host->free(data);
-    return status;
+    return what == TENSOR ? import_tensor(path, graph, err) : import_model(path, graph, err);
 }
 
 /* How surely a file is ONNX, 0 to 100. */

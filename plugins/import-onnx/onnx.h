@@ -123,6 +123,12 @@ const char *onnx_dtype_name(int32_t data_type);
 cnr_status onnx_tensor(const Onnx__TensorProto *proto, const char *model, const char *where,
                        cnr_tensor *out, void **made, cnr_error *err);
 
+/* Adds the tensor to the graph as a constant; large data goes there without being in memory whole.
+ * An error: *out is not set. *out -1: the graph has a problem. */
+cnr_status onnx_tensor_constant(const Onnx__TensorProto *proto, struct cnr_graph *graph,
+                                const char *model, const char *name, cnr_value *out,
+                                cnr_error *err);
+
 /* ---- others.c ---- */
 /* Which framework writes files with this ending, and how to convert them to ONNX; NULL: unknown. */
 const char *onnx_other(const char *path);

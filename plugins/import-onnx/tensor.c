@@ -1,7 +1,6 @@
 /* Converts TensorProto, with typed fields, raw bytes or an external file. */
 #include "onnx.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -34,52 +33,78 @@ static const char *entry(const Onnx__TensorProto *p, const char *key) {
     return NULL;
 }
 
-/* Reads n bytes from `offset` on; 0: the file is too short. */
-static int read_at(int fd, uint8_t *out, uint64_t n, uint64_t offset) {
-    while (n > 0) {
-        const ssize_t got = pread(fd, out, n < 1 << 30 ? (size_t)n : 1 << 30, (off_t)offset);
-        if (got < 0 && errno == EINTR) continue;
-        if (got <= 0) return 0;
-        out += got;
-        n -= (uint64_t)got;
-        offset += (uint64_t)got;
-    }
-    return 1;
-}
+/* Data outside the message: an open file, and where the data begins in it. */
+typedef struct place_of_data {
+    int fd;
+    uint64_t offset;
+} place_of_data;
 
-/* Reads the part of an open file that holds a tensor. */
-static cnr_status read_range(int fd, uint64_t have, const char *path, const char *where,
-                             const char *from, cnr_tensor *out, cnr_error *err) {
+/* Opens the file beside the model that has a tensor's data. */
+static cnr_status open_external(const Onnx__TensorProto *p, const char *model, uint64_t bytes,
+                                place_of_data *out, const char *where, cnr_error *err) {
+    const char *location = entry(p, "location"), *from = entry(p, "offset");
     const long long offset = from ? strtoll(from, NULL, 10) : 0;
-    if (offset < 0 || (uint64_t)offset > have || out->bytes > have - (uint64_t)offset)
-        return imp_host->fail(err, CNR_E_FORMAT, where,
-                              "external data %s has %llu bytes, %llu are wanted from %lld on", path,
-                              (unsigned long long)have, (unsigned long long)out->bytes, offset);
-    if (!(out->data = imp_host->alloc((size_t)out->bytes + 1)))
-        return imp_host->fail(err, CNR_E_MEMORY, where, "out of memory");
-    if (read_at(fd, (uint8_t *)out->data, out->bytes, (uint64_t)offset)) return CNR_OK;
-    return imp_host->fail(err, CNR_E_IO, where, "external data %s cannot be read", path);
-}
-
-/* Reads a tensor from the file beside the model. */
-static cnr_status read_external(const Onnx__TensorProto *p, const char *model, const char *where,
-                                cnr_tensor *out, cnr_error *err) {
-    const char *location = entry(p, "location");
     cnr_error why = CNR_ERROR_INIT;
-    uint64_t bytes;
+    uint64_t have = 0;
     char *path;
     if (!location)
         return imp_host->fail(err, CNR_E_FORMAT, where, "its external data has no location");
     cnr_status status = imp_host->file_beside(model, location, &path, &why);
-    const int fd = status ? -1 : imp_host->file_open(path, &bytes, &why);
-    if (fd < 0)
+    out->fd = status ? -1 : imp_host->file_open(path, &have, &why);
+    out->offset = (uint64_t)offset;
+    if (out->fd < 0)
         status = imp_host->fail(err, why.code, where, "external data %s %s", why.where, why.text);
-    else {
-        status = read_range(fd, bytes, path, where, entry(p, "offset"), out, err);
-        close(fd);
-    }
+    else if (offset < 0 || (uint64_t)offset > have || bytes > have - (uint64_t)offset)
+        status = imp_host->fail(err, CNR_E_FORMAT, where,
+                                "external data %s has %llu bytes, %llu are wanted from %lld on",
+                                path, (unsigned long long)have, (unsigned long long)bytes, offset);
     imp_host->free(path);
     return status;
+}
+
+/* Opens the model's own file, which has a tensor's data. */
+static cnr_status open_own(const Onnx__TensorProto *p, const char *model, uint64_t bytes,
+                           place_of_data *out, const char *where, cnr_error *err) {
+    imp_place place;
+    uint64_t have;
+    if (p->place.len != sizeof place)
+        return imp_host->fail(err, CNR_E_FORMAT, where, "has data without a place");
+    memcpy(&place, p->place.data, sizeof place);
+    if (place.bytes != bytes)
+        return imp_host->fail(err, CNR_E_FORMAT, where, "%llu bytes of data for %llu",
+                              (unsigned long long)place.bytes, (unsigned long long)bytes);
+    out->fd = imp_host->file_open(model, &have, err);
+    out->offset = place.offset;
+    if (out->fd < 0) return (cnr_status)(err ? err->code : CNR_E_IO);
+    if (place.offset <= have && bytes <= have - place.offset) return CNR_OK;
+    return imp_host->fail(err, CNR_E_IO, where, "the file was cut short while it was read");
+}
+
+/* 1: the data lies in a file, outside the message. */
+static int is_outside(const Onnx__TensorProto *p) { return p->has_place || p->data_location == 1; }
+
+/* Opens where the data lies. Close it, after an error too. */
+static cnr_status place_open(const Onnx__TensorProto *p, const char *model, const char *where,
+                             uint64_t bytes, place_of_data *out, cnr_error *err) {
+    out->fd = -1;
+    return p->has_place ? open_own(p, model, bytes, out, where, err)
+                        : open_external(p, model, bytes, out, where, err);
+}
+
+/* Reads data from an offset on; see graph_constant_read. */
+static cnr_status place_read(void *place, uint64_t offset, void *out, uint64_t bytes) {
+    const place_of_data *from = place;
+    return imp_pread(from->fd, out, bytes, from->offset + offset) ? CNR_OK : CNR_E_IO;
+}
+
+static void place_close(place_of_data *p) {
+    if (p->fd >= 0) close(p->fd);
+}
+
+/* Any non-zero byte of a bool is true. */
+static void normalise(cnr_tensor *t) {
+    uint8_t *at = t->data;
+    for (uint64_t i = 0; t->dtype == CNR_bool && i < t->bytes; i++) at[i] = at[i] != 0;
 }
 
 /* int32_data holds all types of up to 32 bits except float. */
@@ -93,9 +118,9 @@ static void narrow(const Onnx__TensorProto *p, cnr_tensor *out, int64_t n) {
     }
 }
 
-cnr_status onnx_tensor(const Onnx__TensorProto *p, const char *model, const char *where,
-                       cnr_tensor *out, void **made, cnr_error *err) {
-    *made = NULL;
+/* The tensor's type, with its size in bytes; it has no data yet. */
+static cnr_status type_of(const Onnx__TensorProto *p, const char *where, cnr_tensor *out,
+                          cnr_error *err) {
     memset(out, 0, sizeof *out);
     out->size = sizeof *out;
     out->dtype = onnx_dtype(p->data_type);
@@ -111,15 +136,37 @@ cnr_status onnx_tensor(const Onnx__TensorProto *p, const char *model, const char
     for (size_t i = 0; i < p->n_dims; i++)
         if (p->dims[i] < 0)
             return imp_host->fail(err, CNR_E_FORMAT, where, "a dimension is negative");
-    const int64_t n = cnr_count(out);
     out->bytes = cnr_dense_bytes(out);
-    if (n < 0 || out->bytes == UINT64_MAX)
+    if (cnr_count(out) < 0 || out->bytes == UINT64_MAX)
         return imp_host->fail(err, CNR_E_FORMAT, where, "the dimensions are too large");
-    if (p->data_location == 1) {
-        const cnr_status status = read_external(p, model, where, out, err);
+    return CNR_OK;
+}
+
+/* Reads data that lies outside the message. */
+static cnr_status read_outside(const Onnx__TensorProto *p, const char *model, const char *where,
+                               cnr_tensor *out, cnr_error *err) {
+    place_of_data place;
+    cnr_status status = place_open(p, model, where, out->bytes, &place, err);
+    if (!status && !(out->data = imp_host->alloc((size_t)out->bytes + 1)))
+        status = imp_host->fail(err, CNR_E_MEMORY, where, "out of memory");
+    if (!status && place_read(&place, 0, out->data, out->bytes))
+        status = imp_host->fail(err, CNR_E_IO, where, "its data cannot be read");
+    place_close(&place);
+    if (!status) normalise(out);
+    return status;
+}
+
+cnr_status onnx_tensor(const Onnx__TensorProto *p, const char *model, const char *where,
+                       cnr_tensor *out, void **made, cnr_error *err) {
+    *made = NULL;
+    cnr_status status = type_of(p, where, out, err);
+    if (status) return status;
+    if (is_outside(p)) {
+        status = read_outside(p, model, where, out, err);
         *made = out->data;
         return status;
     }
+    const int64_t n = cnr_count(out);
     const unsigned bits = cnr_dtype_bits(out->dtype);
     const int64_t slots = bits == 4 ? (n + 1) / 2 : n; /* number of entries in int32_data */
     const void *typed = NULL;
@@ -146,7 +193,24 @@ cnr_status onnx_tensor(const Onnx__TensorProto *p, const char *model, const char
         for (int64_t i = 0; i < n; i++) ((uint32_t *)out->data)[i] = (uint32_t)p->uint64_data[i];
     else if (typed) memcpy(out->data, typed, (size_t)out->bytes);
     else if (n > 0) narrow(p, out, slots);
-    if (out->dtype == CNR_bool) /* any non-zero byte is true */
-        for (int64_t i = 0; i < n; i++) ((uint8_t *)out->data)[i] = ((uint8_t *)out->data)[i] != 0;
+    normalise(out);
     return CNR_OK;
+}
+
+cnr_status onnx_tensor_constant(const Onnx__TensorProto *p, struct cnr_graph *graph,
+                                const char *model, const char *name, cnr_value *out,
+                                cnr_error *err) {
+    cnr_tensor t;
+    void *made = NULL;
+    place_of_data place = {.fd = -1};
+    cnr_status status = type_of(p, name, &t, err);
+    const int read = !status && is_outside(p) && t.dtype != CNR_bool;
+    if (read) status = place_open(p, model, name, t.bytes, &place, err);
+    else if (!status) status = onnx_tensor(p, model, name, &t, &made, err);
+    if (!status)
+        *out = read ? imp_host->graph_constant_read(graph, name, &t, place_read, &place)
+                    : imp_host->graph_constant(graph, name, &t);
+    place_close(&place);
+    imp_host->free(made);
+    return status;
 }

@@ -378,7 +378,7 @@ static bool import_paths(cnri_judging *j, const char *const *paths, int32_t n, b
     const cnr_import_args args = {.size = sizeof args, .paths = paths, .n_paths = n};
     cnr_error err = CNR_ERROR_INIT;
     cnr_graph *g = NULL;
-    const cnr_status status = cnri_import(j->descriptor, &args, &g, &err);
+    const cnr_status status = cnri_import(j->descriptor, &args, false, &g, &err);
     bool good = damaged ? cnri_judging_spoke(j, "import", status, &err)
                         : cnri_judging_ok(j, "import", status, &err);
     if (good && !status && !damaged) good = judge_graph(j, g);

@@ -16,7 +16,7 @@ cnr_graph *cnri_graph_new(const char *name) {
 }
 
 void cnri_value_clear(cnri_value *v) {
-    if (!v->borrowed) cnri_free(v->type->data);
+    cnri_value_drop(v);
     cnri_free((void *)v->type->quant);
     cnri_late_free(v->late);
     v->late = NULL;
@@ -79,6 +79,7 @@ void cnri_graph_free(cnr_graph *g) {
     cnri_map_free(&g->node_names);
     cnri_calibration_free(g);
     if (g->file.at) cnri_unmap_file(&g->file);
+    cnri_aside_close(g);
     cnri_free(g->seals.at);
     cnri_free(g->seals.file);
     cnri_free(g->name);
@@ -251,9 +252,8 @@ int32_t cnri_graph_symbol(cnr_graph *g, const char *name) {
     return g->symbols.n - 1;
 }
 
-/* Adds a constant, with a generated name if it has none; `copy`: the graph copies the data, else
- * it borrows it. -1: see the problems. */
-static cnr_value constant(cnr_graph *g, const char *name, const cnr_tensor *type, bool copy) {
+/* Adds a constant without data, with a generated name if it has none. -1: see the problems. */
+static cnr_value constant(cnr_graph *g, const char *name, const cnr_tensor *type, bool has_data) {
     const char *fault;
     char generated[32]; /* rewrites and gradients need not choose names */
     if (!name || !name[0]) {
@@ -267,31 +267,48 @@ static cnr_value constant(cnr_graph *g, const char *name, const cnr_tensor *type
     }
     cnr_tensor t = *type;
     t.block = 0;
-    t.flags = (type->flags & CNR_TENSOR_VARIABLE) | (type->data ? CNR_TENSOR_CONST : 0u);
+    t.flags = (type->flags & CNR_TENSOR_VARIABLE) | (has_data ? CNR_TENSOR_CONST : 0u);
     if (!t.encoding) t.bytes = cnr_dense_bytes(&t);
     const cnr_value v = cnri_value_add(g, name, &t);
-    if (v < 0) return -1;
-    cnri_value *value = &g->values.at[v];
-    value->unfilled = !type->data;
-    value->borrowed = !copy;
-    if (!copy || !type->data) {
-        value->type->data = type->data;
-        return v;
-    }
-    if (t.bytes > SIZE_MAX || !(value->type->data = cnri_alloc(t.bytes ? t.bytes : 1))) {
-        cnri_graph_no_memory(g);
-        return -1;
-    }
-    memcpy(value->type->data, type->data, t.bytes);
+    if (v >= 0) g->values.at[v].unfilled = !has_data;
     return v;
 }
 
+cnr_value cnri_graph_constant_read(cnr_graph *g, const char *name, const cnr_tensor *type,
+                                   cnri_read_fn read, void *state) {
+    const cnr_value v = constant(g, name, type, true);
+    if (v < 0) return -1;
+    cnri_value *value = &g->values.at[v];
+    const uint64_t bytes = value->type->bytes;
+    value->type->data = cnri_aside_put(g, read, state, bytes);
+    value->is_aside = value->type->data != NULL;
+    if (value->is_aside) return v;
+    if (bytes > SIZE_MAX || !(value->type->data = cnri_alloc(bytes ? bytes : 1))) {
+        cnri_graph_no_memory(g);
+        return -1;
+    }
+    if (read(state, 0, value->type->data, bytes) == CNR_OK) return v;
+    cnri_graph_problem(g, value->name, "constant %s: its data can't be read", value->name);
+    return -1;
+}
+
+/* Reads from memory. */
+static cnr_status read_memory(void *state, uint64_t offset, void *out, uint64_t bytes) {
+    memcpy(out, (const uint8_t *)state + offset, (size_t)bytes);
+    return CNR_OK;
+}
+
 cnr_value cnri_graph_constant(cnr_graph *g, const char *name, const cnr_tensor *type) {
-    return constant(g, name, type, true);
+    return type->data ? cnri_graph_constant_read(g, name, type, read_memory, type->data)
+                      : constant(g, name, type, false);
 }
 
 cnr_value cnri_graph_borrow(cnr_graph *g, const char *name, const cnr_tensor *type) {
-    return constant(g, name, type, false);
+    const cnr_value v = constant(g, name, type, type->data != NULL);
+    if (v < 0) return -1;
+    g->values.at[v].borrowed = true;
+    g->values.at[v].type->data = type->data;
+    return v;
 }
 
 cnr_value cnri_graph_find(const cnr_graph *g, const char *value_name) {

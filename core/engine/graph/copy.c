@@ -19,6 +19,7 @@ static bool copy_values(const cnr_graph *g, cnr_graph *to) {
         own->uses = from->uses;
         own->type->data = from->type->data;
         own->borrowed = from->type->data != NULL;
+        own->is_aside = from->is_aside;
         own->seal = from->seal;
     }
     return true;
@@ -89,7 +90,7 @@ static bool own_values(cnr_graph *g) {
         if (!v->borrowed) continue;
         if (v->uses == 0) { /* left over by rewrites */
             v->type->data = NULL;
-            v->borrowed = false;
+            v->borrowed = v->is_aside = false;
             continue;
         }
         const size_t bytes = (size_t)v->type->bytes;
@@ -97,7 +98,7 @@ static bool own_values(cnr_graph *g) {
         if (!own) return false;
         memcpy(own, v->type->data, bytes);
         v->type->data = own;
-        v->borrowed = false;
+        v->borrowed = v->is_aside = false;
         v->seal = NULL;
     }
     return true;

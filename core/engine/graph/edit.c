@@ -120,6 +120,7 @@ void cnri_graph_install(cnr_host *host) {
     host->graph_input = cnri_graph_input;
     host->graph_symbol = cnri_graph_symbol;
     host->graph_constant = cnri_graph_constant;
+    host->graph_constant_read = cnri_graph_constant_read;
     host->graph_node = cnri_graph_node;
     host->graph_output = cnri_graph_output;
     host->graph_set_meta = cnri_graph_set_meta;

@@ -25,7 +25,7 @@ cnr_status cnri_graph_fill(cnr_graph *g, cnr_value value, const cnr_tensor *data
         return cnri_out_of_memory(err, v->name);
     }
     memcpy(own, data->data, bytes);
-    if (!v->borrowed) cnri_free(v->type->data);
+    cnri_value_drop(v);
     cnri_free((void *)v->type->quant);
     v->type->data = own;
     v->type->bytes = bytes;

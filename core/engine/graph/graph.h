@@ -46,6 +46,7 @@ typedef struct cnri_value {
     cnri_seal *seal;
     /* NULL: `type` has the data; else it has room for the data that late.c computes. */
     cnri_late *late;
+    bool is_aside; /* the data lies in a mapping of its own of the graph's temporary file */
     bool was_late; /* `type` has the data that late.c computed, which lies in no file */
 } cnri_value;
 
@@ -86,6 +87,12 @@ typedef struct cnr_graph {
     /* In a plan's copy: scaled weights are computed when they are read, not at once. */
     bool late_folds;
     bool releases; /* under a memory bound: what folding reads of a file is given back at once */
+    /* A temporary file for large weights (aside.c): wanted under a memory bound; bytes it has. */
+    struct {
+        bool wanted, opened;
+        int fd;
+        uint64_t bytes;
+    } aside;
     struct {
         cnri_seal *at;
         char *file;
@@ -110,6 +117,8 @@ static inline bool cnri_is_type_unknown(const cnr_tensor *t) { return t->dtype =
 cnr_value cnri_graph_input(cnr_graph *g, const char *name, const cnr_tensor *type);
 /* Number of the symbol of that name, which is added if it is new; -1: out of memory. */
 int32_t cnri_graph_symbol(cnr_graph *g, const char *name);
+/* Reads data piece by piece, from offset 0 on. */
+typedef cnr_status (*cnri_read_fn)(void *state, uint64_t offset, void *out, uint64_t bytes);
 /* Adds a constant with a copy of type->data; -1: see the problems. */
 cnr_value cnri_graph_constant(cnr_graph *g, const char *name, const cnr_tensor *type);
 /* Adds a node behind the others, or where cnri_graph_insert_before says; fills `outputs`. */
@@ -132,6 +141,9 @@ cnr_value cnri_graph_output_at(const cnr_graph *g, int32_t index);
 const cnr_tensor *cnri_graph_type(const cnr_graph *g, cnr_value value);
 /* Name of a value; "": there is no such value. */
 const char *cnri_graph_value_name(const cnr_graph *g, cnr_value value);
+/* The same with data that is read; -1: it can't be read, or see the problems. */
+cnr_value cnri_graph_constant_read(cnr_graph *g, const char *name, const cnr_tensor *type,
+                                   cnri_read_fn read, void *state);
 /* Index of the node that computes a value; -1: an input, a constant or no value. */
 int32_t cnri_graph_producer(const cnr_graph *g, cnr_value value);
 /* How many readers a value has, outputs of the net included. */
@@ -188,6 +200,13 @@ int64_t cnri_late_rows(const cnr_graph *g, cnr_value value);
 void cnri_late_write(const cnr_graph *g, cnr_value value, int64_t row, float *to);
 /* Computes and keeps the data of a late weight. Does nothing for other values. */
 void cnri_late_keep(cnr_graph *g, cnr_value value);
+/* ---- aside.c: weights of imported nets in a temporary file ---- */
+/* Copies data to the graph's temporary file and maps it; NULL: keep it in memory. */
+void *cnri_aside_put(cnr_graph *g, cnri_read_fn read, void *state, uint64_t bytes);
+void cnri_aside_close(cnr_graph *g);
+/* Frees a value's data, unless it is borrowed, and sets it to NULL. */
+void cnri_value_drop(cnri_value *v);
+
 /* Gives the memory pages of a weight in a mapped file back to the system until they are read
  * again. For a late weight these are the pages of the weight that it is computed from. */
 void cnri_value_release_pages(const cnr_graph *g, cnr_value value);

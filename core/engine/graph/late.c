@@ -70,6 +70,7 @@ void cnri_late_keep(cnr_graph *g, cnr_value value) {
 bool cnri_value_in_file(const cnr_graph *g, cnr_value value) {
     const cnri_value *v = &g->values.at[value];
     const cnri_mapping *file = g->backing;
+    if (v->is_aside) return true;
     const uintptr_t begin = (uintptr_t)v->type->data;
     return file && !file->copied && v->borrowed && begin >= (uintptr_t)file->at &&
            begin - (uintptr_t)file->at <= file->bytes &&

@@ -87,13 +87,14 @@ static cnr_status check_options(const cnr_importer *importer, const cnr_import_a
 
 /* ---- graphs ---- */
 
-cnr_status cnri_import(const cnr_importer *importer, const cnr_import_args *args, cnr_graph **out,
-                       cnr_error *err) {
+cnr_status cnri_import(const cnr_importer *importer, const cnr_import_args *args, bool bounded,
+                       cnr_graph **out, cnr_error *err) {
     const int64_t before = cnri_alloc_failures();
     const char *path = args->paths[0], *slash = strrchr(path, '/');
     cnr_graph *g = cnri_graph_new(slash ? slash + 1 : path);
     *out = NULL;
     if (!g) return cnri_out_of_memory(err, path);
+    g->aside.wanted = bounded;
     cnr_status status = check_options(importer, args, err);
     if (!status) status = importer->import(args, g, err);
     /* Memory was out, whatever the importer returned. */
@@ -186,8 +187,7 @@ static cnr_status take_constants(cnr_graph *net, cnr_graph *from, const char *pa
         cnri_value *v = &from->values.at[i];
         if (v->producer >= 0 || v->is_input || !v->type->data) continue;
         status = cnri_filling_add(&filling, v->name, v->type, err);
-        if (!v->borrowed) cnri_free(v->type->data);
-        v->type->data = NULL;
+        cnri_value_drop(v);
     }
     return cnri_filling_end(&filling, status, path, err);
 }
@@ -216,7 +216,7 @@ cnr_status cnri_weights_import(cnr_graph *net, const cnr_import_args *files, cnr
         if (!status) status = cnri_store_fill(net, path, err);
         return cnri_alloc_verdict(before, status, path, err);
     }
-    status = cnri_import(importer, &args, &from, err);
+    status = cnri_import(importer, &args, net->aside.wanted, &from, err);
     if (!status) status = take_constants(net, from, path, err);
     cnri_graph_free(from);
     return cnri_alloc_verdict(before, status, path, err);

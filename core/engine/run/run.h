@@ -235,9 +235,9 @@ const char *const *cnri_importer_options(const cnr_importer *importer);
 /* True if the importer accepts the option; `name` is "name" or "name=value". */
 bool cnri_importer_takes(const cnr_importer *importer, const char *name);
 /* Builds a graph, or an error that lists all problems. Options that the importer does not have
- * are refused. */
-cnr_status cnri_import(const cnr_importer *importer, const cnr_import_args *args, cnr_graph **out,
-                       cnr_error *err);
+ * are refused. bounded: large weights go to a temporary file (graph/aside.c). */
+cnr_status cnri_import(const cnr_importer *importer, const cnr_import_args *args, bool bounded,
+                       cnr_graph **out, cnr_error *err);
 /* True for a .cnr file, by its name. */
 bool cnri_is_native(const char *path);
 int32_t cnri_count_options(const char *const *options); /* number of entries before the NULL */

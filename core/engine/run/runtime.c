@@ -259,7 +259,7 @@ static cnr_status import(const cnr_importer *importer, const char *path,
                                   .n_paths = paths.n,
                                   .options = options->import_options,
                                   .n_options = cnri_count_options(options->import_options)};
-    if (!status) status = cnri_import(importer, &args, out, err);
+    if (!status) status = cnri_import(importer, &args, options->memory_bound > 0, out, err);
     cnri_paths_free(&paths);
     if (status || both || !weights) return status;
     (*out)->no_verify = options->no_verify;

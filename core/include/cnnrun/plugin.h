@@ -272,6 +272,11 @@ typedef struct cnr_host {
                               cnr_value *outputs, cnr_error *err);
     /* Finds the first row of the format for operator `op`, for exporters; NULL: none. */
     const cnr_import_row *(*find_export_row)(const char *format, const char *op);
+    /* Like graph_constant; `read` writes `bytes` bytes of the data from `offset` on to `out`, one
+     * piece after another from 0 on, so that a large weight need never be in memory whole. */
+    cnr_value (*graph_constant_read)(
+        struct cnr_graph *graph, const char *name, const cnr_tensor *type,
+        cnr_status (*read)(void *state, uint64_t offset, void *out, uint64_t bytes), void *state);
 } cnr_host;
 
 /* Resources that a plugin opens outside the process, except its own libraries and their settings.

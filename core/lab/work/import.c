@@ -76,7 +76,7 @@ static cnr_status run_importer(const cnri_import_options *o, const cnr_importer 
                                  .paths = o->paths,
                                  .n_options = n + (mean != NULL),
                                  .options = settings};
-    cnr_status status = cnri_import(importer, &how, graph, err);
+    cnr_status status = cnri_import(importer, &how, false, graph, err);
     cnri_free(settings);
     if (!status) (*graph)->no_verify = o->no_verify;
     return status ? status : cnri_weights_fill(*graph, o->weights, NULL, err);

@@ -75,4 +75,46 @@ my ($least) = run_net("run $tmp/wide.cnr $seven --memory $needed");
 is_deeply($least->{top}, $one->{top}, "the $needed bytes that it names are enough");
 run_net("run $tmp/wide.cnr $seven --memory " . ($needed - 1));
 like(err(), qr/too small/, 'and one less is not');
+run_net("run $tmp/deep.cnr $seven --memory 100K");
+like(err(), qr/at least \d+$/m, 'a net of slices names its least bound too');
+($needed) = err() =~ /at least (\d+)$/m;
+($least) = run_net("run $tmp/deep.cnr $seven --memory $needed");
+is($least->{top}[0]{index}, $unsliced->{top}[0]{index}, 'which is enough at once') or diag err();
+
+# Weights that a rewrite computes (a batch normalisation folded into a dense layer) are held, so they count.
+open $f, '>', "$tmp/folded.lua" or die;
+print $f <<'END';
+local c = require "cnnrun"
+return c.net { input = { "x", shape = { 1, 1, 28, 28 } },
+  body = { c.flatten {}, c.dense { out = 8192 }, c.batch_norm {}, c.relu {}, c.dense { out = 10 } } }
+END
+close $f;
+is(system("$build/cnnrun convert $tmp/folded.lua --weights random:1 -o $tmp/folded.cnr -q"), 0, 'a net with a normalised dense layer');
+run_net("run $tmp/folded.cnr $seven --memory 10M");
+like(err(), qr/a memory bound of 10485760 bytes is too small: .* folded weights \d{8}/, 'its folded weights count');
+
+# A constant without axes has no rows to take apart.
+open $f, '>', "$tmp/scalar.lua" or die;
+print $f <<'END';
+local c = require "cnnrun"
+local x = c.input { "x", shape = { 1, 1, 28, 28 } }
+return c.net { inputs = { x }, outputs = { c.dense { c.mul { x, 0.5 }, out = 3000 } } }
+END
+close $f;
+is(system("$build/cnnrun convert $tmp/scalar.lua --weights random:1 -o $tmp/scalar.cnr -q"), 0, 'a net with a number');
+is(scalar(run_net("run $tmp/scalar.cnr $seven --memory 8M")), 1, 'runs') or diag err();
+
+# Weights of other formats lie in a temporary file, so the bound holds for them, too.
+for my $made (map { $_->[0] } grep { `$build/cnnrun plugins` =~ /^import-$_->[1] /m } ['wide.onnx', 'onnx']) {
+    is(system("$build/cnnrun export $tmp/wide.cnr -o $tmp/$made -q"), 0, $made);
+    my ($imported) = run_net("bench $tmp/$made --runs 3 --memory 10M");
+  SKIP: {
+        skip 'sanitisers hold memory of their own', 1 if $small->{peak_rss_bytes} > 40e6;
+        cmp_ok($imported->{peak_rss_bytes}, '<', $small->{peak_rss_bytes} + 17 * 1048576, 'is bounded likewise');
+    }
+    my ($answer) = run_net("run $tmp/$made $seven --memory 10M");
+    is($answer->{top}[0]{index}, $one->{top}[0]{index}, 'and answers the same') or diag err();
+    local $ENV{TMPDIR} = '/dev/full';
+    is(scalar(run_net("run $tmp/$made $seven --memory 10M")), 1, 'a folder for temporary files that is none: the next is taken') or diag err();
+}
 done_testing;

@@ -6,7 +6,7 @@
 
 /* A message that is written. */
 typedef struct msg {
-    uint8_t at[1 << 13];
+    uint8_t at[1 << 14];
     size_t n;
 } msg;
 
@@ -643,6 +643,48 @@ static void forests(void) {
     refuses(&lost, 13, "this operator of ai.onnx.ml is not supported", "what is not known of them");
 }
 
+/* Tests: large data stays in the file until it is wanted. */
+static void bulk(void) {
+    enum { N = 1200 };
+    static float w[N], x[N], want[N], twice[N];
+    for (int i = 0; i < N; i++)
+        w[i] = (float)(i % 7), x[i] = 1, want[i] = w[i] + 1, twice[i] = 2 * w[i] + 1;
+    const msg t = tensor("w", FLOAT, 1, N, w);
+    msg g = {.n = 0};
+    value(&g, 11, "x", 1, N);
+    output(&g, "y");
+    msg listed = g, node_has = g, parts = g, elsewhere = g;
+    constant(&listed, t);
+    add(&listed, node("Add", "x w", "y"));
+    gives(&listed, 13, x, 1, N, want, N, "a large initializer");
+
+    msg made = node("Constant", "", "v"), again = t;
+    attr_part(&made, "value", 5, &t);
+    constant(&node_has, t);
+    add(&node_has, made);
+    add(&node_has, node("Add", "v w", "sum"));
+    add(&node_has, node("Add", "x sum", "y"));
+    gives(&node_has, 13, x, 1, N, twice, N, "and a large constant");
+
+    again.n = 0;
+    number(&again, 1, 1), number(&again, 1, N), number(&again, 2, FLOAT), text(&again, 8, "w");
+    bytes(&again, 9, x, sizeof x);
+    bytes(&again, 9, w, sizeof w);
+    constant(&parts, again);
+    add(&parts, node("Add", "x w", "y"));
+    gives(&parts, 13, x, 1, N, want, N, "data twice: the last counts, as protobuf has it");
+
+    const uint64_t place[] = {1u << 30, sizeof w};
+    again.n = 0;
+    number(&again, 1, 1), number(&again, 1, N), number(&again, 2, FLOAT), text(&again, 8, "w");
+    bytes(&again, 60000, place, sizeof place);
+    constant(&elsewhere, again);
+    add(&elsewhere, node("Add", "x w", "y"));
+    refuses(&elsewhere, 13, "cut short", "a place beyond the file");
+    const char *path = model_file(&listed, 13, "bulk.onnx");
+    cnrt_survives("onnx", &path, 1, 0, NULL, 1000);
+}
+
 /* Tests: damaged nets. */
 static void damaged(void) {
     const msg yes = branch("Neg", "x", "t"), no = branch("Abs", "x", "e");
@@ -680,6 +722,7 @@ int main(void) {
     contribs();
     linear_models();
     forests();
+    bulk();
     damaged();
     return cnrt_end();
 }
