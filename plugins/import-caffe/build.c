@@ -39,12 +39,10 @@ static cnr_status read_scaled(void *state, uint64_t offset, void *out, uint64_t 
 }
 
 /* A blob whose data lies in the file, as a constant. */
-static cnr_value read_blob(caffe_job *j, const Caffe__BlobProto *b, const char *suffix,
-                           const int64_t *dim, int32_t rank, double factor) {
-    imp_place place;
+static cnr_value read_blob(caffe_job *j, imp_place place, const char *suffix, const int64_t *dim,
+                           int32_t rank, double factor) {
     cnr_error why = CNR_ERROR_INIT;
     uint64_t have;
-    memcpy(&place, b->place.data, sizeof place);
     scaled from = {imp_host->file_open(j->net->blobs_path, &have, &why), place.offset, factor};
     cnr_value v = -1;
     if (from.fd < 0) caffe_problem(j, why.text);
@@ -77,7 +75,8 @@ cnr_value caffe_blob(caffe_job *j, size_t index, const char *suffix, const int64
                  (long long)caffe_blob_count(b), (long long)n);
         return caffe_problem(j, text), -1;
     }
-    if (b->has_place) return read_blob(j, b, suffix, dim, rank, factor);
+    imp_place place;
+    if (caffe_blob_place(b, &place)) return read_blob(j, place, suffix, dim, rank, factor);
     float *values = (float *)imp_host->alloc((size_t)n * sizeof(float) + 1);
     if (!values) {
         j->net->b.status = CNR_E_MEMORY;

@@ -52,7 +52,9 @@ cnr_value caffe_bound(caffe_net *net, const char *name, const char *layer);
 int32_t caffe_blob_dims(const Caffe__BlobProto *blob, int64_t dim[CNR_MAX_RANK]);
 /* Number of elements of a blob. */
 int64_t caffe_blob_count(const Caffe__BlobProto *blob);
-/* Element i of a blob. */
+/* 1: the blob's data lies in the file, at *out. */
+int caffe_blob_place(const Caffe__BlobProto *blob, imp_place *out);
+/* Element i of a blob whose data does not lie in the file. */
 float caffe_blob_at(const Caffe__BlobProto *blob, int64_t i);
 
 #endif

@@ -44,13 +44,17 @@ static cnr_status read_net(const char *path, Caffe__NetParameter **out, cnr_erro
 
 /* ---- blobs ---- */
 
+int caffe_blob_place(const Caffe__BlobProto *blob, imp_place *out) {
+    if (!blob->has_place || blob->place.len != sizeof *out) return 0;
+    memcpy(out, blob->place.data, sizeof *out);
+    return 1;
+}
+
 int64_t caffe_blob_count(const Caffe__BlobProto *blob) {
-    imp_place place = {0, 0};
-    if (blob->has_place && blob->place.len == sizeof place)
-        memcpy(&place, blob->place.data, sizeof place);
-    if (blob->has_place)
-        return place.bytes % sizeof(float) ? -1 : (int64_t)(place.bytes / sizeof(float));
-    return (int64_t)(blob->n_data ? blob->n_data : blob->n_double_data);
+    imp_place place;
+    if (!caffe_blob_place(blob, &place))
+        return (int64_t)(blob->n_data ? blob->n_data : blob->n_double_data);
+    return place.bytes % sizeof(float) ? -1 : (int64_t)(place.bytes / sizeof(float));
 }
 
 float caffe_blob_at(const Caffe__BlobProto *blob, int64_t i) {
