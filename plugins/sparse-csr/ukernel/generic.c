@@ -21,7 +21,7 @@ static inline float f16_to_f32(uint16_t h) {
     __builtin_memcpy(&half, &h, sizeof half);
     return (float)half;
 #else
-    return cnr_f16_to_f32(h);
+    return half_to_f32(h);
 #endif
 }
 
@@ -49,3 +49,4 @@ static inline __attribute__((always_inline)) float value_at(const void *value, i
 #define CSR_SLICE_STORE(r, out) \
     for (int l = 0; l < 16; l++) (out)[l] = sums[r][l]
 #include "template.h"
+#include "halves.h"

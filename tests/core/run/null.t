@@ -101,7 +101,7 @@ C
 for my $i (0 .. $#calls) {
     my ($name, undef, $returns, $call) = @{$calls[$i]};
     my $what = $returns eq 'void' ? $call
-        : $returns eq 'cnr_status' ? "{ cnr_status s = $call; _exit(s == CNR_E_INVALID ? 1 : s == CNR_OK ? 0 : 2); }"
+        : $returns eq 'cnr_status' ? "{ cnr_status s = $call; _exit(s == CNR_E_ARG ? 1 : s == CNR_OK ? 0 : 2); }"
         : "_exit($call ? 2 : 1)";
     print $out "    CALL($i, $what);\n";
 }
@@ -125,6 +125,6 @@ for my $i (0 .. $#calls) {
     my $what = $got{$i} // 'nothing';
     if ($returns eq 'void') { is $what, 'survived', "$name without $asked" }
     elsif ($optional) { ok $what ne 'crashed' && $what ne 'nothing', "$name without $asked: $what" }
-    else { is $what, 'refused', "$name without $asked: CNR_E_INVALID, 0 or NULL" }
+    else { is $what, 'refused', "$name without $asked: CNR_E_ARG, 0 or NULL" }
 }
 done_testing;
