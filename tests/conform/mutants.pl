@@ -1,7 +1,7 @@
 #!/usr/bin/perl
 # Mutants of the example plugins: one statement dropped, one constant or operator changed, drawn by seed. Prints which of
 # them `cnnrun conform` finds, and shows the others, so that a person can decide whether they change behaviour.
-# Run by hand; takes minutes.
+# A mutant is found if a judgement fails; one whose judging takes more than 300 s is not. Run by hand; takes minutes.
 #     tests/conform/mutants.pl [--seed N] [--count N] [--build DIR] [--keep DIR]
 use strict;
 use warnings;
@@ -12,6 +12,7 @@ use Getopt::Long;
 my $root = abs_path($0 =~ s{tests/conform/[^/]*$}{}r || '.');
 my ($seed, $count, $build, $keep) = (1, 200, "$root/build", '');
 GetOptions('seed=i' => \$seed, 'count=i' => \$count, 'build=s' => \$build, 'keep=s' => \$keep) or exit 1;
+$| = 1;
 my $dir = $keep || tempdir(CLEANUP => 1);
 mkdir $dir;
 srand $seed;
@@ -89,9 +90,10 @@ for (my $try = 0; $made < $count && $try < 40 * $count; $try++) {
     if (system("$plugin->{build} @files -o $work/$plugin->{name}.so 2>/dev/null") != 0) { $broken++; next }
     $made++;
     system("rm -rf $dir/root && cp -r $samples/root $dir/root") == 0 or die;
-    my $code = system("timeout -k 1 120 $build/cnnrun conform $work/$plugin->{name}.so $given >$work/report 2>&1");
+    my $code = system("timeout -k 1 300 $build/cnnrun conform $work/$plugin->{name}.so $given >$work/report 2>&1");
+    my $found = $code >> 8 != 124 && slurp("$work/report") =~ /^not ok|did not load|refused/m;
     my $what = sprintf '%s:%d: %s: %s', $file, $at + 1, $way->[0], $new =~ s/^\s+|\s+$//gr;
-    if ($code != 0) { $caught++ } else { push @missed, $what }
-    printf "%s %s\n", $code ? 'caught' : 'MISSED', $what;
+    if ($found) { $caught++ } else { push @missed, $what }
+    printf "%s %s\n", $found ? 'caught' : 'MISSED', $what;
 }
 printf "\n%d mutants (seed %d), %d caught, %d not; %d more did not build\n", $made, $seed, $caught, scalar @missed, $broken;
