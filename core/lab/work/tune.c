@@ -653,7 +653,8 @@ static cnr_status repeat_if_loaded(const cnri_tune_options *o, cnr_model *model,
     const cnr_status status = repeat(o, o->repeat, model, record, observer, f, err);
     const processor_time end = processor_time_now();
     const double waited = end.waited - begin.waited, all = end.ran - begin.ran + waited;
-    if (status || !cnri_clock_is_real() || all < least_seconds || waited < most_waiting * all) return status;
+    if (status || !cnri_clock_is_real() || all < least_seconds || waited < most_waiting * all)
+        return status;
     const bool again = o->repeat < TIMES_IF_LOADED;
     cnri_log(CNR_LOG_WARN, "tune",
              "other processes kept these threads waiting for %.0f%% of their time, so times are "

@@ -2,6 +2,7 @@
  * extension. */
 #include <cnnrun/tensor.h>
 
+#include "halves.h"
 #include "ukernel.h"
 
 #define CSR_ISA generic
@@ -49,4 +50,3 @@ static inline __attribute__((always_inline)) float value_at(const void *value, i
 #define CSR_SLICE_STORE(r, out) \
     for (int l = 0; l < 16; l++) (out)[l] = sums[r][l]
 #include "template.h"
-#include "halves.h"
