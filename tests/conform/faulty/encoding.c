@@ -1,6 +1,6 @@
 /* Encodings of f32 as halves behind a count, each with one planted fault. */
 #include "faulty.h"
-#include "plugins/half-common/halves.h"
+#include "../../../plugins/half-common/halves.h"
 
 /* Head of an encoded weight. */
 typedef struct header {

@@ -1,6 +1,6 @@
 /* Prepared weights: under a bound, replaced, decoded; the answers stay the same. */
 #include "lab.h"
-#include "plugins/half-common/halves.h"
+#include "../../../plugins/half-common/halves.h"
 
 /* Five layers; near prepares doubles, far floats. */
 static cnr_graph *deep_net(void) {

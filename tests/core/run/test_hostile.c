@@ -2,7 +2,7 @@
  * error, never a crash, nothing lost (the sanitiser build tells), and once there is enough, an
  * answer. */
 #include "../plan/lab.h"
-#include "plugins/half-common/halves.h"
+#include "../../../plugins/half-common/halves.h"
 
 /* A net. */
 static cnr_graph *net(void) {

@@ -1,6 +1,6 @@
 /* dense, gemm and matmul of cpu-neon against the references. */
 #include "plugins/cpu-neon/neoncall.h"
-#include "plugins/half-common/halves.h"
+#include "../../../plugins/half-common/halves.h"
 
 static uint64_t seed = 11;
 

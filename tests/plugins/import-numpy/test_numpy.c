@@ -5,7 +5,7 @@
 #include "store/store.h"
 
 #include <sys/stat.h>
-#include "plugins/half-common/halves.h"
+#include "../../../plugins/half-common/halves.h"
 
 /* ---- nets ---- */
 

@@ -14,7 +14,7 @@
 #include "host/host.h"
 #include <dlfcn.h>
 #include <math.h>
-#include "plugins/half-common/halves.h"
+#include "../../../plugins/half-common/halves.h"
 
 #define OP_ROOM 512
 static struct {

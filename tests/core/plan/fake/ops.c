@@ -1,6 +1,6 @@
 /* Made-up operators, each with one trait that planning must heed. */
 #include "fake.h"
-#include "plugins/half-common/halves.h"
+#include "../../../../plugins/half-common/halves.h"
 
 static const float *f32(const cnr_tensor *t) { return (const float *)t->data; }
 
