@@ -81,7 +81,13 @@ static void check_elements(void) {
         cnri_host.elements_write(t, room, 0, n, CNR_u64, numbers);
         cnri_host.elements_read(t, room, n - 1, -1, n, CNR_f64, back);
         for (int64_t i = 0; i < n; i++) good &= back[i] == reals[n - 1 - i];
-        ok(good, "%s: from and to both kinds of numbers, and backwards", cnr_dtype_name(t));
+        float floats[300];
+        cnri_host.elements_read(t, room, 0, 1, n, CNR_f32, floats);
+        memset(room, 0, sizeof room);
+        cnri_host.elements_write(t, room, 0, n, CNR_f32, floats);
+        cnri_host.elements_read(t, room, 0, 1, n, CNR_f64, back);
+        for (int64_t i = 0; i < n; i++) good &= floats[i] == (float)reals[i] && back[i] == reals[i];
+        ok(good, "%s: from and to all kinds of numbers, and backwards", cnr_dtype_name(t));
     }
     int wraps = 1;
     for (size_t i = 0; i < CNRI_COUNT(whole); i++) {
