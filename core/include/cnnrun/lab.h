@@ -491,8 +491,8 @@ typedef struct cnr_sweep_options {
     int64_t n_grid;
     const char *seeds;  /* "1..5" or "1,2,7"; NULL: 1 */
     const char *output; /* folder for results.jsonl, results.csv, summary.csv and charts */
-    int64_t jobs,
-        random; /* jobs: processes at a time (0: 1); random: points drawn from the grid (0: all) */
+    /* jobs: processes at a time (0: 1); random: points drawn from the grid (0: all) */
+    int64_t jobs, random;
     uint64_t random_seed;   /* seed of that draw; 0: 1 */
     double seconds, joules; /* after this time or energy no more points start; 0: no limit */
     const char *pictures;   /* format of charts: "png", "svg" or "pdf"; NULL: png */

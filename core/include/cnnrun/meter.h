@@ -31,8 +31,8 @@ typedef struct cnr_meter_domain {
     uint64_t wraps_at;    /* ENERGY: value at which the counter restarts from 0; 0: never */
     /* 1 + index of the domain of this meter that includes this one's energy; 0: none */
     int32_t parent;
-    int32_t
-        is_whole_machine; /* 1: the whole machine, which includes all other domains of all meters */
+    /* 1: the whole machine, which includes all other domains of all meters */
+    int32_t is_whole_machine;
 } cnr_meter_domain;
 
 /* A reading of a sensor, in the unit of its quantity. */

@@ -197,8 +197,8 @@ typedef struct cnr_host {
     const char *(*graph_value_name)(const cnr_graph *graph, cnr_value value);
     /* index of the node, or -1 */
     int32_t (*graph_producer)(const cnr_graph *graph, cnr_value value);
-    int32_t (*graph_use_count)(const cnr_graph *graph,
-                               cnr_value value); /* uses as node inputs and graph outputs */
+    /* uses as node inputs and graph outputs */
+    int32_t (*graph_use_count)(const cnr_graph *graph, cnr_value value);
     /* Replaces all uses of `from` by `to`. The graph's outputs keep their names. */
     cnr_status (*graph_replace)(cnr_graph *graph, cnr_value from, cnr_value to);
     /* Removes a node without uses. Indices of later nodes decrease by one. */
