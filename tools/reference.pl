@@ -84,8 +84,8 @@ sub header_rows {
     my $text = shift;
     $text =~ s{^/\* clang-format o(?:n|ff) \*/\n}{}mg;
     $text =~ s{^(\#ifdef __(?:cplusplus|GNUC__)\n.*?^\#endif\n)}{my $lines = $1; $lines =~ /^#define/m ? $lines : ''}msge;
-    $text =~ s/^#(?:include|ifn?def|if|else|elif|endif|undef|pragma|error)\b[^\n]*\n//mg if $text =~ s/^(#define CNNRUN_\w+_H)\n//m;
-    $text =~ s/^CNR_(?:BEGIN|END)_(?:C|EXPORTS)\n//mg;
+    $text =~ s/^#(?:include|ifn?def|if|else|elif|endif|undef|pragma|error)\b[^\n]*\n//mg;
+    $text =~ s/^CNR_(?:BEGIN|END)_EXPORTS\n//mg;
     my (@rows, $comment);
     pos $text = 0;
     while (1) {

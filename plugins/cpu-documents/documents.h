@@ -4,7 +4,6 @@
 #define DOCUMENTS_H
 
 #include <cnnrun/kit.h>
-#include <cnnrun/window.h>
 
 extern const cnr_host *documents_host;
 

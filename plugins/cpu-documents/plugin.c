@@ -38,6 +38,6 @@ static cnr_status init(const cnr_host *host, struct cnr_registrar *registrar, cn
     return cnr_add_all(host, registrar, items, CNR_ROWS(items));
 }
 
-CNR_PLUGIN_TOUCHES("cpu-documents", "0.1.0",
-                   "the documents' operators as naive loops on one thread, and im2col", "MIT", init,
-                   CNR_TOUCHES_NOTHING)
+CNR_PLUGIN("cpu-documents", "0.1.0",
+           "the documents' operators as naive loops on one thread, and im2col", "MIT", init,
+           CNR_TOUCHES_NOTHING)

@@ -1,5 +1,6 @@
 /* gemm and dense by W18's algorithm 3.1: three loops, the right matrix read down its columns. */
 #include "documents.h"
+#include "shapes.h"
 
 /* result[i][j] = sum over k of left[i][k] * right[k][j], by steps, + bias. */
 typedef struct product {
@@ -41,7 +42,7 @@ static cnr_status run_gemm(const cnr_run *run, cnr_error *err) {
     const int64_t rows = y->dim[0], columns = y->dim[1], inner = a->dim[1];
     const int transposed = cnr_attr_int(node, "transB") != 0;
     int64_t steps[CNR_MAX_RANK] = {0};
-    if (c && !cnr_strides(c, y, steps))
+    if (c && !shape_strides(c, y, steps))
         return documents_host->fail(err, CNR_E_SHAPE, node->name, "c does not broadcast");
     const product p = {.rows = rows,
                        .columns = columns,

@@ -1,6 +1,7 @@
 /* Operators that only move values, plain or blocked: concat, split and slice along channels,
  * shuffle, nearest upscaling. Where outputs can alias inputs, the planner omits the step. */
 #include "blocked.h"
+#include "shapes.h"
 
 /* Floats of each task. */
 #define TASK ((int64_t)1 << 13)
@@ -32,7 +33,7 @@ static cnr_status concat_accepts(const cnr_device *device, const cnr_node *node,
     (void)device;
     if (!cnr_all_plain(node, 1u << CNR_f32) || node->n_epilogue)
         return cnr_refuse(out, NEON_WANTS_F32);
-    if (y->rank < 3 || cnr_axis(cnr_attr_int(node, "axis"), y->rank) != 1)
+    if (y->rank < 3 || shape_axis(cnr_attr_int(node, "axis"), y->rank) != 1)
         return cnr_refuse(out, "channels are joined otherwise");
     for (int32_t i = 0; i < node->n_inputs; i++) {
         const int32_t b = out->in_block[i];

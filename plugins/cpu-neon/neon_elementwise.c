@@ -1,6 +1,7 @@
 /* Any element-wise operator of one or two f32 operands, by its apply_f32 hook: in chunks on all
  * threads, with broadcasting; the epilogue is applied while a chunk is in the cache. */
 #include "support.h"
+#include "shapes.h"
 
 /* Elements of a task, and of a chunk, which fits the L1 cache. */
 #define TASK 32768
@@ -23,7 +24,7 @@ static int fits(const cnr_node *node) {
     if (!(op->flags & CNR_OP_ELEMENTWISE) || !CNR_HAS(op, apply_f32)) return 0;
     if (node->n_outputs != 1 || n < 1 || n > 2 || !neon_all_f32(node)) return 0;
     for (int32_t i = 0; i < n; i++)
-        if (!node->inputs[i] || !cnr_strides(node->inputs[i], node->outputs[0], step)) return 0;
+        if (!node->inputs[i] || !shape_strides(node->inputs[i], node->outputs[0], step)) return 0;
     return n == 2 || cnr_same_shape(node->inputs[0], node->outputs[0]);
 }
 
@@ -75,8 +76,8 @@ static cnr_status plan(const cnr_device *device, const cnr_node *node, cnr_space
     neon_chain_plan(node, &s->chain);
     s->link = neon_link_of(node);
     s->binary = cnr_own_inputs(node) == 2;
-    cnr_strides(node->inputs[0], node->outputs[0], x_step);
-    cnr_strides(node->inputs[s->binary], node->outputs[0], y_step);
+    shape_strides(node->inputs[0], node->outputs[0], x_step);
+    shape_strides(node->inputs[s->binary], node->outputs[0], y_step);
     merge_axes(s, node->outputs[0], x_step, y_step);
     *state = s;
     return CNR_OK;

@@ -2,6 +2,7 @@
  * row, then computes its elements by a table of taps. */
 #include "blocked.h"
 #include "resize_taps.h"
+#include "shapes.h"
 
 /* Floats of a task. */
 #define TASK ((int64_t)1 << 14)
@@ -68,7 +69,7 @@ static int plan_of(const cnr_node *node, resize_plan *p) {
         p->size[a] = y->dim[a];
     }
     for (int64_t i = 0; i < n; i++) {
-        const int32_t a = cnr_axis(n_axes ? axes[i] : x->rank - n + i, x->rank);
+        const int32_t a = shape_axis(n_axes ? axes[i] : x->rank - n + i, x->rank);
         if (a < 0) return 0;
         p->scale[a] = n_scales ? by[i] : by[i] / (double)x->dim[a];
     }

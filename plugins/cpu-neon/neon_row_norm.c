@@ -1,5 +1,6 @@
 /* layer, instance and group normalisation: normalises rows of consecutive elements. */
 #include "support.h"
+#include "shapes.h"
 
 /* About the number of elements of a task. */
 #define TASK ((int64_t)1 << 14)
@@ -20,7 +21,7 @@ typedef struct row_norm_state {
 
 /* Reads the sizes of layer_normalization. 0: not taken. */
 static int layer_shape(const cnr_node *node, const cnr_tensor *x, row_norm_state *s) {
-    const int32_t axis = cnr_axis(cnr_attr_int(node, "axis"), x->rank);
+    const int32_t axis = shape_axis(cnr_attr_int(node, "axis"), x->rank);
     if (axis < 0) return 0;
     s->length = cnr_span(x, axis, x->rank);
     s->rows = 1;
@@ -73,7 +74,7 @@ static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_ac
     cnr_take(node, out, 500);
     if (node->n_outputs > 1) return CNR_OK; /* mean and deviation are outputs too */
     out->epilogue = neon_chain_accepts_broadcast(node, y->rank, y->dim);
-    out->ranges = is_layer(node) ? (1u << cnr_axis(cnr_attr_int(node, "axis"), y->rank)) - 1 : 3;
+    out->ranges = is_layer(node) ? (1u << shape_axis(cnr_attr_int(node, "axis"), y->rank)) - 1 : 3;
     return CNR_OK;
 }
 

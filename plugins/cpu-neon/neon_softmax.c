@@ -1,5 +1,6 @@
 /* softmax along any axis. */
 #include "support.h"
+#include "shapes.h"
 
 /* Plan of softmax: the axis has n elements, `inner` apart. */
 typedef struct softmax_state {
@@ -13,7 +14,7 @@ typedef struct softmax_state {
 static int shape_of(const cnr_node *node, softmax_state *s) {
     const cnr_tensor *x = cnr_own_input(node, 0);
     if (!x || x->rank < 1 || !neon_all_f32(node)) return 0;
-    const int32_t axis = cnr_axis(cnr_attr_int(node, "axis"), x->rank);
+    const int32_t axis = shape_axis(cnr_attr_int(node, "axis"), x->rank);
     if (axis < 0) return 0;
     s->outer = cnr_span(x, 0, axis);
     s->n = x->dim[axis];

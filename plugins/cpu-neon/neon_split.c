@@ -1,6 +1,7 @@
 /* split along any axis: a task copies some rows of the axes before it to all outputs, so that a
  * thread reads the rows that it has computed. */
 #include "support.h"
+#include "shapes.h"
 
 /* Bytes of a task. */
 #define TASK ((int64_t)1 << 15)
@@ -24,7 +25,7 @@ static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_ac
     for (int32_t o = 0; o < node->n_outputs; o++)
         if (!element_of(x) || element_of(node->outputs[o]) != element_of(x))
             return cnr_refuse(out, "whole bytes and known sizes are wanted");
-    if (!x || cnr_axis(cnr_attr_int(node, "axis"), x->rank) < 0)
+    if (!x || shape_axis(cnr_attr_int(node, "axis"), x->rank) < 0)
         return cnr_refuse(out, "an axis of the input is wanted");
     return cnr_take(node, out, 400);
 }
@@ -32,7 +33,7 @@ static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_ac
 static cnr_status plan(const cnr_device *device, const cnr_node *node, cnr_space *workspace,
                        void **state, cnr_error *err) {
     const cnr_tensor *x = node->inputs[0];
-    const int32_t axis = cnr_axis(cnr_attr_int(node, "axis"), x->rank);
+    const int32_t axis = shape_axis(cnr_attr_int(node, "axis"), x->rank);
     const int64_t element = element_of(x);
     (void)device, (void)workspace;
     split_state *s =

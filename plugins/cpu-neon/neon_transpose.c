@@ -1,6 +1,7 @@
 /* transpose of any axes: copies runs that stay contiguous; otherwise transposes matrices in strips
  * of a cache line. */
 #include "support.h"
+#include "shapes.h"
 
 /* Columns of a strip: a cache line. */
 #define STRIP 16
@@ -35,7 +36,7 @@ static void measure(const cnr_node *node, transpose_state *s) {
     int64_t n, step = 1;
     const int64_t *perm = cnr_attr_ints(node, "perm", &n);
     for (int32_t i = 0; i < y->rank; i++) {
-        const int32_t axis = n > 0 ? cnr_axis(perm[i], x->rank) : x->rank - 1 - i;
+        const int32_t axis = n > 0 ? shape_axis(perm[i], x->rank) : x->rank - 1 - i;
         add_axis(s, y->dim[i], cnr_span(x, axis + 1, x->rank));
     }
     if (s->rank == 0) { /* one element */

@@ -11,7 +11,7 @@
 
 #include "neon.h"
 
-#include <cnnrun/window.h>
+#include <cnnrun/kit.h>
 
 /* A window and the padded planes that it moves over. */
 typedef struct neon_padded {

@@ -16,6 +16,5 @@ static cnr_status init(const cnr_host *host, struct cnr_registrar *registrar, cn
     return status;
 }
 
-CNR_PLUGIN_TOUCHES("cpu-neon", "0.1.0",
-                   "The CPU: NEON, AVX2, AVX-512 or plain C, chosen when it loads", "MIT", init,
-                   CNR_TOUCHES_DEVICES)
+CNR_PLUGIN("cpu-neon", "0.1.0", "The CPU: NEON, AVX2, AVX-512 or plain C, chosen when it loads",
+           "MIT", init, CNR_TOUCHES_DEVICES)

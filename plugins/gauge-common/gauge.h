@@ -19,7 +19,7 @@ extern const cnr_host *gauge_host;
         gauge_host = host; \
         return host->add(registrar, KIND, &GAUGE); \
     } \
-    CNR_PLUGIN_TOUCHES(NAME, "1", SUMMARY, "MIT", start, CNR_TOUCHES_DEVICES)
+    CNR_PLUGIN(NAME, "1", SUMMARY, "MIT", start, CNR_TOUCHES_DEVICES)
 
 /* ---- sysfs.c ---- */
 

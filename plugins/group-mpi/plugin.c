@@ -111,5 +111,4 @@ static cnr_status init(const cnr_host *host, struct cnr_registrar *registrar, cn
     return cnr_add_all(host, registrar, items, CNR_ROWS(items));
 }
 
-CNR_PLUGIN_TOUCHES("group-mpi", "0.1", "groups of processes by MPI", "MIT", init,
-                   CNR_TOUCHES_NETWORK)
+CNR_PLUGIN("group-mpi", "0.1", "groups of processes by MPI", "MIT", init, CNR_TOUCHES_NETWORK)

@@ -3,7 +3,6 @@
 #include "export.h"
 
 #include <cnnrun/kit.h>
-#include <cnnrun/window.h>
 
 static const char few_windows[] =
     "CNNdroid rounds the number of windows up, and this layer has another number";
@@ -98,7 +97,7 @@ static void pooling(cd_writer *w, const cnr_node *node) {
     cnr_window window;
     int64_t pad = 0;
     const char *why = node->n_outputs > 1 && node->outputs[1] ? "CNNdroid has no indices" : NULL;
-    if (!why) why = cnr_window_pool(node, node->inputs[0], &window);
+    if (!why) why = cnr_window_resolve(node, node->inputs[0], NULL, &window);
     if (!why) why = window_unfit(node, &window, &pad);
     if (!why && window.kernel[0] != window.kernel[1]) why = "CNNdroid's windows are square";
     if (!why) why = border_unfit(w, node, max, pad);

@@ -160,5 +160,5 @@ static cnr_status init(const cnr_host *host, struct cnr_registrar *registrar, cn
     return cnr_add_all(host, registrar, items, CNR_ROWS(items));
 }
 
-CNR_PLUGIN_TOUCHES("import-cnndroid", "1.1", "reads and writes CNNdroid models", "MIT", init,
-                   CNR_TOUCHES_FILES)
+CNR_PLUGIN("import-cnndroid", "1.1", "reads and writes CNNdroid models", "MIT", init,
+           CNR_TOUCHES_FILES)

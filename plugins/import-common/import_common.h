@@ -14,7 +14,7 @@ extern const cnr_host *imp_host; /* set by each importer's init */
         imp_host = host; \
         return host->add(registrar, CNR_KIND_IMPORTER, &IMPORTER); \
     } \
-    CNR_PLUGIN_TOUCHES(NAME, VERSION, SUMMARY, "MIT", init, CNR_TOUCHES_FILES)
+    CNR_PLUGIN(NAME, VERSION, SUMMARY, "MIT", init, CNR_TOUCHES_FILES)
 
 /* ---- common.c: memory, files and text ---- */
 

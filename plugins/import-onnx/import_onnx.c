@@ -238,5 +238,4 @@ static cnr_status init(const cnr_host *host, struct cnr_registrar *registrar, cn
     return cnr_add_all(host, registrar, items, CNR_ROWS(items));
 }
 
-CNR_PLUGIN_TOUCHES("import-onnx", "1.0", "reads and writes ONNX models", "MIT", init,
-                   CNR_TOUCHES_FILES)
+CNR_PLUGIN("import-onnx", "1.0", "reads and writes ONNX models", "MIT", init, CNR_TOUCHES_FILES)

@@ -4,6 +4,7 @@
 
 #include <math.h>
 #include <stdio.h>
+#include "shapes.h"
 
 enum { REAL = 1u << CNR_f32, BYTES = 1u << CNR_u8 | 1u << CNR_i8 };
 
@@ -34,7 +35,7 @@ static int weights_of(const fold_work *f, cnr_value value, int32_t axis, layer_w
     if (cnr_attr_int(node, "block_size") != 0 || scale->rank > 1 || (zero && zero->rank > 1))
         return 0;
     const int64_t n = cnr_count(scale), rows = q->dim[axis];
-    if (n != 1 && (n != rows || cnr_axis(cnr_attr_int(node, "axis"), q->rank) != axis)) return 0;
+    if (n != 1 && (n != rows || shape_axis(cnr_attr_int(node, "axis"), q->rank) != axis)) return 0;
     if (zero && cnr_count(zero) != 1 && cnr_count(zero) != rows) return 0;
     *out = (layer_weights){.q = in[0],
                            .scale = in[1],
@@ -251,7 +252,7 @@ cnr_value fold_mean_window(fold_work *f) {
     cnr_window win;
     fold_operand x;
     if (!graph_is(node, "average_pool") || !fold_operand_of(f->g, f->in[0], &x)) return FOLD_NOT;
-    if (cnr_attr_int(node, "ceil_mode") || cnr_window_pool(node, node->inputs[0], &win))
+    if (cnr_attr_int(node, "ceil_mode") || cnr_window_resolve(node, node->inputs[0], NULL, &win))
         return FOLD_NOT;
     const int64_t channels = node->inputs[0]->dim[1];
     int64_t taps = 1;

@@ -84,6 +84,6 @@ static cnr_status init(const cnr_host *host, struct cnr_registrar *registrar, cn
     return cnr_add_all(host, registrar, items, CNR_ROWS(items));
 }
 
-CNR_PLUGIN_TOUCHES("int8", "1.0",
-                   "quantised layers: calibrated rewriting, exact kernels, compressed weights",
-                   "MIT", init, CNR_TOUCHES_NOTHING)
+CNR_PLUGIN("int8", "1.0",
+           "quantised layers: calibrated rewriting, exact kernels, compressed weights", "MIT", init,
+           CNR_TOUCHES_NOTHING)

@@ -1,6 +1,7 @@
 /* concat of bytes along channels on the CPU, on channel blocks: each input is a contiguous run of
  * the output's planes. */
 #include "blocked.h"
+#include "shapes.h"
 
 /* Takes concat of bytes along channels. */
 static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
@@ -8,7 +9,7 @@ static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_ac
     int32_t block = 0;
     (void)device;
     if (!cnr_all_plain(node, 1u << CNR_u8 | 1u << CNR_i8) || node->n_epilogue || y->rank < 3 ||
-        cnr_axis(cnr_attr_int(node, "axis"), y->rank) != 1)
+        shape_axis(cnr_attr_int(node, "axis"), y->rank) != 1)
         return cnr_refuse(out, "bytes, joined along the channels, are wanted");
     for (int32_t i = 0; i < node->n_inputs; i++) {
         const int32_t own = out->in_block[i];

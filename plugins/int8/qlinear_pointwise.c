@@ -4,6 +4,7 @@
 #include "int8.h"
 
 #include <math.h>
+#include "shapes.h"
 
 #define BYTES (1u << CNR_u8 | 1u << CNR_i8)
 
@@ -91,7 +92,7 @@ static cnr_status pair_reference(const cnr_run *run, cnr_error *err) {
     const double zero = int8_byte_at(in[INT8_PAIR_Y_ZERO], 0);
     int64_t step[CNR_MAX_RANK], at[CNR_MAX_RANK] = {0}, from = 0;
     (void)err;
-    cnr_strides(in[INT8_B], y, step);
+    shape_strides(in[INT8_B], y, step);
     for (int64_t i = 0; i < cnr_count(y); i++) {
         const int32_t a = int8_byte_at(in[INT8_A], i) - za;
         const int32_t b = int8_byte_at(in[INT8_B], from) - zb;

@@ -11,6 +11,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include "shapes.h"
 
 enum { REAL = 1u << CNR_f32, BYTES = 1u << CNR_u8 | 1u << CNR_i8 };
 
@@ -216,7 +217,7 @@ static int is_mean(const cnr_node *node) {
     if (n != x->rank - 2) return 0;
     uint32_t seen = 0;
     for (int64_t i = 0; i < n; i++) {
-        const int32_t axis = cnr_axis(axes[i], x->rank);
+        const int32_t axis = shape_axis(axes[i], x->rank);
         if (axis < 2) return 0;
         seen |= 1u << axis;
     }

@@ -247,6 +247,5 @@ static cnr_status start(const cnr_host *host, struct cnr_registrar *registrar, c
     return status ? status : host->add(registrar, CNR_KIND_KNOB, &knob);
 }
 
-CNR_PLUGIN_TOUCHES("knob-helper", "1",
-                   "meters and knobs that only root may touch, by cnnrun helper", "MIT", start,
-                   CNR_TOUCHES_DEVICES)
+CNR_PLUGIN("knob-helper", "1", "meters and knobs that only root may touch, by cnnrun helper", "MIT",
+           start, CNR_TOUCHES_DEVICES)

@@ -25,6 +25,6 @@ static int32_t reach(const cnr_attr *const *options, int32_t n, char *name, size
 
 LATE_OBJECT(object, "object-page/page", PAGE_NAME, PAGE_SUMMARY, page_methods, reach)
 
-CNR_PLUGIN_TOUCHES("object-page", CNNRUN_VERSION,
-                   "a live page: pictures, numbers and switches, by libmicrohttpd", "MIT",
-                   late_init, CNR_TOUCHES_NETWORK)
+CNR_PLUGIN("object-page", CNNRUN_VERSION,
+           "a live page: pictures, numbers and switches, by libmicrohttpd", "MIT", late_init,
+           CNR_TOUCHES_NETWORK)

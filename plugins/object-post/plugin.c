@@ -14,5 +14,5 @@ static int32_t reach(const cnr_attr *const *options, int32_t n, char *name, size
 
 LATE_OBJECT(object, "object-post/post", POST_NAME, POST_SUMMARY, post_methods, reach)
 
-CNR_PLUGIN_TOUCHES("object-post", CNNRUN_VERSION, "JSON posted to an address, by libcurl", "MIT",
-                   late_init, CNR_TOUCHES_NETWORK)
+CNR_PLUGIN("object-post", CNNRUN_VERSION, "JSON posted to an address, by libcurl", "MIT", late_init,
+           CNR_TOUCHES_NETWORK)

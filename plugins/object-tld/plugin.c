@@ -19,5 +19,5 @@ static cnr_status init(const cnr_host *host, struct cnr_registrar *registrar, cn
     return cnr_add_all(host, registrar, items, CNR_ROWS(items));
 }
 
-CNR_PLUGIN_TOUCHES("object-tld", "0.1", "A tracker of one object that learns while it tracks: TLD.",
-                   "MIT", init, CNR_TOUCHES_NOTHING)
+CNR_PLUGIN("object-tld", "0.1", "A tracker of one object that learns while it tracks: TLD.", "MIT",
+           init, CNR_TOUCHES_NOTHING)

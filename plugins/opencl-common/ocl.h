@@ -19,7 +19,6 @@
 #include "shapes.h"
 
 #include <cnnrun/kit.h>
-#include <cnnrun/window.h>
 
 #include <pthread.h>
 

@@ -2,6 +2,7 @@
 #include "support.h"
 
 #include "copy.cl.h"
+#include "shapes.h"
 
 enum { AT_ONCE = 8, MOST_INPUTS = 1024 }; /* sources of a launch, and of a node */
 
@@ -21,7 +22,7 @@ static int countable(const cnr_tensor *t) {
 
 /* Axis along which inputs are joined. */
 static int32_t axis_of(const cnr_node *node) {
-    return cnr_axis(cnr_attr_int(node, "axis"), node->outputs[0]->rank);
+    return shape_axis(cnr_attr_int(node, "axis"), node->outputs[0]->rank);
 }
 
 /* Takes concat of elements of 4 bytes. */

@@ -3,6 +3,7 @@
 #include "support.h"
 
 #include "elementwise.cl.h"
+#include "shapes.h"
 
 /* Plan of an elementwise operator. */
 typedef struct elementwise_state {
@@ -22,9 +23,9 @@ static int operands_of(const cnr_node *node, char *formula, size_t room) {
     const int32_t n = node->desc->expression(node, formula, room);
     if (n <= 0 || (size_t)n >= room) return 0;
     const cnr_tensor *y = node->outputs[0];
-    if (!cnr_strides(node->inputs[0], y, step)) return 0;
+    if (!shape_strides(node->inputs[0], y, step)) return 0;
     if (own == 2 && node->inputs[1] && ocl_mentions(formula, 'y'))
-        return cnr_strides(node->inputs[1], y, step) ? 2 : 0;
+        return shape_strides(node->inputs[1], y, step) ? 2 : 0;
     return ocl_rest_is_constant(node) && !ocl_mentions(formula, 'y') &&
            cnr_same_shape(node->inputs[0], y);
 }
@@ -81,8 +82,8 @@ static cnr_status plan(const cnr_device *device, const cnr_node *node, cnr_space
     ocl_plan_unless(&p, operands == 0 ? "not for this kernel" : NULL);
     s->binary = operands == 2;
     s->line = ocl_of(device)->tune->line;
-    cnr_strides(node->inputs[0], node->outputs[0], x_step);
-    cnr_strides(node->inputs[s->binary], node->outputs[0], y_step);
+    shape_strides(node->inputs[0], node->outputs[0], x_step);
+    shape_strides(node->inputs[s->binary], node->outputs[0], y_step);
     merge_axes(s, node->outputs[0], x_step, s->binary ? y_step : x_step);
     ocl_plan_chain(&p, &s->chain);
     ocl_plan_head(&p, "float operation(float x, float y) { return %s; }\n", formula);

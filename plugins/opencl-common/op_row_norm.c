@@ -2,6 +2,7 @@
 #include "support.h"
 
 #include "row_norm.cl.h"
+#include "shapes.h"
 
 enum { LINE = 128, PIECE = 2048, MOST_PIECES = 64 }; /* PIECE: elements at least, of a long row */
 
@@ -22,7 +23,7 @@ typedef struct row_norm_state {
 
 /* Sizes of a layer or RMS normalisation into *s; 0: it is not one that rows can do. */
 static int layer_shape(const cnr_node *node, const cnr_tensor *x, row_norm_state *s) {
-    const int32_t axis = cnr_axis(cnr_attr_int(node, "axis"), x->rank);
+    const int32_t axis = shape_axis(cnr_attr_int(node, "axis"), x->rank);
     if (axis < 0 || node->n_outputs != 1) return 0;
     s->n = cnr_span(x, axis, x->rank);
     s->rows = 1;

@@ -2,6 +2,7 @@
 #include "support.h"
 
 #include "softmax.cl.h"
+#include "shapes.h"
 
 enum { SOFTMAX_LINE = 128 };
 
@@ -14,7 +15,7 @@ typedef struct softmax_state {
 
 /* The axis over which the node's softmax is taken, from 0. */
 static int32_t axis_of(const cnr_node *node) {
-    return cnr_axis(cnr_attr_int(node, "axis"), node->inputs[0]->rank);
+    return shape_axis(cnr_attr_int(node, "axis"), node->inputs[0]->rank);
 }
 
 /* Takes f32 softmax with input 0 given. */

@@ -34,5 +34,5 @@ static cnr_status init(const cnr_host *host, struct cnr_registrar *registrar, cn
     return status;
 }
 
-CNR_PLUGIN_TOUCHES("opencl-documents", "0.1.0", "the documents' OpenCL kernels, run only by name",
-                   "MIT", init, CNR_TOUCHES_DEVICES)
+CNR_PLUGIN("opencl-documents", "0.1.0", "the documents' OpenCL kernels, run only by name", "MIT",
+           init, CNR_TOUCHES_DEVICES)

@@ -1,5 +1,6 @@
 /* Iterates over broadcast operands; operators that fold their operands pairwise (broadcast.h). */
 #include "broadcast.h"
+#include "shapes.h"
 
 /* Whether axes a and a + 1 can be merged: in every operand, the stride of a is that of a whole axis
  * a + 1. */
@@ -58,7 +59,7 @@ int broadcast_begin(broadcast_walk *w, const cnr_run *run, const cnr_tensor *con
     for (int32_t k = 0; k <= n; k++) {
         const cnr_tensor *t = k < n ? operands[k] : y;
         memset(w->stride[k], 0, sizeof w->stride[k]);
-        if (t) cnr_strides(t, y, w->stride[k]);
+        if (t) shape_strides(t, y, w->stride[k]);
         w->at[k] = 0;
         for (int32_t a = 0; a < y->rank; a++) w->at[k] += lo[a] * w->stride[k][a];
     }

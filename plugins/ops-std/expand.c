@@ -1,5 +1,6 @@
 /* expand, tile: repeat a tensor along its axes. */
 #include "move.h"
+#include "shapes.h"
 
 static const cnr_port expand_in[] = {{.name = "x", .help = "any shape"},
                                      {.name = "shape",
@@ -60,7 +61,7 @@ static cnr_status expand_reference(const cnr_run *run, cnr_error *err) {
     int64_t from[CNR_MAX_RANK], to[CNR_MAX_RANK];
     move_map m = {.rank = 0};
     (void)err;
-    cnr_strides(x, y, from);
+    shape_strides(x, y, from);
     kit_dense_strides(y, to);
     for (int32_t a = 0; a < y->rank; a++) move_axis(&m, y->dim[a], from[a], to[a]);
     move_run_range(&m, run);

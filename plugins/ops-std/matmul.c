@@ -1,5 +1,6 @@
 /* matmul: matrix product with broadcast leading axes; vectors as in NumPy. */
 #include "ops_kit.h"
+#include "shapes.h"
 
 static const cnr_port in[] = {{.name = "a", .help = "... M K, or K"},
                               {.name = "b", .help = "... K N, or K"}};
@@ -161,8 +162,8 @@ static cnr_status reference(const cnr_run *run, cnr_error *err) {
     cnr_tensor shape_a = y, shape_b = y; /* the shape to which each operand is broadcast */
     shape_a.dim[outer + 1] = a.dim[a.rank - 1];
     shape_b.dim[outer] = b.dim[b.rank - 2];
-    cnr_strides(&a, &shape_a, sa);
-    cnr_strides(&b, &shape_b, sb);
+    shape_strides(&a, &shape_a, sa);
+    shape_strides(&b, &shape_b, sb);
     kit_dense_strides(&y, sy);
     for (int32_t i = 0; i < y.rank; i++) {
         const int ranged = i == run->range_axis; /* split_axes offers none for vectors */

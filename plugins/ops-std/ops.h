@@ -12,7 +12,6 @@
 #define OPS_H
 
 #include <cnnrun/kit.h>
-#include <cnnrun/window.h>
 #include <math.h>
 
 extern const cnr_host *ops_host;
@@ -20,6 +19,8 @@ extern const cnr_host *ops_host;
 /* Declares the operator ops_NAME. */
 #define OP(name) extern const cnr_op ops_##name;
 #include "ops.inc"
+#include "halves.h"
+#include "shapes.h"
 #undef OP
 
 /* ---- descriptors ---- */
@@ -98,7 +99,7 @@ cnr_status ops_axis(const cnr_node *node, const char *name, int32_t rank, int pa
                     int32_t *axis, cnr_error *err);
 /* Attribute "axis" of t, after infer has checked it. */
 static inline int32_t ops_axis_of(const cnr_node *node, const cnr_tensor *t) {
-    return cnr_axis(cnr_attr_int(node, "axis"), t->rank);
+    return shape_axis(cnr_attr_int(node, "axis"), t->rank);
 }
 /* Copies dtype and shape of a tensor to an output. */
 static inline void ops_like(cnr_tensor *out, const cnr_tensor *t) {
@@ -146,8 +147,8 @@ static inline double ops_get(int32_t dtype, const void *p, int64_t i) {
     switch (dtype) {
     case CNR_f32: return (double)((const float *)p)[i];
     case CNR_f64: return ((const double *)p)[i];
-    case CNR_f16: return (double)cnr_f16_to_f32(((const uint16_t *)p)[i]);
-    case CNR_bf16: return (double)cnr_bf16_to_f32(((const uint16_t *)p)[i]);
+    case CNR_f16: return (double)half_to_f32(((const uint16_t *)p)[i]);
+    case CNR_bf16: return (double)bf16_to_f32(((const uint16_t *)p)[i]);
     case CNR_i8: return ((const int8_t *)p)[i];
     case CNR_u8: return ((const uint8_t *)p)[i];
     case CNR_i16: return ((const int16_t *)p)[i];

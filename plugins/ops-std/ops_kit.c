@@ -1,5 +1,6 @@
 /* Shared by most operators: checks, dimensions, broadcasting, constant lists, gradient nodes. */
 #include "ops_kit.h"
+#include "shapes.h"
 
 cnr_status kit_want(const cnr_node *node, int32_t port, uint32_t dtypes, int32_t min_rank,
                     int32_t max_rank, cnr_error *err) {
@@ -13,7 +14,7 @@ cnr_status kit_dtype(const cnr_node *node, int32_t port, uint32_t dtypes, cnr_er
 
 cnr_status kit_axis(const cnr_node *node, int64_t axis, int32_t rank, int32_t *out,
                     cnr_error *err) {
-    *out = cnr_axis(axis, rank);
+    *out = shape_axis(axis, rank);
     if (*out >= 0) return CNR_OK;
     return ops_fail(err, CNR_E_SHAPE, node, "%s: axis %lld is outside rank %d", node->desc->name,
                     (long long)axis, (int)rank);

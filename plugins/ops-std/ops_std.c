@@ -34,6 +34,6 @@ static cnr_status start(const cnr_host *host, struct cnr_registrar *registrar, c
     return cnr_add_all(host, registrar, items, CNR_ROWS(items));
 }
 
-CNR_PLUGIN_TOUCHES("ops-std", CNNRUN_VERSION,
-                   "the standard operators: contracts, gradients and plain C references", "MIT",
-                   start, CNR_TOUCHES_NOTHING)
+CNR_PLUGIN("ops-std", CNNRUN_VERSION,
+           "the standard operators: contracts, gradients and plain C references", "MIT", start,
+           CNR_TOUCHES_NOTHING)

@@ -4,6 +4,7 @@
 #include "attention.h"
 
 #include "move.h"
+#include "shapes.h"
 
 extern const cnr_rewrite ops_fuse_attention;
 
@@ -227,7 +228,7 @@ static int matches(const struct cnr_graph *g, int32_t index, pattern *p) {
     if (node->inputs[1]->rank < 2 || !kit_known(node->outputs[0]) || !is_inner(g, in[0])) return 0;
     const cnr_node *softmax = kit_maker(g, in[0], &inner);
     if (!kit_is(softmax, "softmax") || p_type.rank < 2 ||
-        cnr_axis(cnr_attr_int(softmax, "axis"), p_type.rank) != p_type.rank - 1)
+        shape_axis(cnr_attr_int(softmax, "axis"), p_type.rank) != p_type.rank - 1)
         return 0;
     return is_read(g, index) && scores(g, inner[0], DEPTH, p) && kit_known(&p->inner);
 }

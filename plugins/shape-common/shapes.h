@@ -4,7 +4,6 @@
 #define SHAPES_H
 
 #include <cnnrun/kit.h>
-#include <cnnrun/window.h>
 
 /* True if t broadcasts to `dim` along one run of adjacent axes. Element i of a tensor of these dims
  * then uses element i / *each % *n of t. */
@@ -24,6 +23,25 @@ static inline int shape_stretch(const cnr_tensor *t, int32_t rank, const int64_t
     return *n > 0;
 }
 
+/* Converts `axis`, which may count from the end, to one below `rank`; -1: out of range. */
+static inline int32_t shape_axis(int64_t axis, int32_t rank) {
+    return axis < -rank || axis >= rank ? -1 : (int32_t)(axis < 0 ? axis + rank : axis);
+}
+
+/* Computes the distance in elements between neighbours of t along each axis of `shape`, 0 along
+ * broadcast axes. Writes shape->rank entries. Returns 0 if t does not broadcast to that shape. */
+static inline int shape_strides(const cnr_tensor *t, const cnr_tensor *shape, int64_t *stride) {
+    int64_t step = 1;
+    if (t->rank > shape->rank) return 0;
+    for (int32_t i = shape->rank - 1; i >= 0; i--) {
+        const int32_t own = i - (shape->rank - t->rank);
+        if (own >= 0 && t->dim[own] != 1 && t->dim[own] != shape->dim[i]) return 0;
+        stride[i] = own < 0 || t->dim[own] == 1 ? 0 : step;
+        if (own >= 0) step *= t->dim[own];
+    }
+    return 1;
+}
+
 /* Returns the axes of x that a reduce_* node reduces, as bits; -1: unknown before the run. */
 static inline int64_t shape_reduced_axes(const cnr_node *node) {
     const cnr_tensor *x = node->inputs[0], *list = cnr_own_input(node, 1);
@@ -36,7 +54,7 @@ static inline int64_t shape_reduced_axes(const cnr_node *node) {
     }
     if (n == 0) return cnr_attr_int(node, "noop_with_empty_axes") ? 0 : (1 << x->rank) - 1;
     for (int64_t i = 0; i < n; i++) {
-        const int32_t axis = cnr_axis(axes[i], x->rank);
+        const int32_t axis = shape_axis(axes[i], x->rank);
         if (axis < 0) return -1;
         set |= (int64_t)1 << axis;
     }

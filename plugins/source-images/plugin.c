@@ -108,7 +108,7 @@ static cnr_status img_init(const cnr_host *given, struct cnr_registrar *registra
 #else
 #define HEIF ""
 #endif
-CNR_PLUGIN_TOUCHES("source-images", CNNRUN_VERSION,
-                   "pictures (JPEG, PNG, BMP, PNM" GIF TIFF WEBP HEIF
-                   "), directories of pictures and label lists",
-                   "MIT", img_init, CNR_TOUCHES_FILES)
+CNR_PLUGIN("source-images", CNNRUN_VERSION,
+           "pictures (JPEG, PNG, BMP, PNM" GIF TIFF WEBP HEIF
+           "), directories of pictures and label lists",
+           "MIT", img_init, CNR_TOUCHES_FILES)

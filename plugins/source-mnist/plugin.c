@@ -133,5 +133,5 @@ static cnr_status mnist_init(const cnr_host *given, struct cnr_registrar *regist
     return mnist_host->add(registrar, CNR_KIND_SOURCE, &source);
 }
 
-CNR_PLUGIN_TOUCHES("source-mnist", CNNRUN_VERSION, "the MNIST digits in their own file form", "MIT",
-                   mnist_init, CNR_TOUCHES_FILES)
+CNR_PLUGIN("source-mnist", CNNRUN_VERSION, "the MNIST digits in their own file form", "MIT",
+           mnist_init, CNR_TOUCHES_FILES)

@@ -157,5 +157,5 @@ static cnr_status init(const cnr_host *given, struct cnr_registrar *registrar, c
     return host->add(registrar, CNR_KIND_SOURCE, &source);
 }
 
-CNR_PLUGIN_TOUCHES("source-video", CNNRUN_VERSION, "videos, cameras and streams, in and out", "MIT",
-                   init, CNR_TOUCHES_FILES | CNR_TOUCHES_NETWORK | CNR_TOUCHES_DEVICES)
+CNR_PLUGIN("source-video", CNNRUN_VERSION, "videos, cameras and streams, in and out", "MIT", init,
+           CNR_TOUCHES_FILES | CNR_TOUCHES_NETWORK | CNR_TOUCHES_DEVICES)

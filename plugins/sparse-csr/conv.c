@@ -7,7 +7,7 @@
  * lines. */
 #include "sparse.h"
 
-#include <cnnrun/window.h>
+#include <cnnrun/kit.h>
 
 /* Window and layout of the node. */
 typedef struct geometry {

@@ -73,5 +73,5 @@ static cnr_status init(const cnr_host *host, struct cnr_registrar *registrar, cn
     return cnr_add_all(host, registrar, items, CNR_ROWS(items));
 }
 
-CNR_PLUGIN_TOUCHES("sparse-csr", "1.1", "pruned weights as compressed sparse rows", "MIT", init,
-                   CNR_TOUCHES_NOTHING)
+CNR_PLUGIN("sparse-csr", "1.1", "pruned weights as compressed sparse rows", "MIT", init,
+           CNR_TOUCHES_NOTHING)

@@ -2,7 +2,6 @@
 // step each, and runs them by a queue of its own. The chip is played by a thread; replace what is
 // under "the chip" by calls of a driver.
 #include <cnnrun/kit.h>
-#include <cnnrun/window.h>
 
 #include <algorithm>
 #include <condition_variable>
@@ -384,4 +383,4 @@ cnr_status init(const cnr_host *h, cnr_registrar *registrar, cnr_error *) {
 }
 } // namespace
 
-CNR_PLUGIN("npu", "1.0", "an example NPU that compiles regions", "MIT", init)
+CNR_PLUGIN("npu", "1.0", "an example NPU that compiles regions", "MIT", init, CNR_TOUCHES_NOTHING)

@@ -20,6 +20,6 @@ static cnr_status init(const cnr_host *host, struct cnr_registrar *registrar, cn
     return cnr_add_all(host, registrar, items, CNR_ROWS(items));
 }
 
-CNR_PLUGIN_TOUCHES("template", "1.0",
-                   "two made-up operators, a kernel, import rows: a start for your own plugin",
-                   "MIT", init, CNR_TOUCHES_NOTHING)
+CNR_PLUGIN("template", "1.0",
+           "two made-up operators, a kernel, import rows: a start for your own plugin", "MIT", init,
+           CNR_TOUCHES_NOTHING)

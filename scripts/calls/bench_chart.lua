@@ -1,4 +1,4 @@
--- Bars of the time of each step, for the program (cnnrun/script.h): text is JSON with `output` (.png, .svg),
+-- Bars of the time of each step, for the program (cnnrun/lab.h): text is JSON with `output` (.png, .svg),
 -- title, and rows: node, kernel, device, ms.
 local draw = require "lib.draw"
 local json = require "lib.json"

@@ -1,4 +1,4 @@
--- Detection for applications (cnnrun/script.h). First call: text is JSON, { model = PATH,
+-- Detection for applications (cnnrun/lab.h). First call: text is JSON, { model = PATH,
 -- ...options of cnnrun detect }; without `model` the caller's net is used. Later calls detect
 -- objects in a picture: a tensor, or the path in the text. They return JSON: a list of { class,
 -- label, score, box, points }.

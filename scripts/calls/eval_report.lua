@@ -1,4 +1,4 @@
--- The report of an evaluation for the program and for applications (cnnrun/script.h): text is JSON
+-- The report of an evaluation for the program and for applications (cnnrun/lab.h): text is JSON
 -- with `output` (the page to write) and the arguments of lib.eval_report. The net is the caller's.
 -- Tensors have an element for each picture: index (from 0), label, answer, share, label's share.
 local json = require "lib.json"

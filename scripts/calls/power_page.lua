@@ -1,4 +1,4 @@
--- The live page of `cnnrun energy log --page`, for the program (cnnrun/script.h). First call: text is where, "8080" or
+-- The live page of `cnnrun energy log --page`, for the program (cnnrun/lab.h). First call: text is where, "8080" or
 -- "ADDRESS:8080". Later calls show a reading: JSON, { now = seconds, rails = { { name =, value = watts } ... },
 -- energies = (joules so far, likewise) }.
 local c = require "cnnrun"

@@ -1,4 +1,4 @@
--- Pruning for applications (cnnrun/script.h) by a schedule in the call itself: text is JSON,
+-- Pruning for applications (cnnrun/lab.h) by a schedule in the call itself: text is JSON,
 -- `model` (the net's path), `schedule`, and the options of cnnrun prune. A schedule in a file is
 -- called in the same way: see lib.prune.
 local json = require "lib.json"

@@ -1,4 +1,4 @@
--- Noise and time of each layer that could be quantised, for the program (cnnrun/script.h): text is JSON with
+-- Noise and time of each layer that could be quantised, for the program (cnnrun/lab.h): text is JSON with
 -- `output` (.png, .svg), title, and rows: name, decibels, float_for, ms_float, ms_quantized.
 local draw = require "lib.draw"
 local json = require "lib.json"

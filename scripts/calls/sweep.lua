@@ -1,4 +1,4 @@
--- The tables and plots of a sweep, for the program (cnnrun/script.h): text is JSON with `folder`,
+-- The tables and plots of a sweep, for the program (cnnrun/lab.h): text is JSON with `folder`,
 -- which has results.jsonl, and the arguments of lib.sweeps.
 local c = require "cnnrun"
 local json = require "lib.json"

@@ -644,7 +644,7 @@ local function called(text, tell)
 end
 
 ---A function main(options) that prunes by this schedule: with the options of cnnrun prune, which runs it,
----or of an application (cnnrun/script.h).
+---or of an application (cnnrun/lab.h).
 ---@param schedule table
 ---@return fun(options: table|string, tell?: fun(row: string)): integer?
 function M.schedule(schedule)

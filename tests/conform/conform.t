@@ -139,8 +139,12 @@ is scalar(@{ $report->{findings} }), $report->{judgements}, '... all of its find
 ($code, $text) = run('conform', $sound, '--keep-knobs', '--only', 'settings', '-o', "$dir/report.tap");
 like $text, qr/^ok \d+ - knob knob_sound: settings # SKIP knobs are left as they are$/m, 'knobs may be left alone';
 like slurp("$dir/report.tap"), qr/^ok 1 - .*^1\.\.\d+\n\z/ms, 'a report as TAP';
-($code, $text) = run('conform', $sound, '-o', "$dir/report.txt");
+($code, $text) = run('conform', $sound, '--keep-knobs', '--only', 'settings', '-o', "$dir/report.txt");
+like slurp("$dir/report.txt"), qr/^sound 1\.0: 3 judgements, 0 failed, 2 skipped; .*^skipped  knob knob_sound: settings: knobs are left/ms, '... and as text';
+($code, $text) = run('conform', $sound, '-o', "$dir/report.pdf");
 isnt $code, 0, 'a report of another ending is refused';
+($code, $text) = run('conform', $sound, '--only', 'samples', '--sample', "$dir/report.tap");
+like $text, qr/^not ok \d+ - source source_sound: samples: accepts takes none of the files that --sample gives/m, 'samples that nothing takes are told';
 ($code, $text) = run('conform', "$dir/none.so");
 isnt $code, 0, 'a plugin that is not there is a mistake';
 is_deeply [glob "$dir/cnnrun-*"], [], 'who dies leaves no folder of damaged files behind';

@@ -1,17 +1,19 @@
 #!/usr/bin/perl
 # Mutants of the example plugins: one statement dropped, one constant or operator changed, drawn by seed. Prints which of
 # them `cnnrun conform` finds, and shows the others, so that a person can decide whether they change behaviour.
-# Run by hand; takes minutes.
-#     tests/conform/mutants.pl [--seed N] [--count N] [--build DIR] [--keep DIR]
+# A mutant is found if a judgement fails; one whose judging takes more than 300 s is not. Run by hand; takes minutes.
+#     tests/conform/mutants.pl [--seed N] [--count N] [--build DIR] [--keep DIR] [--jobs N]
 use strict;
 use warnings;
 use Cwd 'abs_path';
 use File::Temp 'tempdir';
 use Getopt::Long;
+use POSIX ();
 
 my $root = abs_path($0 =~ s{tests/conform/[^/]*$}{}r || '.');
-my ($seed, $count, $build, $keep) = (1, 200, "$root/build", '');
-GetOptions('seed=i' => \$seed, 'count=i' => \$count, 'build=s' => \$build, 'keep=s' => \$keep) or exit 1;
+my ($seed, $count, $build, $keep, $jobs) = (1, 200, "$root/build", '', 1);
+GetOptions('seed=i' => \$seed, 'count=i' => \$count, 'build=s' => \$build, 'keep=s' => \$keep, 'jobs=i' => \$jobs) or exit 1;
+$| = 1;
 my $dir = $keep || tempdir(CLEANUP => 1);
 mkdir $dir;
 srand $seed;
@@ -65,10 +67,31 @@ my @ways = (
     ['condition turned', sub { my $t = $_[0]; $t =~ s/\bif \((.*?)\) /if (!($1)) / ? $t : undef }],
 );
 
-# A mutated knob writes to the board that it finds.
 my $samples = "$root/plugins/template-kinds/samples";
-my $given = "--sysfs-root $dir/root " . join ' ', map { "--sample $_" } glob "$samples/a.*";
-my ($made, $caught, $broken, @missed) = (0, 0, 0);
+# Judges the plugin of a folder; returns true if it is found. A mutated knob writes to the board that it finds.
+sub is_found {
+    my ($work, $name) = @_;
+    system("cp -r $samples/root $work/root") == 0 or die;
+    my $given = "--sysfs-root $work/root " . join ' ', map { "--sample $_" } glob "$samples/a.*";
+    my $code = system("timeout -k 1 300 $build/cnnrun conform $work/$name.so $given >$work/report 2>&1");
+    my $found = $code >> 8 != 124 && slurp("$work/report") =~ /^not ok|did not load|refused/m;
+    system("rm -rf $work") if !$keep;
+    return $found;
+}
+
+my %running; # what is judged, by process
+# Waits until fewer than that many are judged.
+sub await_fewer {
+    my ($most) = @_;
+    while (keys %running >= $most && %running) {
+        my $pid = wait;
+        my $what = delete $running{$pid} // next;
+        if ($? == 0) { $main::caught++ } else { push @main::missed, $what }
+        printf "%s %s\n", $? == 0 ? 'caught' : 'MISSED', $what;
+    }
+}
+
+our ($made, $caught, $broken, @missed) = (0, 0, 0);
 my %seen;
 my @sources = map { my $plugin = $_; map { [$plugin, $_] } @{$plugin->{sources}} } @plugins;
 for (my $try = 0; $made < $count && $try < 40 * $count; $try++) {
@@ -79,7 +102,8 @@ for (my $try = 0; $made < $count && $try < 40 * $count; $try++) {
     my $way = $ways[rand @ways];
     my $new = $way->[1]->($line->[$at]);
     next if !defined $new || $new eq $line->[$at] || $seen{"$source $at $new"}++;
-    my $work = "$dir/" . ($keep ? "$made" : 'mutant');
+    my $work = "$dir/$made";
+    await_fewer($jobs);
     system("rm -rf $work && mkdir -p $work") == 0 or die;
     my @changed = @$line;
     $changed[$at] = $new;
@@ -88,10 +112,10 @@ for (my $try = 0; $made < $count && $try < 40 * $count; $try++) {
     my @files = map { $_ eq $source ? "$work/$file" : $_ } @{$plugin->{sources}};
     if (system("$plugin->{build} @files -o $work/$plugin->{name}.so 2>/dev/null") != 0) { $broken++; next }
     $made++;
-    system("rm -rf $dir/root && cp -r $samples/root $dir/root") == 0 or die;
-    my $code = system("timeout -k 1 120 $build/cnnrun conform $work/$plugin->{name}.so $given >$work/report 2>&1");
     my $what = sprintf '%s:%d: %s: %s', $file, $at + 1, $way->[0], $new =~ s/^\s+|\s+$//gr;
-    if ($code != 0) { $caught++ } else { push @missed, $what }
-    printf "%s %s\n", $code ? 'caught' : 'MISSED', $what;
+    my $pid = fork // die;
+    if (!$pid) { POSIX::_exit(is_found($work, $plugin->{name}) ? 0 : 1) }
+    $running{$pid} = $what;
 }
+await_fewer(1);
 printf "\n%d mutants (seed %d), %d caught, %d not; %d more did not build\n", $made, $seed, $caught, scalar @missed, $broken;

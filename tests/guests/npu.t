@@ -51,7 +51,7 @@ like $out, qr/^\* npu_layer +npu:0 +2 .* us estimate .* device: its nodes one by
 is $code, 0, 'kernelcheck --net judges the regions by their nodes' or diag $out, said();
 ($code, $out) = cnnrun("conform $build/tests/guests/npu/npu.so");
 is $code, 0, 'conform: the device holds' or diag $out, said();
-is scalar(() = $out =~ /^ok .*device npu:0: regions$/mg), 2, '... and two nets with regions' or diag $out;
+is scalar(() = $out =~ /^ok .*device npu:0: regions of \S+$/mg), 2, '... and two nets with regions' or diag $out;
 # ---- measured times ----
 ($code, $out) = cnnrun("tune $lenet $npu --cache $dir/tuned");
 is $code, 0, 'tune times regions' or diag said();
@@ -108,9 +108,9 @@ SKIP: {
     return host->fail(err, CNR_E_DEVICE, "npu", "it is gone");');
     is_deeply scores("--plugin-dir $dir/gone --device npu --fallback cpu"), $plain, 'a device that is lost: the nodes run on the next one';
     ($code, $out) = cnnrun("conform $dir/small/npu.so");
-    ok $code == 1 && $out =~ /^not ok .*device npu:0: regions: .*wrote past the end of the workspace/m, 'conform finds a workspace that is too small' or diag $out;
+    ok $code == 1 && $out =~ /^not ok .*device npu:0: regions of \S+: .*wrote past the end of the workspace/m, 'conform finds a workspace that is too small' or diag $out;
     ($code, $out) = cnnrun("conform $dir/wrong/npu.so");
-    ok $code == 1 && $out =~ /^not ok .*device npu:0: regions: .* off by/m, 'conform finds a region that leaves out what others read' or diag $out;
+    ok $code == 1 && $out =~ /^not ok .*device npu:0: regions of \S+: .* off by/m, 'conform finds a region that leaves out what others read' or diag $out;
 }
 ($code, $out) = cnnrun("kernelcheck --net $lenet $npu --plugin cpu-neon");
 ok $code == 6 && said() =~ /no kernel and no operator is like that/, 'nothing to judge is an error' or diag $out, said();

@@ -74,7 +74,8 @@ static int read_tensor(cnr_tensor *t) {
     const int n = read_words(line, sizeof line, w);
     *t = (cnr_tensor){.size = sizeof *t};
     if (n < 3 || (t->rank = atoi(w[1])) < 0 || t->rank > CNR_MAX_RANK || n != t->rank + 3) return 0;
-    t->dtype = cnr_dtype_of(w[0]);
+    for (t->dtype = 1; cnr_dtype_bits(t->dtype) && strcmp(cnr_dtype_name(t->dtype), w[0]);)
+        t->dtype++;
     for (int32_t i = 0; i < t->rank; i++) t->dim[i] = atoll(w[2 + i]);
     t->bytes = strtoull(w[n - 1], NULL, 10);
     t->data = malloc((size_t)t->bytes + 1);

@@ -10,6 +10,7 @@
 typedef struct round_of {
     const cnri_conform_options *o;
     cnri_conform_totals *sum;
+    const char *net; /* file whose regions are judged */
 } round_of;
 
 /* True if the user cancelled. */
@@ -343,9 +344,12 @@ static cnr_status judge_expressions(round_of *r, cnr_error *err) {
 /* Turns the test of a device's regions into a finding. */
 static void tell_regions(void *arg, const cnri_check_test *t) {
     const round_of *r = arg;
+    const char *slash = strrchr(r->net, '/');
+    char judgement[160];
+    snprintf(judgement, sizeof judgement, "regions of %.120s", slash ? slash + 1 : r->net);
     const cnri_finding f = {.kind = cnri_kind_name(CNR_KIND_DEVICE),
                             .name = t->device,
-                            .judgement = "regions",
+                            .judgement = judgement,
                             .verdict = t->failures ? CNRI_VERDICT_FAILS : CNRI_VERDICT_HOLDS,
                             .why = t->failures ? t->first : NULL,
                             .cases = t->cases,
@@ -368,7 +372,7 @@ static cnr_status judge_regions(round_of *r, const cnr_device_class *cls, const 
         words[o.n_words++] = flag; /* which children read */
         words[o.n_words++] = (char *)(uintptr_t)*net;
         o.words = words;
-        o.net = *net;
+        o.net = r->net = *net;
         o.device = device;
         o.plugin = o.op = NULL;
         o.arg = r;

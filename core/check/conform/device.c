@@ -50,7 +50,8 @@ bool cnri_bay_stream(cnri_bay *b, cnr_stream *out, uint32_t flags) {
 }
 
 bool cnri_bay_begin(cnri_bay *b, cnri_judging *j) {
-    return cnri_bay_open(b, j, 0) && (b->has_stream = cnri_bay_stream(b, &b->stream, 0));
+    return cnri_bay_open(b, j, cnri_check_threads()) &&
+           (b->has_stream = cnri_bay_stream(b, &b->stream, 0));
 }
 
 void cnri_bay_close(cnri_bay *b) {

@@ -76,7 +76,7 @@ typedef struct cnri_bay {
 bool cnri_bay_open(cnri_bay *b, cnri_judging *j, int32_t threads);
 /* Opens a stream of the device. False: it failed. */
 bool cnri_bay_stream(cnri_bay *b, cnr_stream *out, uint32_t flags);
-/* Opens the device and a stream. */
+/* Opens the device, with more threads than cores, and a stream. */
 bool cnri_bay_begin(cnri_bay *b, cnri_judging *j);
 void cnri_bay_close(cnri_bay *b);
 /* Allocates memory in the class that is judged. False: it failed. */
@@ -120,6 +120,8 @@ bool cnri_judge_order(cnri_judging *j);
 bool cnri_judge_events(cnri_judging *j);
 /* The host waits for an event. */
 bool cnri_judge_await(cnri_judging *j);
+/* Calls on a host device's threads. */
+bool cnri_judge_parallel(cnri_judging *j);
 /* Events give the time between them. */
 bool cnri_judge_marks(cnri_judging *j);
 /* Accesses beyond the end of a memory are refused. */

@@ -239,3 +239,64 @@ bool cnri_judge_marks(cnri_judging *j) {
     cnri_free(q);
     return good;
 }
+
+/* ---- threads of a host device ---- */
+
+enum { MOST_CALLS = 1000, MOST_THREADS = 64 };
+
+/* What calls of one `parallel` have done. */
+typedef struct calls {
+    _Atomic int32_t times[MOST_CALLS]; /* by call */
+    _Atomic int32_t inside[MOST_THREADS], clashes, wrong;
+    int64_t n;
+    int32_t threads;
+} calls;
+
+/* Counts a call, and notes whether another one with its number of thread is under way. */
+static void count_call(void *arg, int64_t i, int32_t thread) {
+    calls *c = arg;
+    if (i < 0 || i >= c->n || thread < 0 || thread >= c->threads) {
+        c->wrong++;
+        return;
+    }
+    if (c->inside[thread]++) c->clashes++;
+    for (volatile int k = 0; k < 2000; k++) {}
+    c->times[i]++;
+    c->inside[thread]--;
+}
+
+/* Judges one `parallel` of n calls. */
+static bool judge_calls(cnri_bay *b, calls *c, int64_t n) {
+    memset(c, 0, sizeof *c);
+    c->n = n;
+    c->threads = b->device.concurrency < MOST_THREADS ? b->device.concurrency : MOST_THREADS;
+    b->stream.parallel(&b->stream, n, count_call, c);
+    for (int64_t i = 0; i < n; i++)
+        if (c->times[i] != 1)
+            return cnri_judging_fail(b->j, "parallel made call %lld %d times before it returned",
+                                     (long long)i, (int)c->times[i]);
+    if (c->wrong)
+        return cnri_judging_fail(b->j,
+                                 "parallel made %d calls with another number than 0 to %lld "
+                                 "or another thread than 0 to %d",
+                                 (int)c->wrong, (long long)n - 1, c->threads - 1);
+    return !c->clashes ||
+           cnri_judging_fail(b->j, "parallel made two calls at a time with one number of thread, "
+                                   "so that they share scratch memory");
+}
+
+bool cnri_judge_parallel(cnri_judging *j) {
+    static const int64_t counts[] = {0, 1, 2, 3, 17, MOST_CALLS};
+    static calls c;
+    cnri_bay b = {0};
+    bool good = cnri_bay_begin(&b, j);
+    const bool has = good && b.stream.parallel;
+    for (int32_t turn = 0; turn < 20 && has && good; turn++)
+        for (size_t i = 0; i < CNRI_COUNT(counts) && good; i++) {
+            cnri_judging_case(j, "%lld calls on up to %d threads", (long long)counts[i],
+                              (int)b.device.concurrency);
+            good = judge_calls(&b, &c, counts[i]);
+        }
+    cnri_bay_close(&b);
+    return good && !has ? cnri_judging_skip(j, "its streams have no parallel") : good;
+}

@@ -18,8 +18,23 @@ static const char *const words[] = {"",     "x",        "no/such/file", "://", "
 
 typedef int32_t (*accepts_fn)(const char *spec, const uint8_t *head, size_t n);
 
+/* Calls accepts with a copy of the word behind which nothing can be read, so that a step past its
+ * end crashes. */
+static int32_t accepts_word(accepts_fn accepts, const char *word, const uint8_t *head, size_t n) {
+    cnri_edge copy;
+    if (!cnri_edge_make(&copy, strlen(word) + 1, 1)) return accepts(word, head, n);
+    memcpy(copy.at, word, strlen(word) + 1);
+    const int32_t score = accepts((const char *)copy.at, head, n);
+    cnri_edge_free(&copy);
+    return score;
+}
+
 /* Calls accepts with strange words and contents. False: it failed. */
 static bool ask(cnri_judging *j, accepts_fn accepts) {
+    for (const char *const *at = j->o->samples; at && *at; at++) {
+        cnri_judging_case(j, "accepts of %s without bytes", *at);
+        (void)accepts_word(accepts, *at, NULL, 0);
+    }
     for (size_t i = 0; i < CNRI_COUNT(words); i++) {
         for (int32_t k = 0; k < 20; k++) {
             cnri_edge head;
@@ -27,13 +42,13 @@ static bool ask(cnri_judging *j, accepts_fn accepts) {
             if (!cnri_edge_make(&head, n, 1)) return cnri_judging_fail(j, "out of memory");
             cnri_pattern(head.at, n, cnri_dice_next(&j->dice));
             cnri_judging_case(j, "accepts of word %zu with %zu bytes", i, n);
-            (void)accepts(words[i], head.at, n);
+            (void)accepts_word(accepts, words[i], head.at, n);
             const bool whole = cnri_edge_is_whole(&head);
             cnri_edge_free(&head);
             if (!whole) return cnri_judging_fail(j, "accepts wrote to the bytes it was shown");
         }
         cnri_judging_case(j, "accepts of word %zu without bytes", i);
-        (void)accepts(words[i], NULL, 0);
+        (void)accepts_word(accepts, words[i], NULL, 0);
     }
     return true;
 }
@@ -43,7 +58,7 @@ static int32_t sureness(accepts_fn accepts, const char *spec) {
     cnri_head head = {.n = 0};
     cnr_error err = CNR_ERROR_INIT;
     const bool file = cnri_file_head(spec, &head, &err) == CNR_OK;
-    return accepts(spec, file ? head.at : NULL, file ? head.n : 0);
+    return accepts_word(accepts, spec, file ? head.at : NULL, file ? head.n : 0);
 }
 
 /* True if there is a regular file of that path. */
@@ -67,8 +82,29 @@ static bool each_sample(cnri_judging *j, accepts_fn accepts, int32_t *n,
     return good;
 }
 
-/* Skips the judgement: no sample was given. */
+/* True if a source or an importer of the plugin takes a sample. */
+static bool any_takes(const cnri_conform_options *o) {
+    bool takes = false;
+    for (int32_t i = 0; i < cnri_descriptor_count(CNR_KIND_SOURCE); i++) {
+        const cnr_source *s = cnri_descriptor_at(CNR_KIND_SOURCE, i);
+        for (const char *const *at = o->samples; *at && cnri_owner(s) == o->plugin; at++)
+            takes = takes || sureness(s->accepts, *at) > 0;
+    }
+    for (int32_t i = 0; i < cnri_descriptor_count(CNR_KIND_IMPORTER); i++) {
+        const cnr_importer *m = cnri_descriptor_at(CNR_KIND_IMPORTER, i);
+        for (const char *const *at = o->samples; *at && cnri_owner(m) == o->plugin; at++) {
+            char first[4096];
+            snprintf(first, sizeof first, "%.*s", (int)strcspn(*at, ","), *at);
+            takes = takes || sureness(m->accepts, first) > 0;
+        }
+    }
+    return takes;
+}
+
+/* No sample was taken: skips the judgement, or fails it if nothing in the plugin takes one. */
 static bool none_given(cnri_judging *j) {
+    if (j->o->plugin && j->o->samples && *j->o->samples && !any_takes(j->o))
+        return cnri_judging_fail(j, "accepts takes none of the files that --sample gives");
     return cnri_judging_skip(j, "no --sample was given that it reads");
 }
 

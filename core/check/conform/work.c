@@ -21,6 +21,7 @@ static const cnri_judgement judgements[] = {
     ROW(DEVICE, "queue order", order, "queued work is done in order; after sync all of it is"),
     ROW(DEVICE, "waits", events, "a stream that waits for another's mark sees what it did"),
     ROW(DEVICE, "awaited marks", await, "await returns when what stood before the mark is done"),
+    ROW(DEVICE, "parallel calls", parallel, "each call is made once, on more threads than cores"),
     ROW(DEVICE, "times between marks", marks, "elapsed lies within the clock's time"),
     ROW(DEVICE, "out of bounds", bounds,
         "transfers outside memory are refused, and no sync hides "

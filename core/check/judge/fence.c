@@ -36,6 +36,13 @@ bool cnri_fence_check(const cnri_fence *f, bool bytes, const char *name, cnri_te
             cnri_text_add(why, "wrote %lld bytes before %s", (long long)(f->data - p), name);
             return false;
         }
+    const uint8_t *end = f->map + f->all - sysconf(_SC_PAGESIZE);
+    for (const uint8_t *p = f->data + f->bytes; p < end; p++)
+        if (*p != CANARY) {
+            cnri_text_add(why, "wrote %lld bytes past the end of %s",
+                          (long long)(p - f->data - (int64_t)f->bytes + 1), name);
+            return false;
+        }
     if (!bytes || memcmp(f->data, f->before, (size_t)f->bytes) == 0) return true;
     uint64_t at = 0;
     while (f->data[at] == f->before[at]) at++;

@@ -245,6 +245,8 @@ typedef struct cnri_trial {
     /* Offsets in bytes of these within an arena; rounded down to the memory's alignment. */
     uint64_t in_at[CNRI_CHECK_PORTS + CNRI_CHECK_CHAIN], out_at[CNRI_CHECK_PORTS], work_at;
     cnr_accept answer;
+    /* Of the last run: the kernel can compute ranges; proper ranges were computed. */
+    bool offers_ranges, ran_ranges;
 } cnri_trial;
 
 /* Asks the kernel as a planner does. False: it refuses; `why` (static) says why if that is
@@ -335,6 +337,8 @@ typedef struct cnri_work {
     const cnr_op *op; /* (optional) only this operator, for a kernel for any operator */
     bool bench;
 } cnri_work;
+/* A number of threads above the number of cores, so that they are interrupted within a case. */
+int32_t cnri_check_threads(void);
 /* Does the work of a child process. */
 cnr_status cnri_work_run(const cnri_work *w, cnr_error *err);
 /* Prints such a line; newlines in the text become blanks. */

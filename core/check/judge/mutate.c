@@ -40,7 +40,7 @@ static void take_word(cnri_hints *h, const char *word, size_t n) {
     if (all < sizeof name && !letter(word[all])) {
         memcpy(name, word, all);
         name[all] = 0;
-        type = cnr_dtype_of(name);
+        type = cnri_dtype_of(name);
     }
     if (type && h->n_types < (int32_t)CNRI_COUNT(h->types)) h->types[h->n_types++] = type;
     for (size_t i = 0; i < n && !type; i++) h->text = (h->text ^ (uint8_t)word[i]) * 1099511628211u;

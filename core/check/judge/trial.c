@@ -415,7 +415,7 @@ static bool takes_ranges(const cnri_trial *t) {
 
 /* Calls the kernel for ranges of each axis. False: it failed. */
 static bool run_ranges(cnri_stage *s, cnri_text *why) {
-    const cnri_trial *t = s->t;
+    cnri_trial *t = s->t;
     for (int32_t axis = 0; axis < t->out[0].rank; axis++) {
         const bool asked = t->answer.ranges >> axis & 1;
         int64_t cuts[4];
@@ -428,6 +428,7 @@ static bool run_ranges(cnri_stage *s, cnri_text *why) {
                                   .begin = cuts[k],
                                   .end = cuts[k + 1]};
             if (!run_way(s, &way, why)) return false;
+            t->ran_ranges = true;
         }
     }
     return true;
@@ -440,7 +441,9 @@ bool cnri_trial_run(cnri_trial *t, bool ranges, cnri_text *why) {
     bool good = stage_open(&s, t, why);
     for (int32_t i = 0; i < t->n_out; i++) memcpy(s.dims[i], t->out[i].dim, sizeof s.dims[i]);
     good = good && run_way(&s, &whole, why) && run_way(&s, &again, why);
-    if (good && ranges && takes_ranges(t)) good = run_ranges(&s, why);
+    t->offers_ranges = takes_ranges(t);
+    t->ran_ranges = false;
+    if (good && ranges && t->offers_ranges) good = run_ranges(&s, why);
     stage_close(&s);
     return good;
 }

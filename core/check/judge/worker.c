@@ -11,8 +11,11 @@ typedef struct search {
     cnri_case c;
     cnri_trial t;
     cnri_promises promises; /* promises judged in all cases so far */
-    bool specials;          /* inputs of this case contain NaN, infinities, denormals and -0 */
-    char why[256];          /* text of the last refusal */
+    /* offers_ranges: in some case; ran_ranges: in some case, on the device with many threads. */
+    bool offers_ranges, ran_ranges;
+    bool any, alone; /* a kernel for any operator; there is one device, whatever the threads */
+    bool specials;   /* inputs of this case contain NaN, infinities, denormals and -0 */
+    char why[256];   /* text of the last refusal */
 } search;
 
 /* Attempts to start from, and steps from each; an operator among many gets fewer. */
@@ -159,6 +162,8 @@ static bool run_case(search *s, int64_t number, cnri_promises *promises, cnri_te
     cnri_dice places = {s->draft.data_seed};
     cnri_trial_scatter(&s->t, &places);
     const bool good = cnri_trial_run(&s->t, true, why);
+    s->offers_ranges |= s->t.offers_ranges;
+    s->ran_ranges |= s->t.ran_ranges && (number % 2 || s->alone);
     if (!good || !s->w->bench) return good;
     time_case(s, number, why);
     return why->n == 0;
@@ -196,8 +201,7 @@ static bool drawable(const cnri_work *w, const cnr_op *op) {
     return CNRI_HAS(op, reference) && CNRI_HAS(op, infer) && (!w->op || w->op == op);
 }
 
-/* A number of threads above the number of cores, so that they are interrupted within a case. */
-static int32_t many_threads(void) {
+int32_t cnri_check_threads(void) {
     enum { FEWEST = 3, MOST = 33 };
     const long cores = sysconf(_SC_NPROCESSORS_ONLN);
     return cores < FEWEST ? FEWEST : cores >= MOST ? MOST : (int32_t)cores + 1;
@@ -212,16 +216,18 @@ static cnr_status open_devices(const cnri_work *w, cnri_devices sets[2],
     if (status) return status;
     devices[1] = devices[0];
     if (w->threads || !(devices[0]->memory[0].flags & CNR_MEMORY_HOST)) return CNR_OK;
-    cnri_devices_init(&sets[1], many_threads());
+    cnri_devices_init(&sets[1], cnri_check_threads());
     return cnri_device_open(&sets[1], w->device, &devices[1], err);
 }
 
-/* True if more cases are to run: for an operator while some promise was not judged, for a kernel
- * for any operator while it accepted nothing. */
+/* True if more cases are to run: for an operator while some promise was not judged; for a kernel of
+ * one operator while no proper range was run on many threads, although it takes ranges; for a
+ * kernel for any operator while it accepted nothing. */
 static bool goes_on(const search *s, int64_t k, int64_t cases, int64_t found) {
     if (s->w->only >= 0) return k <= s->w->only;
     if (k < cases) return true;
-    if (s->w->kernel) return found == 0 && k < 3 * cases;
+    if (s->w->kernel && found == 0) return k < 3 * cases;
+    if (s->w->kernel) return !s->any && s->offers_ranges && !s->ran_ranges && k < 4 * cases;
     return s->promises.made & ~s->promises.judged && k < 4 * cases;
 }
 
@@ -236,7 +242,9 @@ cnr_status cnri_work_run(const cnri_work *w, cnr_error *err) {
     int64_t found = 0;
     memset(&s, 0, sizeof s);
     s.w = w;
+    s.any = any;
     cnr_status status = w->kernel ? open_devices(w, sets, devices, err) : CNR_OK;
+    s.alone = devices[0] == devices[1];
     for (int64_t k = w->first; goes_on(&s, k, n_ops * each, found) && !status; k++) {
         const cnr_op *op =
             any ? cnri_descriptor_at(CNR_KIND_OPERATOR, (int32_t)(k / each % n_ops)) : own;

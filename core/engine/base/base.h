@@ -30,7 +30,7 @@ cnr_status cnri_out_of_memory(cnr_error *err, const char *where);
 cnr_status cnri_plugin_status(cnr_error *err, int32_t status, const char *where, const char *what);
 
 /* Checks arguments that may not be NULL, given as pairs: "model", model, "out", out, NULL.
- * CNR_E_INVALID names the first that is NULL. */
+ * CNR_E_ARG names the first that is NULL. */
 cnr_status cnri_require_arguments(cnr_error *err, const char *name, ...) __attribute__((sentinel));
 
 /* ---- log.c: one process-wide sink; default is stderr at level WARN ---- */
@@ -200,6 +200,8 @@ size_t cnri_shown(const char *from, size_t n, char shown[12], size_t *used);
 bool cnri_is_unprintable(uint32_t code);
 
 /* ---- element.c: elements of dense data of any type, as numbers ---- */
+/* Type of that name; CNR_DTYPE_NONE: there is none. */
+int32_t cnri_dtype_of(const char *name);
 /* Reads n elements of type `dtype`, `stride` apart, as the type `as`, like elements_read of the
  * host table. False: there is no such dtype. */
 bool cnri_elements_read(int32_t dtype, const void *data, int64_t first, int64_t stride, int64_t n,
@@ -218,7 +220,7 @@ bool cnri_element_set(int32_t dtype, void *data, int64_t i, double value);
 const char *cnri_tensor_fault(const cnr_tensor *t);
 /* True if no product of any of the known dimensions overflows, whatever the unknown ones become. */
 bool cnri_dims_fit(const cnr_tensor *t);
-/* CNR_E_INVALID if the tensor has such a fault, or its `bytes` are too few for its shape. */
+/* CNR_E_ARG if the tensor has such a fault, or its `bytes` are too few for its shape. */
 cnr_status cnri_tensor_check(const cnr_tensor *t, const char *where, cnr_error *err);
 
 /* ---- sha256.c ---- */

@@ -12,6 +12,15 @@
     X(u32, uint32_t) X(i64, int64_t) X(u64, uint64_t) X(bool, uint8_t)
 /* clang-format on */
 
+int32_t cnri_dtype_of(const char *name) {
+/* One type. */
+#define X(n, value, bits) \
+    if (strcmp(name, #n) == 0) return value;
+    CNR_DTYPE_LIST(X)
+#undef X
+    return CNR_DTYPE_NONE;
+}
+
 static bool is_known(int32_t dtype) { return cnr_dtype_bits(dtype) != 0; }
 
 /* True for floating-point types. */
@@ -48,6 +57,60 @@ static int64_t stored_of(int32_t dtype, double v) {
     if (bits == 64) return to_i64(v);
     const int64_t high = ((int64_t)1 << (bits - is_signed)) - 1;
     return within(to_i64(v), is_signed ? -high - 1 : 0, high);
+}
+
+/* ---- floats of 16 bits ---- */
+
+/* Half-precision number as a float. */
+static float f16_to_f32(uint16_t h) {
+    const uint32_t sign = (uint32_t)(h & 0x8000u) << 16, mant = h & 0x3ffu;
+    const uint32_t exp = (h >> 10) & 0x1fu;
+    uint32_t bits;
+    float f;
+    if (exp == 31) bits = sign | 0x7f800000u | (mant << 13);
+    else if (exp != 0) bits = sign | ((exp + 112) << 23) | (mant << 13);
+    else { /* zero or subnormal: mant * 2^-24 */ f = (float)mant * 5.9604644775390625e-8f;
+        return sign ? -f : f;
+    }
+    memcpy(&f, &bits, sizeof f);
+    return f;
+}
+
+/* Rounds to nearest even. Overflow gives infinity; NaN stays NaN. */
+static uint16_t f32_to_f16(float f) {
+    uint32_t x;
+    memcpy(&x, &f, sizeof x);
+    const uint16_t sign = (uint16_t)((x >> 16) & 0x8000u);
+    x &= 0x7fffffffu;
+    if (x > 0x7f800000u) return (uint16_t)(sign | 0x7e00u);
+    if (x >= 0x477ff000u) return (uint16_t)(sign | 0x7c00u);
+    if (x < 0x38800000u) { /* below 2^-14: a subnormal half */
+        if (x < 0x33000000u) return sign;
+        const uint32_t exp = x >> 23, mant = (x & 0x7fffffu) | 0x800000u;
+        const uint32_t shift = 126 - exp, half = 1u << (shift - 1);
+        uint32_t r = mant >> shift;
+        const uint32_t rest = mant & ((1u << shift) - 1);
+        if (rest > half || (rest == half && (r & 1))) r++;
+        return (uint16_t)(sign | r);
+    }
+    x += 0xc8000fffu + ((x >> 13) & 1);
+    return (uint16_t)(sign | (x >> 13));
+}
+
+/* bfloat16 number as a float. */
+static float bf16_to_f32(uint16_t h) {
+    const uint32_t bits = (uint32_t)h << 16;
+    float f;
+    memcpy(&f, &bits, sizeof f);
+    return f;
+}
+
+/* Nearest bfloat16; ties go to even. */
+static uint16_t f32_to_bf16(float f) {
+    uint32_t x;
+    memcpy(&x, &f, sizeof x);
+    if ((x & 0x7fffffffu) > 0x7f800000u) return (uint16_t)((x >> 16) | 0x40u);
+    return (uint16_t)((x + 0x7fffu + ((x >> 16) & 1)) >> 16);
 }
 
 /* ---- as they lie in memory ---- */
@@ -91,11 +154,11 @@ static void read_real(int32_t dtype, const void *data, int64_t at, int64_t step,
 #undef X
     case CNR_f16:
         EACH
-            out[k] = cnr_f16_to_f32(((const uint16_t *)data)[at + k * step]);
+            out[k] = f16_to_f32(((const uint16_t *)data)[at + k * step]);
         break;
     case CNR_bf16:
         EACH
-            out[k] = cnr_bf16_to_f32(((const uint16_t *)data)[at + k * step]);
+            out[k] = bf16_to_f32(((const uint16_t *)data)[at + k * step]);
         break;
         NIBBLES
     default: break;
@@ -142,10 +205,10 @@ static void write_real(int32_t dtype, void *data, int64_t at, int64_t n, const d
         EACH ((double *)data) [at + k] = in[k];
         break;
     case CNR_f16:
-        EACH ((uint16_t *)data) [at + k] = cnr_f32_to_f16(to_odd(in[k]));
+        EACH ((uint16_t *)data) [at + k] = f32_to_f16(to_odd(in[k]));
         break;
     default:
-        EACH ((uint16_t *)data) [at + k] = cnr_f32_to_bf16(to_odd(in[k]));
+        EACH ((uint16_t *)data) [at + k] = f32_to_bf16(to_odd(in[k]));
         break;
     }
 }
@@ -181,23 +244,38 @@ bool cnri_elements_read(int32_t dtype, const void *data, int64_t first, int64_t 
                         int32_t as, void *out) {
     if (!is_known(dtype)) return false;
     if (as == CNR_f64) read_real(dtype, data, first, stride, n, out);
-    else if (!is_real(dtype)) read_whole(dtype, data, first, stride, n, out);
+    else if (as != CNR_f32 && !is_real(dtype)) read_whole(dtype, data, first, stride, n, out);
     else
         for (int64_t at = 0; at < n; at += RUN) {
             double wide[RUN];
             const int64_t end = n - at < RUN ? n : at + RUN;
             read_real(dtype, data, first + at * stride, stride, end - at, wide);
             for (int64_t k = at; k < end; k++) {
-                if (as == CNR_i64) ((int64_t *)out)[k] = to_i64(wide[k - at]);
+                if (as == CNR_f32) ((float *)out)[k] = (float)wide[k - at];
+                else if (as == CNR_i64) ((int64_t *)out)[k] = to_i64(wide[k - at]);
                 else ((uint64_t *)out)[k] = to_u64(wide[k - at]);
             }
         }
     return true;
 }
 
+/* Stores n floats: RUN of them at a time as doubles. */
+static void write_floats(int32_t dtype, void *data, int64_t first, int64_t n, const float *in) {
+    for (int64_t at = 0; at < n; at += RUN) {
+        double wide[RUN];
+        const int64_t end = n - at < RUN ? n : at + RUN;
+        for (int64_t k = at; k < end; k++) wide[k - at] = (double)in[k];
+        cnri_elements_write(dtype, data, first + at, end - at, CNR_f64, wide);
+    }
+}
+
 bool cnri_elements_write(int32_t dtype, void *data, int64_t first, int64_t n, int32_t as,
                          const void *in) {
     if (!is_known(dtype)) return false;
+    if (as == CNR_f32) {
+        write_floats(dtype, data, first, n, in);
+        return true;
+    }
     const double *real = in;
     const int64_t *whole = in;
     if (as == CNR_f64 && is_real(dtype)) write_real(dtype, data, first, n, in);

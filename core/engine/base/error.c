@@ -42,7 +42,7 @@ cnr_status cnri_require_arguments(cnr_error *err, const char *name, ...) {
     va_start(args, name);
     for (; name && !status; name = va_arg(args, const char *))
         if (!va_arg(args, const void *))
-            status = cnri_fail(err, CNR_E_INVALID, name, "wanted, got NULL");
+            status = cnri_fail(err, CNR_E_ARG, name, "wanted, got NULL");
     va_end(args);
     return status;
 }

@@ -19,11 +19,11 @@ bool cnri_dims_fit(const cnr_tensor *t) {
 
 cnr_status cnri_tensor_check(const cnr_tensor *t, const char *where, cnr_error *err) {
     const char *fault = cnri_tensor_fault(t);
-    if (fault) return cnri_fail(err, CNR_E_INVALID, where, "%s", fault);
+    if (fault) return cnri_fail(err, CNR_E_ARG, where, "%s", fault);
     const bool is_counted =
         t->data && t->bytes > 0 && !t->encoding; /* bytes 0: the caller did not give a size */
     if (!is_counted || t->bytes >= cnr_dense_bytes(t)) return CNR_OK;
-    return cnri_fail(err, CNR_E_INVALID, where,
+    return cnri_fail(err, CNR_E_ARG, where,
                      "a tensor with %llu bytes of data; its %lld elements "
                      "want %llu",
                      (unsigned long long)t->bytes, (long long)cnr_count(t),

@@ -206,7 +206,6 @@ const char *cnri_descriptor_fault(int32_t kind, const void *descriptor) {
                    ? "lacks hooks, or the names of its operators"
                    : NULL;
     }
-    case CNR_KIND_FORCE_32_: break;
     }
     return NULL;
 }

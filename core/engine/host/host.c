@@ -141,7 +141,7 @@ static void map_free(cnr_map *map) {
 
 /* Sets a key; makes the map if *map is NULL. */
 static cnr_status map_set(cnr_map **map, const char *key, size_t length, void *value) {
-    if (!map || !key) return CNR_E_INVALID;
+    if (!map || !key) return CNR_E_ARG;
     cnr_map *to = *map ? *map : cnri_alloc_zero(sizeof *to);
     const cnr_status status = to ? cnri_map_set_n(&to->names, key, length, value) : CNR_E_MEMORY;
     if (status && !*map) map_free(to);

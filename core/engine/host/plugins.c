@@ -19,6 +19,7 @@ static struct {
     CNRI_VEC(entry *) all;     /* in order of discovery; entries keep their address */
     CNRI_VEC(char *) searched; /* folders; a missing one is "PATH (not there)" */
     CNRI_VEC(char *) skipped;  /* names of plugins that this load skipped on request */
+    const char *only;          /* (optional) loads plugins of this name alone, for now */
     const char *at_work;       /* path of the plugin being opened */
     bool first; /* true during the first load, when no other thread can have read the registry */
     const cnri_plugin_search *search; /* the search under way */
@@ -99,12 +100,17 @@ static bool is_skipped(const char *name) {
     return seen.search && cnri_is_listed(seen.search->skip, name);
 }
 
+/* True if a plugin of that name, which its library tells, is not to be loaded now. */
+static bool is_left_out(const char *name) {
+    return is_skipped(name) || (seen.only && strcmp(name, seen.only) != 0);
+}
+
 /* Opens one plugin; while it does, its path is known to messages of crashes. True: it is loaded. */
 static bool open_plugin(cnri_plugin *p, const struct stat *info, bool strict, bool *skipped) {
     static bool told_at_exit;
     if (!told_at_exit) told_at_exit = atexit(tell_exit) == 0;
     __atomic_store_n(&seen.at_work, p->path, __ATOMIC_RELEASE);
-    const bool good = cnri_plugin_open(p, info, strict, loaded_by_name, is_skipped, skipped);
+    const bool good = cnri_plugin_open(p, info, strict, loaded_by_name, is_left_out, skipped);
     if (seen.first) cnri_registry_settle();
     __atomic_store_n(&seen.at_work, NULL, __ATOMIC_RELEASE);
     return good;
@@ -165,6 +171,11 @@ static cnr_status load_file(const char *path, trust how, const cnri_plugin **out
                       open_plugin(p, &info, how == TRUST_INSTALLED, &skipped);
     if (stem && !skipped) set_precedence(p, stem);
     cnri_free(stem);
+    if (skipped && seen.only) { /* its turn comes later */
+        seen.all.n--;
+        free_entry(e);
+        return CNR_OK;
+    }
     if (skipped) {
         cnri_log(CNR_LOG_INFO, p->name, "skipped, as asked: %s", path);
         char **name = cnri_push(&seen.skipped);
@@ -379,12 +390,34 @@ static int32_t place_of(const candidate *c, const char *const *order, int32_t n_
     return place;
 }
 
+/* Loads the plugin of that name, which no file has: libraries of other makers tell theirs once they
+ * are open. What is wrong with them is told when their turn comes. */
+static cnr_status load_by_own_name(const candidates *list, const char *name, cnr_error *err) {
+    cnr_status status = CNR_OK;
+    for (int32_t pass = 0; pass < 2; pass++)
+        for (int32_t i = 0; i < list->n && !status; i++) {
+            const cnri_plugin *p;
+            char *stem = stem_of(list->at[i].path);
+            if (!stem) return out_of_memory(err, list->at[i].path);
+            const bool shipped = is_shipped(stem), found = strcmp(stem, name) == 0;
+            cnri_free(stem);
+            if (found) return CNR_OK;
+            if (pass == 0 || shipped) continue;
+            seen.only = name;
+            status = load_file(list->at[i].path, list->at[i].how, &p, err);
+            seen.only = NULL;
+            if (status != CNR_E_MEMORY) status = CNR_OK;
+        }
+    return status;
+}
+
 /* Opens all of the list, those that `order` names first. */
 static cnr_status load_all(const candidates *list, const char *const *order, cnr_error *err) {
     int32_t n_order = 0;
     cnr_status status = CNR_OK;
     while (order && order[n_order]) n_order++;
-    for (int32_t place = 0; place < n_order + 3; place++)
+    for (int32_t place = 0; place < n_order + 3; place++) {
+        if (place < n_order && (status = load_by_own_name(list, order[place], err))) return status;
         for (int32_t i = 0; i < list->n; i++) {
             const candidate *c = &list->at[i];
             const int32_t at = place_of(c, order, n_order);
@@ -402,6 +435,7 @@ static cnr_status load_all(const candidates *list, const char *const *order, cnr
             if (s && !status) status = s;
             if (status && (at < 0 || c->how == TRUST_NAMED)) return status;
         }
+    }
     return status;
 }
 

@@ -189,7 +189,7 @@ static void check_string(resolver *r, entry *e) {
 /* Data type that an attribute names; CNR_DTYPE_NONE: none. */
 static int32_t dtype_of(const cnr_attr *a) {
     if (a->type == CNR_ATTR_DTYPE && !a->s) return (int32_t)a->i;
-    return a->s ? cnr_dtype_of(a->s) : CNR_DTYPE_NONE;
+    return a->s ? cnri_dtype_of(a->s) : CNR_DTYPE_NONE;
 }
 
 /* Checks a value that must be a data type. */
@@ -378,7 +378,6 @@ static void fill_one(const entry *e, cnr_attr *out, char **lists, char **texts) 
         break;
     case CNR_ATTR_INTS:
     case CNR_ATTR_FLOATS: fill_list(e, out, lists); break;
-    case CNR_ATTR_TYPE_FORCE_32_: break;
     }
 }
 
@@ -476,6 +475,5 @@ void cnri_attr_print(const cnr_attr *a, cnri_text *out) {
             cnri_text_add(out, "%s%s", k ? ", " : "", number);
         }
         break;
-    case CNR_ATTR_TYPE_FORCE_32_: break;
     }
 }

@@ -192,7 +192,7 @@ static int32_t take_names(const cnr_graph *g, const cnri_node *node, bool weight
 cnr_status cnr_layer_at(cnr_model *m, int32_t index, cnr_layer *out, cnr_error *err) {
     cnr_status status = cnri_require_arguments(err, "model", m, "out", out, NULL);
     if (!status && out->size < sizeof *out)
-        status = cnri_fail(err, CNR_E_INVALID, "out", "its size is to be set before the call");
+        status = cnri_fail(err, CNR_E_ARG, "out", "its size is to be set before the call");
     if (!status && !m->layers) status = open_layers(m, err);
     if (status) return status;
     const cnr_graph *g = m->layers;

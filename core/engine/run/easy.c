@@ -30,7 +30,7 @@ cnr_status cnr_run_tensors(cnr_model *m, const cnr_tensor *const *inputs, int32_
                          (int)m->graph->outputs.n, (int)n_outputs);
     for (int32_t i = 0; i < n_inputs; i++) {
         const char *fault = inputs[i] ? cnri_tensor_fault(inputs[i]) : "input is missing";
-        if (fault) return cnri_fail(err, CNR_E_INVALID, cnr_input_name(m, i), "%s", fault);
+        if (fault) return cnri_fail(err, CNR_E_ARG, cnr_input_name(m, i), "%s", fault);
     }
     return m->adapting.run ? m->adapting.run(m, inputs, n_inputs, outputs, n_outputs, err)
                            : cnri_run_plainly(m, inputs, n_inputs, outputs, n_outputs, err);

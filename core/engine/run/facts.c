@@ -4,12 +4,13 @@
 
 enum { MAX_FACTS = 256, MAX_TEXT = 1024 };
 
-/* Facts that a device tells of itself. */
-typedef struct collected_facts {
-    CNRI_VEC(cnr_fact) list;
+/* Receiver of the properties that a device reports. */
+typedef struct receiver {
+    cnr_property_fn fn;
+    void *arg;
     const char *device;
-    bool failed; /* memory was out */
-} collected_facts;
+    int32_t n;
+} receiver;
 
 /* True for a name of lower-case letters, digits, _ and inner dots, below 64 characters. */
 static bool is_name(const char *name) {
@@ -21,22 +22,21 @@ static bool is_name(const char *name) {
     return n > 0 && n < 64;
 }
 
-/* Adds a property. Names come from plugins, so those that could not be a key are left out. */
+/* Passes a property on. Names come from plugins, so those that could not be a key are left out. */
 static void tell(void *arg, const char *name, const char *text, double value) {
-    collected_facts *t = arg;
-    if (!is_name(name) || t->list.n >= MAX_FACTS || (!text && !isfinite(value))) {
-        cnri_log(CNR_LOG_INFO, t->device, "a fact of no possible name or number is left out");
+    receiver *to = arg;
+    char cut[MAX_TEXT + 1];
+    if (!is_name(name) || to->n >= MAX_FACTS || (!text && !isfinite(value))) {
+        cnri_log(CNR_LOG_INFO, to->device, "a fact of no possible name or number is left out");
         return;
     }
-    cnr_fact *to = cnri_push(&t->list);
-    if (to) *to = (cnr_fact){.name = cnri_strdup(name), .value = value};
-    if (to && text) to->text = cnri_format("%.*s", (int)strnlen(text, MAX_TEXT), text);
-    if (!to || !to->name || (text && !to->text)) t->failed = true;
+    to->n++;
+    if (text) snprintf(cut, sizeof cut, "%s", text);
+    to->fn(to->arg, name, text ? cut : NULL, value);
 }
 
 /* Lets a device measure properties of itself, on a stream. */
-static cnr_status measure(cnr_runtime *rt, const cnri_device *d, collected_facts *to,
-                          cnr_error *err) {
+static cnr_status measure_on(cnr_runtime *rt, const cnri_device *d, receiver *to, cnr_error *err) {
     const cnr_device *open;
     cnr_status status = cnri_device_open(&rt->devices, d->name, &open, err);
     if (status) return status;
@@ -60,33 +60,44 @@ cnr_status cnr_device_native(cnr_runtime *rt, const char *device, const char *na
     return *out ? CNR_OK : cnri_fail(err, CNR_E_NOT_FOUND, device, "has no object \"%s\"", name);
 }
 
-cnr_status cnr_device_facts(cnr_runtime *rt, const char *device, int32_t measured,
-                            cnr_fact_list *out, cnr_error *err) {
+cnr_status cnr_device_properties(cnr_runtime *rt, const char *device, int32_t measure,
+                                 cnr_property_fn fn, void *arg, cnr_error *err) {
     const cnri_device *d = NULL;
-    cnr_status status =
-        cnri_require_arguments(err, "runtime", rt, "device", device, "out", out, NULL);
-    if (!status && out->size < sizeof *out)
-        status = cnri_fail(err, CNR_E_INVALID, "out", "its size is to be set before the call");
-    if (!status) status = cnri_check_process(rt, err);
-    if (!status) status = cnri_device_find(&rt->devices, device, &d, err);
-    if (status) return status;
-    collected_facts t = {.device = d->name};
-    if (CNRI_HAS(d->device.cls, properties) && measured) status = measure(rt, d, &t, err);
-    else if (CNRI_HAS(d->device.cls, properties))
-        status = d->device.cls->properties(d->device.index, NULL, tell, &t, err);
-    if (!status && t.failed) status = cnri_out_of_memory(err, d->name);
-    *out = (cnr_fact_list){sizeof *out, t.list.n, t.list.at};
-    if (status) cnr_facts_free(out);
+    CNR_TRY(cnri_require_arguments(err, "runtime", rt, "device", device, "fn",
+                                   (const void *)(uintptr_t)fn, NULL));
+    CNR_TRY(cnri_check_process(rt, err));
+    CNR_TRY(cnri_device_find(&rt->devices, device, &d, err));
+    receiver to = {.fn = fn, .arg = arg, .device = d->name};
+    if (!CNRI_HAS(d->device.cls, properties)) return CNR_OK;
+    return measure ? measure_on(rt, d, &to, err)
+                   : d->device.cls->properties(d->device.index, NULL, tell, &to, err);
+}
+
+/* ---- as a list ---- */
+
+/* Adds a property to a list. */
+static void add(void *arg, const char *name, const char *text, double value) {
+    cnri_fact_list *list = arg;
+    cnri_fact *to = cnri_push(list);
+    if (to) *to = (cnri_fact){.name = cnri_strdup(name), .value = value};
+    if (to && text) to->text = cnri_strdup(text);
+    if (!to || !to->name || (text && !to->text)) list->failed = true;
+}
+
+cnr_status cnri_device_facts(cnr_runtime *rt, const char *device, int32_t measure,
+                             cnri_fact_list *out, cnr_error *err) {
+    *out = (cnri_fact_list){0};
+    cnr_status status = cnr_device_properties(rt, device, measure, add, out, err);
+    if (!status && out->failed) status = cnri_out_of_memory(err, device);
+    if (status) cnri_facts_free(out);
     return status;
 }
 
-void cnr_facts_free(cnr_fact_list *list) {
-    if (!list) return;
+void cnri_facts_free(cnri_fact_list *list) {
     for (int32_t i = 0; i < list->n; i++) {
         cnri_free((void *)list->at[i].name);
         cnri_free((void *)list->at[i].text);
     }
     cnri_free(list->at);
-    list->at = NULL;
-    list->n = 0;
+    *list = (cnri_fact_list){0};
 }

@@ -78,7 +78,7 @@ cnr_status cnr_session_listen(cnr_session *s, uint32_t flags, cnr_run_fn fn, voi
     int32_t own;
     const cnr_status status = cnri_require_arguments(err, "session", s, NULL);
     if (status) return status;
-    if (!fn) return cnri_fail(err, CNR_E_INVALID, "fn", "wanted, got NULL");
+    if (!fn) return cnri_fail(err, CNR_E_ARG, "fn", "wanted, got NULL");
     return add(s, (cnri_listener){.run_fn = fn, .arg = arg, .sync = flags & CNR_LISTEN_TIMES},
                id ? id : &own, err);
 }

@@ -5,7 +5,7 @@
 cnr_status cnr_device_at(cnr_runtime *rt, int32_t index, cnr_device_entry *out, cnr_error *err) {
     cnr_status status = cnri_require_arguments(err, "runtime", rt, "out", out, NULL);
     if (!status && out->size < sizeof *out)
-        status = cnri_fail(err, CNR_E_INVALID, "out", "its size is to be set before the call");
+        status = cnri_fail(err, CNR_E_ARG, "out", "its size is to be set before the call");
     if (!status) status = cnri_check_process(rt, err);
     if (!status) status = cnri_devices_ask(&rt->devices, NULL, err);
     if (status) return status;
@@ -44,7 +44,7 @@ cnr_status cnr_device_default(cnr_runtime *rt, const char *device, int32_t *is_d
 cnr_status cnr_plugin_at(cnr_runtime *rt, int32_t index, cnr_plugin_entry *out, cnr_error *err) {
     cnr_status status = cnri_require_arguments(err, "runtime", rt, "out", out, NULL);
     if (!status && out->size < sizeof *out)
-        status = cnri_fail(err, CNR_E_INVALID, "out", "its size is to be set before the call");
+        status = cnri_fail(err, CNR_E_ARG, "out", "its size is to be set before the call");
     if (status) return status;
     const cnri_plugin *p = cnri_plugin_at(index);
     if (!p) return cnri_fail(err, CNR_E_NOT_FOUND, "plugin", "there is no plugin %d", (int)index);

@@ -224,8 +224,8 @@ static const char *input_name(const cnr_model *m, int32_t i) {
 static cnr_status take_shape(const cnr_model *m, int32_t input, const cnr_tensor *from,
                              cnr_tensor *type, cnr_error *err) {
     if (from->rank < 0 || from->rank > CNR_MAX_RANK)
-        return cnri_fail(err, CNR_E_INVALID, input_name(m, input),
-                         "a shape of rank %d; want 0 to %d", (int)from->rank, CNR_MAX_RANK);
+        return cnri_fail(err, CNR_E_ARG, input_name(m, input), "a shape of rank %d; want 0 to %d",
+                         (int)from->rank, CNR_MAX_RANK);
     type->rank = from->rank;
     memcpy(type->dim, from->dim, sizeof type->dim);
     type->bytes = cnr_dense_bytes(type);

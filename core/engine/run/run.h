@@ -6,7 +6,7 @@
 #include "data/data.h"
 #include "plan/plan.h"
 #include "run/load_options.h"
-#include <cnnrun/placement.h>
+#include <cnnrun/engine.h>
 
 /* Kinds of events of a run. */
 typedef enum cnri_event_kind {
@@ -30,6 +30,22 @@ typedef void (*cnri_event_fn)(void *arg, const cnri_event *event);
  * that can time their steps do. Pass *id to cnr_session_unlisten. */
 cnr_status cnri_session_listen(cnr_session *s, cnri_event_fn fn, void *arg, bool sync, int32_t *id,
                                cnr_error *err);
+
+/* A property of a device, as in cnr_device_properties. */
+typedef struct cnri_fact {
+    const char *name, *text;
+    double value;
+} cnri_fact;
+/* All properties of a device. */
+typedef struct cnri_fact_list {
+    cnri_fact *at;
+    int32_t n, capacity;
+    bool failed; /* memory was out */
+} cnri_fact_list;
+/* Lists the properties of a device; cnri_facts_free frees them. */
+cnr_status cnri_device_facts(cnr_runtime *rt, const char *device, int32_t measure,
+                             cnri_fact_list *out, cnr_error *err);
+void cnri_facts_free(cnri_fact_list *list);
 
 /* The plan that the session runs. */
 cnr_plan *cnri_session_plan(const cnr_session *s);

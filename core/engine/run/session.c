@@ -345,7 +345,7 @@ static void type_text(const cnr_tensor *t, char *text, size_t capacity) {
 static cnr_status check_end(const cnri_value *v, const cnr_tensor *value, const char *what,
                             cnr_error *err) {
     const char *fault = cnri_tensor_fault(value);
-    if (fault) return cnri_fail(err, CNR_E_INVALID, v->name, "%s: %s", what, fault);
+    if (fault) return cnri_fail(err, CNR_E_ARG, v->name, "%s: %s", what, fault);
     if (value->dtype == v->type->dtype && cnr_same_shape(value, v->type) && !value->encoding &&
         value->block <= 1)
         return CNR_OK;

@@ -1,13 +1,8 @@
 /* The complete C API for applications, as libcnnrun exports it. Plugins include plugin.h
  * instead. */
-#ifndef CNNRUN_CNNRUN_H
-#define CNNRUN_CNNRUN_H
+#pragma once
 
 #include <cnnrun/engine.h>
 #include <cnnrun/lab.h>
 #include <cnnrun/object.h>
-#include <cnnrun/placement.h>
 #include <cnnrun/power.h>
-#include <cnnrun/script.h>
-
-#endif

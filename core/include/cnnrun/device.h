@@ -1,10 +1,7 @@
 /* Devices: memory, streams and events of hardware that runs kernels. */
-#ifndef CNNRUN_DEVICE_H
-#define CNNRUN_DEVICE_H
+#pragma once
 
 #include <cnnrun/tensor.h>
-
-CNR_BEGIN_C
 
 enum {
     CNR_MEMORY_HOST = 1 << 0,  /* handle is a host address, and data can be used in place */
@@ -85,20 +82,14 @@ typedef struct cnr_stream {
     uint32_t flags; /* CNR_STREAM_...; set before stream_open, then constant */
 } cnr_stream;
 
-enum {
-    /* The stream's marks are used with event_elapsed and counters, which other streams need not
-     * support. If the stream is cancelled for a second or two, its sync may give up the device with
-     * CNR_E_CANCELLED although work is still running there. */
-    CNR_STREAM_TIMED = 1 << 0
-};
+/* The stream's marks are used with event_elapsed and counters, which other streams need not
+ * support. If the stream is cancelled for a second or two, its sync may give up the device with
+ * CNR_E_CANCELLED although work is still running there. */
+enum { CNR_STREAM_TIMED = 1 << 0 };
 
 /* Returns 1 if work on the stream is asked to return early. stream may be NULL. */
 static inline int cnr_cancelled(const cnr_stream *stream) {
-#if defined(__GNUC__)
     return stream && stream->cancel && __atomic_load_n(stream->cancel, __ATOMIC_RELAXED) != 0;
-#else
-    return stream && stream->cancel && *stream->cancel != 0;
-#endif
 }
 
 /* How devices are opened. */
@@ -113,10 +104,6 @@ enum {
     CNR_DEVICE_HOST = 1 << 1,
     CNR_DEVICE_SINGLE = 1 << 0 /* there is only one device, named family, not family:0 */
 };
-
-/* Receives one property of a device: a text, or a number if text is NULL. `name` consists of a-z,
- * 0-9 and _; in "caches.l2" l2 is within caches. The receiver copies both. */
-typedef void (*cnr_property_fn)(void *arg, const char *name, const char *text, double value);
 
 /* A device class. The plugin owns this constant struct. */
 typedef struct cnr_device_class {
@@ -211,6 +198,3 @@ typedef struct cnr_device_class {
      * NULL: unknown name. */
     void *(*native)(const cnr_device *device, const char *name);
 } cnr_device_class;
-
-CNR_END_C
-#endif

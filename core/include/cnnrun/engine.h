@@ -1,5 +1,5 @@
 /* For applications that embed the engine: open, load, run, top-k, close; then shapes, weights,
- * plans and sessions. Devices and placements are in placement.h. libcnnrun-engine has all of both.
+ * plans, sessions, devices and placements. libcnnrun-engine has all of it.
  *
  *     cnr_runtime *rt; cnr_model *net; const cnr_tensor *scores; cnr_top best[5];
  *     cnr_error err = CNR_ERROR_INIT;
@@ -9,8 +9,7 @@
  *     int n = cnr_topk(scores, 5, best);
  *     cnr_close(rt);
  */
-#ifndef CNNRUN_ENGINE_H
-#define CNNRUN_ENGINE_H
+#pragma once
 
 #include <cnnrun/tensor.h>
 #include <cnnrun/version.h>
@@ -21,8 +20,6 @@ typedef struct cnr_runtime cnr_runtime; /* holds the loaded plugins and the open
 typedef struct cnr_model cnr_model;     /* a graph with its weights; sessions share the model */
 typedef struct cnr_plan cnr_plan; /* a model compiled for shapes and devices; immutable, shared */
 typedef struct cnr_session cnr_session; /* memory in which a plan runs; one thread at a time */
-
-struct cnr_plugin; /* declared in plugin.h */
 
 /* Every struct begins with `size`, its own size in bytes. Members that are 0 or NULL are
  * defaults. */
@@ -120,7 +117,7 @@ typedef struct cnr_top {
     float score;
 } cnr_top;
 
-/* NULL for a required object, name, list or `out` is CNR_E_INVALID in all functions below. So is a
+/* NULL for a required object, name, list or `out` is CNR_E_ARG in all functions below. So is a
  * tensor with an impossible rank, type or size, or with too few `bytes` (0: computed from the
  * shape). Functions that return no status return 0 or NULL then. err may be NULL. */
 
@@ -249,10 +246,8 @@ typedef struct cnr_run_event {
     uint64_t now_ns;                         /* time of the event with CNR_LISTEN_TIMES; else 0 */
     uint64_t took_ns; /* duration of an ended step by device events; 0: unknown */
 } cnr_run_event;
-enum {
-    /* Each step ends before the next begins, and devices time their steps. This slows the run. */
-    CNR_LISTEN_TIMES = 1 << 0
-};
+/* Each step ends before the next begins, and devices time their steps. This slows the run. */
+enum { CNR_LISTEN_TIMES = 1 << 0 };
 typedef void (*cnr_run_fn)(void *arg, const cnr_run_event *event);
 /* Calls fn(arg) at the events of each run until cnr_session_unlisten(*id). Must not be called
  * during a run. *id is above 0; id may be NULL. Unknown flags are ignored. */
@@ -260,5 +255,59 @@ cnr_status cnr_session_listen(cnr_session *session, uint32_t flags, cnr_run_fn f
                               int32_t *id, cnr_error *err);
 void cnr_session_unlisten(cnr_session *session, int32_t id); /* an unknown id is ignored */
 
+/* ---- devices and plugins of a runtime; on which devices the nodes of a model run ---- */
+
+typedef struct cnr_device_entry {
+    uint32_t size;
+    int32_t concurrency;                    /* number of threads or compute units */
+    const char *name;                       /* "cpu", "opencl:0", as in options and placements */
+    const char *family, *hardware, *driver; /* "opencl"; "Mali-G78"; vendor and version */
+    const char *plugin;                     /* name of the device class that drives the device */
+    uint64_t memory_bytes;                  /* 0: unknown */
+} cnr_device_entry;
+/* Describes device `index`, best first; initialises drivers. The runtime owns the texts.
+ * CNR_E_NOT_FOUND: there is no such device. */
+cnr_status cnr_device_at(cnr_runtime *rt, int32_t index, cnr_device_entry *out, cnr_error *err);
+
+/* Returns an object of the device's driver, which the device owns: "context" or "device" of OpenCL,
+ * to make memory that sessions bind. Opens the device. CNR_E_NOT_FOUND: no such object. */
+cnr_status cnr_device_native(cnr_runtime *rt, const char *device, const char *name, void **out,
+                             cnr_error *err);
+
+/* Tells whether `device` is the default, which runs all nodes that neither an option nor the net
+ * places. It is the device with the highest score that opens, of the plugins with the highest
+ * precedence (cnr_open_options.plugin_order). `reason` (may be NULL) receives up to `room` bytes of
+ * text that explains the answer. */
+cnr_status cnr_device_default(cnr_runtime *rt, const char *device, int32_t *is_default,
+                              char *reason, size_t room, cnr_error *err);
+
+/* A plugin that was found, by its own name and version. refused: why it did not load, or NULL. */
+typedef struct cnr_plugin_entry {
+    uint32_t size;
+    const char *name, *version, *file, *summary, *refused;
+} cnr_plugin_entry;
+/* Describes plugin `index` of all that the process found. The texts live as long as the process.
+ * CNR_E_NOT_FOUND: there is no such plugin. */
+cnr_status cnr_plugin_at(cnr_runtime *rt, int32_t index, cnr_plugin_entry *out, cnr_error *err);
+
+/* Calls fn(arg, ...) for each property that the device reports; device.h lists the names. With
+ * measure = 1 the device is also opened and benchmarks itself. */
+cnr_status cnr_device_properties(cnr_runtime *rt, const char *device, int32_t measure,
+                                 cnr_property_fn fn, void *arg, cnr_error *err);
+
+typedef struct cnr_place_options {
+    uint32_t size;
+    int32_t axis, n_devices;
+    const char *node; /* "*": every node without a placement of its own */
+    const char *const *devices;
+    const double *shares; /* parts of the output along `axis`; sum 1; NULL: equal */
+    /* Not NULL: a policy places the whole net, as in cnr_load_options, and `node` may be NULL. ""
+     * removes the policy. */
+    const char *policy;
+    const char *const *policy_options;
+} cnr_place_options;
+/* Places a node on one device, or splits its output over several. n_devices 0 removes the
+ * placement. Plans made afterwards use it. */
+cnr_status cnr_place(cnr_model *model, const cnr_place_options *options, cnr_error *err);
+
 CNR_END_EXPORTS
-#endif

@@ -1,12 +1,7 @@
 /* Importers, exporters and rewrites, which build and change graphs through the host table. */
-#ifndef CNNRUN_IMPORT_H
-#define CNNRUN_IMPORT_H
+#pragma once
 
 #include <cnnrun/op.h>
-
-CNR_BEGIN_C
-
-struct cnr_graph;
 
 /* What an importer reads. */
 typedef struct cnr_import_args {
@@ -18,7 +13,7 @@ typedef struct cnr_import_args {
     /* NULL, or a net that takes weights from these files. The importer must then make constants
      * with the names and types of the net's parameters. It may ignore `net` if its files use the
      * same names. */
-    const struct cnr_graph *net;
+    const cnr_graph *net;
 } cnr_import_args;
 
 /* A reader of models in a foreign format. */
@@ -31,7 +26,7 @@ typedef struct cnr_importer {
     int32_t (*accepts)(const char *path, const uint8_t *head, size_t head_bytes);
     /* Builds the model in an empty graph. Report each unsupported layer with host->graph_problem
      * and continue, so that a user sees all of them together. */
-    cnr_status (*import)(const cnr_import_args *args, struct cnr_graph *graph, cnr_error *err);
+    cnr_status (*import)(const cnr_import_args *args, cnr_graph *graph, cnr_error *err);
     /* (optional) Accepted args->options, one text per option, NULL-terminated: "key=NAME which of
      * the file's nets". The name is before the '='. A name that ends in ".*", "shape.*=C,H,W", is a
      * prefix. Other options are refused before `import` is called, with a list of the names. NULL:
@@ -50,7 +45,7 @@ typedef struct cnr_exporter {
     const char *summary;
     int32_t (*accepts)(const char *path);
     /* Writes the file with host->output_begin: completely or not at all. */
-    cnr_status (*write)(const struct cnr_graph *graph, const char *path, cnr_error *err);
+    cnr_status (*write)(const cnr_graph *graph, const char *path, cnr_error *err);
 } cnr_exporter;
 
 /* A change of a graph that preserves its outputs. Before planning, rewrites run in ascending order
@@ -64,14 +59,14 @@ typedef struct cnr_rewrite {
     const char *name;
     const char *summary;
     /* Returns the number of changes, or a negative cnr_status. */
-    int32_t (*apply)(struct cnr_graph *graph, cnr_error *err);
+    int32_t (*apply)(cnr_graph *graph, cnr_error *err);
     uint32_t flags; /* CNR_REWRITE_... */
     /* (optional: any) Family or class of a device. The rewrite is used only for plans that can use
      * such a device. If the device is lost, the new plan is made without the rewrite. */
     const char *device;
     /* (optional) Builds a small graph that the rewrite changes, in an empty one. conform compares
      * its outputs with and without the rewrite. Other rewrites are tested only on random graphs. */
-    cnr_status (*example)(struct cnr_graph *graph, cnr_error *err);
+    cnr_status (*example)(cnr_graph *graph, cnr_error *err);
 } cnr_rewrite;
 
 enum { /* The rewrite reads only the types of weights with two or more axes, unless it
@@ -83,8 +78,6 @@ enum { /* The rewrite reads only the types of weights with two or more axes, unl
 };
 
 /* ---- operators of model formats that a plugin imports ---- */
-
-struct cnr_host;
 
 /* A node of a model file, as its importer read it. Valid until the importer's `import` returns. */
 typedef struct cnr_import_node {
@@ -116,9 +109,6 @@ typedef struct cnr_import_row {
     const char *const *attrs;
     /* (optional: as `op` says) Adds nodes, and stores the node's values in outputs[0 ..
      * n_outputs). */
-    cnr_status (*import)(const struct cnr_host *host, struct cnr_graph *graph,
-                         const cnr_import_node *node, cnr_value *outputs, cnr_error *err);
+    cnr_status (*import)(const struct cnr_host *host, cnr_graph *graph, const cnr_import_node *node,
+                         cnr_value *outputs, cnr_error *err);
 } cnr_import_row;
-
-CNR_END_C
-#endif

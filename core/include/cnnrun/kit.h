@@ -1,10 +1,7 @@
 /* Inline helpers for authors of operators and kernels; there is nothing to link. */
-#ifndef CNNRUN_KIT_H
-#define CNNRUN_KIT_H
+#pragma once
 
 #include <cnnrun/plugin.h>
-
-CNR_BEGIN_C
 
 /* ---- descriptors ---- */
 
@@ -27,22 +24,10 @@ CNR_BEGIN_C
     .n_inputs = CNR_ROWS(in), .inputs = (in), .n_outputs = CNR_ROWS(out), .outputs = (out)
 
 /* Defines the plugin's entry. INIT should end with cnr_add_all. TOUCHES is CNR_TOUCHES_... */
-#define CNR_PLUGIN(NAME, VERSION, SUMMARY, LICENCE, INIT) \
-    CNR_PLUGIN_TOUCHES(NAME, VERSION, SUMMARY, LICENCE, INIT, 0)
-/* Like CNR_PLUGIN, with what the plugin touches (CNR_TOUCHES_...) */
-#define CNR_PLUGIN_TOUCHES(NAME, VERSION, SUMMARY, LICENCE, INIT, TOUCHES) \
+#define CNR_PLUGIN(NAME, VERSION, SUMMARY, LICENCE, INIT, TOUCHES) \
     CNR_PLUGIN_ENTRY { \
-        static const cnr_plugin plugin = {sizeof(cnr_plugin), \
-                                          CNR_PLUGIN_MAGIC, \
-                                          CNR_ABI_WANTED, \
-                                          CNR_SIGNATURE, \
-                                          NAME, \
-                                          VERSION, \
-                                          SUMMARY, \
-                                          LICENCE, \
-                                          INIT, \
-                                          NULL, \
-                                          TOUCHES}; \
+        static const cnr_plugin plugin = {CNR_PLUGIN_HEAD, NAME, VERSION, SUMMARY, \
+                                          LICENCE,         INIT, NULL,    TOUCHES}; \
         (void)host_abi; \
         return &plugin; \
     }
@@ -54,7 +39,7 @@ typedef struct cnr_item {
 } cnr_item;
 
 /* Registers all items in order, and stops at the first one that is refused. */
-static inline cnr_status cnr_add_all(const cnr_host *host, struct cnr_registrar *registrar,
+static inline cnr_status cnr_add_all(const cnr_host *host, cnr_registrar *registrar,
                                      const cnr_item *items, int32_t n) {
     cnr_status status = CNR_OK;
     for (int32_t i = 0; i < n && status == CNR_OK; i++)
@@ -114,23 +99,80 @@ static inline int cnr_is_constant(const cnr_tensor *t) {
     return t && t->flags & CNR_TENSOR_CONST && !(t->flags & CNR_TENSOR_VARIABLE) && t->data;
 }
 
-/* Converts `axis`, which may count from the end, to one below `rank`; -1: out of range. */
-static inline int32_t cnr_axis(int64_t axis, int32_t rank) {
-    return axis < -rank || axis >= rank ? -1 : (int32_t)(axis < 0 ? axis + rank : axis);
+/* ---- sliding windows (convolution, pooling), for operators and kernels: evaluates ONNX's
+ * kernel_shape, strides, pads, dilations, auto_pad and ceil_mode ---- */
+
+#define CNR_MAX_SPATIAL 3
+
+/* A sliding window: sizes of input, output and kernel, stride, dilation and padding by axis. */
+typedef struct cnr_window {
+    int32_t spatial; /* number of spatial axes, 1 to 3 */
+    int64_t in[CNR_MAX_SPATIAL], out[CNR_MAX_SPATIAL];
+    int64_t kernel[CNR_MAX_SPATIAL], stride[CNR_MAX_SPATIAL], dilation[CNR_MAX_SPATIAL];
+    int64_t pad_begin[CNR_MAX_SPATIAL], pad_end[CNR_MAX_SPATIAL];
+} cnr_window;
+
+/* Returns the number of positions of a window of extent `reach` over the padded input. ceil_mode as
+ * in Caffe and ONNX: the last window must start inside the input or its begin padding. */
+static inline int64_t cnr_window_count(int64_t in, int64_t reach, int64_t stride, int64_t begin,
+                                       int64_t end, int ceil_mode) {
+    const int64_t room = in + begin + end - reach;
+    if (room < 0)
+        return ceil_mode && -room < stride && in + begin > 0; /* a part of one window, rounded up */
+    int64_t n = room / stride + 1;
+    if (ceil_mode && room % stride != 0) {
+        n++;
+        if ((n - 1) * stride >= in + begin) n--;
+    }
+    return n;
 }
 
-/* Computes the distance in elements between neighbours of t along each axis of `shape`, 0 along
- * broadcast axes. Writes shape->rank entries. Returns 0 if t does not broadcast to that shape. */
-static inline int cnr_strides(const cnr_tensor *t, const cnr_tensor *shape, int64_t *stride) {
-    int64_t step = 1;
-    if (t->rank > shape->rank) return 0;
-    for (int32_t i = shape->rank - 1; i >= 0; i--) {
-        const int32_t own = i - (shape->rank - t->rank);
-        if (own >= 0 && t->dim[own] != 1 && t->dim[own] != shape->dim[i]) return 0;
-        stride[i] = own < 0 || t->dim[own] == 1 ? 0 : step;
-        if (own >= 0) step *= t->dim[own];
+/* Fills `w` for input x and window extents `kernel` (NULL: attribute kernel_shape, which pooling
+ * operators have). For unknown spatial dims, out is CNR_DIM_UNKNOWN. Returns NULL, or a static text
+ * that says what does not fit. */
+static inline const char *cnr_window_resolve(const cnr_node *node, const cnr_tensor *x,
+                                             const int64_t *kernel, cnr_window *w) {
+    const int64_t most = 1 << 20;
+    int64_t nk = x->rank - 2, ns, nd, np;
+    const int64_t *strides = cnr_attr_ints(node, "strides", &ns);
+    const int64_t *dilations = cnr_attr_ints(node, "dilations", &nd);
+    const int64_t *pads = cnr_attr_ints(node, "pads", &np);
+    const int valid = cnr_attr_is(node, "auto_pad", "VALID");
+    const int lower = cnr_attr_is(node, "auto_pad", "SAME_LOWER");
+    const int same = lower || cnr_attr_is(node, "auto_pad", "SAME_UPPER");
+    const int ceil_mode = cnr_attr_int(node, "ceil_mode") != 0;
+    memset(w, 0, sizeof *w);
+    if (!kernel) kernel = cnr_attr_ints(node, "kernel_shape", &nk);
+    if (nk != x->rank - 2) return "kernel_shape and the rank of x differ";
+    if (nk < 1 || nk > CNR_MAX_SPATIAL) return "rank 3, 4 or 5 wanted (N C spatial)";
+    w->spatial = (int32_t)nk;
+    for (int32_t i = 0; i < w->spatial; i++) {
+        const int64_t in = w->in[i] = x->dim[2 + i], extent = w->kernel[i] = kernel[i];
+        const int64_t stride = w->stride[i] = i < ns ? strides[i] : 1;
+        const int64_t dilation = w->dilation[i] = i < nd ? dilations[i] : 1;
+        int64_t begin = valid || i >= np ? 0 : pads[i];
+        int64_t end = valid || i + nk >= np ? 0 : pads[i + nk];
+        if (stride < 1 || dilation < 1 || extent < 1)
+            return "kernel, stride and dilation must be 1 or more";
+        if (extent > most || dilation > most || stride > most)
+            return "kernel, stride and dilation must be 1048576 or less";
+        if (begin > most || end > most || begin < -most || end < -most)
+            return "pads must be 1048576 or less";
+        const int64_t reach = (extent - 1) * dilation + 1;
+        w->out[i] = CNR_DIM_UNKNOWN;
+        if (in >= 0 && same) {
+            w->out[i] = (in + stride - 1) / stride;
+            const int64_t pad = cnr_max((w->out[i] - 1) * stride + reach - in, 0);
+            begin = lower ? pad - pad / 2 : pad / 2;
+            end = pad - begin;
+        } else if (in >= 0) {
+            w->out[i] = cnr_window_count(in, reach, stride, begin, end, ceil_mode);
+            if (w->out[i] < 1 && in > 0) return "the window is larger than the padded input";
+        }
+        w->pad_begin[i] = begin;
+        w->pad_end[i] = end;
     }
-    return 1;
+    return NULL;
 }
 
 /* ---- a kernel's answers: accepts returns cnr_refuse(out, "why"), or calls cnr_take and then sets
@@ -247,6 +289,3 @@ static inline cnr_pieces cnr_pieces_of(const cnr_run *run) {
     p.pitch = y->dim[a] * inner;
     return p;
 }
-
-CNR_END_C
-#endif

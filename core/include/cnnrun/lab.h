@@ -1,7 +1,6 @@
 /* Work on nets: evaluate, profile, place, adapt, train, quantise, sweep; list the kernel candidates
  * of a plan. */
-#ifndef CNNRUN_LAB_H
-#define CNNRUN_LAB_H
+#pragma once
 
 #include <cnnrun/power.h>
 
@@ -59,7 +58,6 @@ enum { CNR_MAX_METRICS = 8 };
  * no value; an error ends the work. */
 typedef struct cnr_metric {
     uint32_t size;
-    int32_t reserved;
     const char *name;
     cnr_status (*compute)(void *arg, const cnr_tensor *scores, const int32_t *labels, double *value,
                           cnr_error *err);
@@ -162,12 +160,6 @@ typedef struct cnr_step_timing {
     /* Device counters for the last run, "cycles=1200 bytes_read=64"; NULL: the device has none. */
     const char *counters;
 } cnr_step_timing;
-enum {
-    /* measured in each step, by counters that are exact at any time (simulated ones) */
-    CNR_JOULES_COUNTED = 1,
-    CNR_JOULES_BY_TIME = 2, /* energy of the run, divided in proportion to the steps' times */
-    CNR_JOULES_REPEATED = 3 /* measured by repeating the layer alone for as long as sensors need */
-};
 /* Time of a net. */
 typedef struct cnr_timing {
     uint32_t size;
@@ -180,7 +172,10 @@ typedef struct cnr_timing {
     uint64_t arena_bytes, arena_bound_bytes, weight_bytes, peak_rss_bytes;
     cnr_step_timing *steps;
     cnr_energy *energy; /* energy of one run; NULL: not requested */
-    int32_t joules_by;  /* method for the steps' joules, CNR_JOULES_...; 0: unmeasured */
+    /* How the steps' joules were found: "counted" in each step, by counters that are exact at any
+     * time (simulated ones); "time": energy of the run, divided in proportion to the steps' times;
+     * "repeated": measured by repeating the layer alone for as long as sensors need. NULL: not. */
+    const char *joules_by;
     /* Median time of a run until all its work is queued; NaN: no device of the plan is
      * asynchronous. */
     double enqueue_ms;
@@ -281,19 +276,15 @@ cnr_status cnr_adapt_state(cnr_model *model, cnr_adapt_report *out, cnr_error *e
 
 /* Training by gradient descent. The weights of the epoch with the best validation result are
  * written. An existing file is replaced only by a better net. */
-enum {
-    CNR_RATE_FIXED = 0,
-    CNR_RATE_INVERSE = 1, /* rate * (1 + gamma step) ^ -power; gamma 1e-4, power 0.75 */
-    /* rate * gamma ^ n; n grows every rate_epochs; 0.1, a third of all epochs */
-    CNR_RATE_STEP = 2,
-    CNR_RATE_COSINE = 3,    /* falls to 0 along half a cosine */
-    CNR_RATE_POLY = 4,      /* rate * (1 - part done) ^ power; power 1 */
-    CNR_RATE_MULTISTEP = 5, /* as STEP, but n grows at each of rate_epochs; 1/2 and 3/4 of all */
-};
 /* How a net is trained; cnr_train_options_default fills it. */
 typedef struct cnr_train_options {
     uint32_t size;
-    int32_t policy; /* learning rate schedule, CNR_RATE_... */
+    int32_t nesterov, overwrite; /* overwrite 1: replace the output even if it is better */
+    /* How the learning rate falls. "fixed" (NULL). "inverse": rate * (1 + gamma step) ^ -power;
+     * gamma 1e-4, power 0.75. "step": rate * gamma ^ n; n grows every rate_epochs; 0.1, a third of
+     * all epochs. "cosine": to 0 along half a cosine. "poly": rate * (1 - part done) ^ power;
+     * power 1. "multistep": as step, but n grows at each of rate_epochs; 1/2 and 3/4 of all. */
+    const char *policy;
     /* Specs of the samples. test: samples on which the best epoch is tested (NULL: the "eval" split
      * of `data`; "": no test). */
     const char *data, *test;
@@ -305,7 +296,6 @@ typedef struct cnr_train_options {
     double rate, momentum, decay; /* momentum < 0: the optimiser's default */
     double validation; /* validation part (below 1) or number of pictures; 0: keep the last epoch */
     uint64_t seed, validation_seed;
-    int32_t nesterov, overwrite;  /* overwrite 1: replace the output even if it is better */
     int32_t energy;               /* 1: measure energy, if there is a meter */
     double beta1, beta2, epsilon; /* optimiser parameters; 0: the optimiser's defaults */
     const char *split;            /* split of `data`; NULL: "train" */
@@ -315,8 +305,8 @@ typedef struct cnr_train_options {
     void *schedule_arg;
     /* name pattern of weights whose zeros stay; NULL: only masked weights */
     const char *keep_zeros;
-    double gamma, power;     /* schedule parameters; 0: defaults, see CNR_RATE_... */
-    const char *rate_epochs; /* such as "10,15"; NULL: defaults, see CNR_RATE_... */
+    double gamma, power;     /* schedule parameters; 0: the defaults of `policy` */
+    const char *rate_epochs; /* such as "10,15"; NULL: the defaults of `policy` */
     /* File for the state of training, written every checkpoint_seconds (0: 30) and after each
      * epoch. If the file exists, training resumes from it, with the same result as without a break.
      * It is deleted when the output is written. NULL: no checkpoint. */
@@ -445,16 +435,13 @@ typedef struct cnr_quantize_options {
     uint64_t seed;
     const char *keep_zeros;
 } cnr_quantize_options;
-enum { /* Reason why a layer stays float. */
-       CNR_FLOAT_FOR_NOISE = 1,
-       CNR_FLOAT_FOR_ACCURACY = 2, /* limit max_drop */
-       CNR_FLOAT_FOR_TIME = 3
-};
 /* A layer that could be quantised. */
 typedef struct cnr_quantized_layer {
     const char *name;
     double low, high, decibels; /* range observed at the output; signal-to-noise ratio */
-    int32_t quantized, float_for;
+    int32_t quantized;
+    /* why it stays float: "noise", "accuracy" (limit max_drop), "time"; NULL: it is quantised */
+    const char *float_for;
 } cnr_quantized_layer;
 /* Result of cnr_quantize. */
 typedef struct cnr_quantizing {
@@ -504,19 +491,18 @@ typedef struct cnr_sweep_options {
     int64_t n_grid;
     const char *seeds;  /* "1..5" or "1,2,7"; NULL: 1 */
     const char *output; /* folder for results.jsonl, results.csv, summary.csv and charts */
-    int64_t jobs,
-        random; /* jobs: processes at a time (0: 1); random: points drawn from the grid (0: all) */
+    /* jobs: processes at a time (0: 1); random: points drawn from the grid (0: all) */
+    int64_t jobs, random;
     uint64_t random_seed;   /* seed of that draw; 0: 1 */
     double seconds, joules; /* after this time or energy no more points start; 0: no limit */
     const char *pictures;   /* format of charts: "png", "svg" or "pdf"; NULL: png */
     /* path of cnnrun; NULL: this program if it is cnnrun, else from PATH */
     const char *program;
-    int32_t trust, reserved; /* trust 1: the study may use all files */
+    int32_t trust; /* trust 1: the study may use all files */
 } cnr_sweep_options;
 /* Result of cnr_sweep: number of points, done ones, failed ones and those left. */
 typedef struct cnr_sweep_result {
     uint32_t size;
-    int32_t reserved;
     int64_t points, done, failed, left; /* logs of failed points are in output/failed */
     double seconds;
 } cnr_sweep_result;
@@ -525,5 +511,28 @@ typedef struct cnr_sweep_result {
 cnr_status cnr_sweep(const cnr_sweep_options *options, const cnr_observer *observer,
                      cnr_sweep_result *out, cnr_error *err);
 
+/* ---- scripts that an application calls, such as the installed ones for detection and pruning
+ * ---- */
+
+/* A Lua state whose script has run at top level. One thread at a time. */
+typedef struct cnr_script cnr_script;
+/* Opens a script. path: a file, or an installed script such as "calls/detect.lua". The script must
+ * return a function. It may use all files and devices that the application may use. model (may be
+ * NULL) is passed to the function as a net. It must live as long as the script, and the application
+ * must not run it during a call. */
+cnr_status cnr_script_open(cnr_runtime *rt, const char *path, cnr_model *model, cnr_script **out,
+                           cnr_error *err);
+/* Calls function(text, tell, net, tensors...). text may be NULL. The script gets copies of the
+ * tensors, which must be dense and on the host. tell(text) calls the observer's event with
+ * CNR_EVENT_SCRIPT and the text. *out (may be NULL): the text that the function returned, "" if
+ * none, valid until the next call. The observer (may be NULL) gets the progress of long work; if it
+ * stops the work, the call returns CNR_E_CANCELLED. */
+cnr_status cnr_script_call(cnr_script *script, const char *text, const cnr_tensor *const *tensors,
+                           int32_t n_tensors, const cnr_observer *observer, const char **out,
+                           cnr_error *err);
+/* Closes a script; NULL: nothing. Call it before cnr_close. */
+void cnr_script_close(cnr_script *script);
+/* Kind of an observer's event, `of` is the text. */
+enum { CNR_EVENT_SCRIPT = 64 };
+
 CNR_END_EXPORTS
-#endif

@@ -1,6 +1,5 @@
 /* Readers and writers of pictures and videos, and objects with state, which plugins provide. */
-#ifndef CNNRUN_OBJECT_H
-#define CNNRUN_OBJECT_H
+#pragma once
 
 #include <cnnrun/engine.h>
 
@@ -57,4 +56,3 @@ cnr_status cnr_object_call(cnr_instance *object, const char *method,
 void cnr_object_free(cnr_instance *object);
 
 CNR_END_EXPORTS
-#endif

@@ -1,14 +1,12 @@
 /* Operators: attribute schemas, nodes as operators and kernels see them, and the descriptor, from
  * which the core knows an operator. */
-#ifndef CNNRUN_OP_H
-#define CNNRUN_OP_H
+#pragma once
 
 #include <cnnrun/tensor.h>
 
-CNR_BEGIN_C
-
+/* A net under construction; the host has its functions (plugin.h). */
+typedef struct cnr_graph cnr_graph;
 struct cnr_host;
-struct cnr_op;
 struct cnr_run;
 
 /* ---- attributes ---------------------------------------------------------------------------- */
@@ -23,7 +21,6 @@ typedef enum cnr_attr_type {
     CNR_ATTR_INTS,   /* ints has n entries */
     CNR_ATTR_FLOATS, /* floats has n entries */
     CNR_ATTR_DTYPE,  /* i is a data type; it is written by name, "f32" */
-    CNR_ATTR_TYPE_FORCE_32_ = 0x7fffffff
 } cnr_attr_type;
 
 /* Value of one attribute. Strings and lists belong to the maker of the struct; a graph keeps
@@ -242,7 +239,6 @@ typedef struct cnr_input_range {
 
 /* A value of a graph, >= 0; -1: no value. */
 typedef int32_t cnr_value;
-struct cnr_graph;
 
 /* Arguments of an operator's `training` hook. */
 typedef struct cnr_training {
@@ -296,8 +292,8 @@ typedef struct cnr_op {
     /* (optional: not differentiable) Adds nodes to `graph` that compute the gradients of the inputs
      * from those of the outputs. grad_out[i] is -1 if there is no gradient. grad_in[i] is preset to
      * -1 and is needed only if want[i] is not 0. `node` has the shapes of the training batch. */
-    cnr_status (*gradient)(const struct cnr_host *host, struct cnr_graph *graph,
-                           const cnr_node *node, const cnr_value *inputs, const cnr_value *outputs,
+    cnr_status (*gradient)(const struct cnr_host *host, cnr_graph *graph, const cnr_node *node,
+                           const cnr_value *inputs, const cnr_value *outputs,
                            const cnr_value *grad_out, const int32_t *want, cnr_value *grad_in,
                            cnr_error *err);
     /* (optional) ELEMENTWISE operators on f32: out[i] = op(x[i], y[i]); y is NULL for one operand.
@@ -319,9 +315,9 @@ typedef struct cnr_op {
     /* (optional: as at inference) Adds nodes that compute the outputs as in training, such as with
      * a random mask or with batch statistics. outputs[i] is preset to -1. Equal seeds and steps
      * must give equal results for any number of threads. */
-    cnr_status (*training)(const struct cnr_host *host, struct cnr_graph *graph,
-                           const cnr_node *node, const cnr_value *inputs,
-                           const cnr_training *training, cnr_value *outputs, cnr_error *err);
+    cnr_status (*training)(const struct cnr_host *host, cnr_graph *graph, const cnr_node *node,
+                           const cnr_value *inputs, const cnr_training *training,
+                           cnr_value *outputs, cnr_error *err);
 } cnr_op;
 
 /* ---- reading attributes -------------------------------------------------------------------- */
@@ -363,6 +359,3 @@ static inline const double *cnr_attr_floats(const cnr_node *node, const char *na
     *n = a ? a->n : 0;
     return a ? a->floats : NULL;
 }
-
-CNR_END_C
-#endif

@@ -1,19 +1,13 @@
 /* Plugins: the one function that a plugin exports, and the host functions that it may call. */
-#ifndef CNNRUN_PLUGIN_H
-#define CNNRUN_PLUGIN_H
+#pragma once
 
 #include <cnnrun/device.h>
-#include <cnnrun/encoding.h>
 #include <cnnrun/import.h>
 #include <cnnrun/kernel.h>
-#include <cnnrun/knob.h>
-#include <cnnrun/group.h>
 #include <cnnrun/meter.h>
 #include <cnnrun/op.h>
 #include <cnnrun/source.h>
 #include <cnnrun/version.h>
-
-CNR_BEGIN_C
 
 /* An object with state and methods on tensors, such as a tracker, for computations that are no pure
  * function of their inputs.
@@ -51,6 +45,54 @@ typedef struct cnr_clock {
     void (*wait_until)(uint64_t ns);
 } cnr_clock;
 
+/* ---- groups: several processes of one job that train, evaluate and sweep together, started by a
+ * launcher such as mpirun ---- */
+
+/* How a process joins its group. */
+typedef struct cnr_group_options {
+    uint32_t size;
+    /* If *cancel is not 0, the process is asked to end: half a second later, calls that wait for
+     * other ranks fail with CNR_E_CANCELLED. NULL: no such request is possible. */
+    const volatile int32_t *cancel;
+} cnr_group_options;
+
+/* A group of processes, numbered by rank from 0. The plugin owns this constant struct, which stays
+ * valid until exit. All ranks must make the same calls in the same order, on one thread at a time.
+ * Network errors are CNR_E_IO. */
+typedef struct cnr_group {
+    uint32_t size;
+    const char *name;
+    const char *summary;
+    /* Returns the number of processes that the launcher started, and this one's rank. It reads only
+     * environment variables. 0: no launcher of this group started the process. */
+    int32_t (*launched)(int32_t *rank);
+    /* Joins the group, once per process, and sets this process' rank and the number of ranks. */
+    cnr_status (*open)(const cnr_group_options *options, void **state, int32_t *rank,
+                       int32_t *ranks, cnr_error *err);
+    /* Begins to sum n numbers over all ranks, in place; dtype is CNR_f32 or CNR_f64. The caller
+     * must not touch `data` until sum_wait. Several sums may be in progress. All ranks get bitwise
+     * equal results. */
+    cnr_status (*sum_begin)(void *state, void *data, int64_t n, int32_t dtype, cnr_error *err);
+    /* Waits for the sum that began with this `data`. Returns at once if there is none. */
+    cnr_status (*sum_wait)(void *state, void *data, cnr_error *err);
+    /* Copies rank 0's bytes to all ranks. */
+    cnr_status (*broadcast)(void *state, void *data, uint64_t bytes, cnr_error *err);
+    /* Returns when all ranks have called it. */
+    cnr_status (*barrier)(void *state, cnr_error *err);
+    /* Ends all processes of the job. It returns only if that fails. */
+    void (*abort)(void *state, int32_t code);
+    /* Leaves the group. All ranks must call it. */
+    void (*close)(void *state);
+    /* Operators that sum within a graph, so that communication overlaps with computation of other
+     * gradients. sum_begin_op takes any number of f32 tensors, multiplies them by its attribute
+     * `multiplier` and begins to sum them; its output is f32 [elements of all inputs]. sum_wait_op
+     * waits for that value, and copies elements from its attribute `offset` on to a tensor of its
+     * attribute `dims`. */
+    const char *sum_begin_op, *sum_wait_op;
+} cnr_group;
+
+/* ---- registration ---- */
+
 /* The kinds of descriptors that a plugin registers, and the struct that `add` expects for each. */
 /* clang-format off */
 #define CNR_KIND_LIST(X) \
@@ -70,26 +112,20 @@ typedef enum cnr_kind {
 #define X(NAME, value, text, type) CNR_KIND_##NAME = value,
     CNR_KIND_LIST(X)
 #undef X
-        CNR_KIND_FORCE_32_ = 0x7fffffff
 } cnr_kind;
 
 enum { CNR_LOG_ERROR = 0, CNR_LOG_WARN = 1, CNR_LOG_INFO = 2, CNR_LOG_DEBUG = 3 };
 
-struct cnr_registrar;
-struct cnr_graph;
-struct cnr_output; /* a file that is being written */
-struct cnr_map;    /* a map from names to pointers */
+typedef struct cnr_registrar cnr_registrar;
+typedef struct cnr_output cnr_output; /* a file that is being written */
+typedef struct cnr_map cnr_map;       /* a map from names to pointers */
 
 /* Flags of output_begin. PRIVATE: only this user may read the file (mode 0600), as for data kept
  * between runs. It replaces any file of that name, a symbolic link too. */
 enum { CNR_OUTPUT_PRIVATE = 1 };
 
-#if defined(__GNUC__)
 /* Lets the compiler check a format (argument f) and its arguments (from a on) */
 #define CNR_PRINTF(f, a) __attribute__((format(printf, f, a)))
-#else
-#define CNR_PRINTF(f, a)
-#endif
 
 /* Functions that a plugin may call. Later minor versions append functions. They are safe from any
  * thread unless a comment says otherwise. One thread at a time may use a graph. The host copies
@@ -101,7 +137,7 @@ typedef struct cnr_host {
     /* Registers `descriptor`, the struct of this kind, for the lifetime of the process. Only init
      * may call this; the registration takes effect when init succeeds. If another plugin holds the
      * name, only this descriptor is skipped, with a warning, and the status is CNR_OK. */
-    cnr_status (*add)(struct cnr_registrar *registrar, int32_t kind, const void *descriptor);
+    cnr_status (*add)(cnr_registrar *registrar, int32_t kind, const void *descriptor);
 
     cnr_id (*intern)(const char *name);
     const char *(*name_of)(cnr_id id);
@@ -126,74 +162,73 @@ typedef struct cnr_host {
      * and the graph records a problem. ---- */
 
     /* Adds an input; its dims may be CNR_DIM_SYMBOL(graph_symbol(...)). */
-    cnr_value (*graph_input)(struct cnr_graph *graph, const char *name, const cnr_tensor *type);
-    int32_t (*graph_symbol)(struct cnr_graph *graph, const char *name);
+    cnr_value (*graph_input)(cnr_graph *graph, const char *name, const cnr_tensor *type);
+    int32_t (*graph_symbol)(cnr_graph *graph, const char *name);
     /* Adds a constant or weight. Non-NULL data is copied; data NULL makes a weight without data.
      * name NULL: the host chooses a name. */
-    cnr_value (*graph_constant)(struct cnr_graph *graph, const char *name, const cnr_tensor *type);
+    cnr_value (*graph_constant)(cnr_graph *graph, const char *name, const cnr_tensor *type);
     /* Adds a node and stores its values in outputs[0 .. n_outputs). attrs may be any subset of the
      * schema. Parameter ports that are -1 are created by the operator. where: place in the user's
      * file, for messages ("net.lua:14"), or NULL. */
-    cnr_status (*graph_node)(struct cnr_graph *graph, const char *op, const char *name,
-                             const char *where, const cnr_value *inputs, int32_t n_inputs,
+    cnr_status (*graph_node)(cnr_graph *graph, const char *op, const char *name, const char *where,
+                             const cnr_value *inputs, int32_t n_inputs,
                              const cnr_attr *const *attrs, int32_t n_attrs, cnr_value *outputs,
                              int32_t n_outputs);
-    cnr_status (*graph_output)(struct cnr_graph *graph, cnr_value value, const char *name);
+    cnr_status (*graph_output)(cnr_graph *graph, cnr_value value, const char *name);
     /* Sets metadata, any key with a text: "labels", "input.0.mean". text NULL removes the key. */
-    cnr_status (*graph_set_meta)(struct cnr_graph *graph, const char *key, const char *text);
+    cnr_status (*graph_set_meta)(cnr_graph *graph, const char *key, const char *text);
     /* NULL: there is no such key */
-    const char *(*graph_meta)(const struct cnr_graph *graph, const char *key);
+    const char *(*graph_meta)(const cnr_graph *graph, const char *key);
     /* Records a problem. Building continues, and all problems are shown together at the end. */
-    void (*graph_problem)(struct cnr_graph *graph, const char *where, const char *format, ...)
+    void (*graph_problem)(cnr_graph *graph, const char *where, const char *format, ...)
         CNR_PRINTF(3, 4);
 
     /* ---- inspecting and changing a graph (exporters, rewrites, gradients) ---- */
 
-    int32_t (*graph_node_count)(const struct cnr_graph *graph); /* nodes are in topological order */
+    int32_t (*graph_node_count)(const cnr_graph *graph); /* nodes are in topological order */
     /* Returns a node. *inputs and *outputs (may be NULL) point to the node's values. */
-    const cnr_node *(*graph_node_at)(const struct cnr_graph *graph, int32_t index,
+    const cnr_node *(*graph_node_at)(const cnr_graph *graph, int32_t index,
                                      const cnr_value **inputs, const cnr_value **outputs);
-    int32_t (*graph_input_count)(const struct cnr_graph *graph);
-    cnr_value (*graph_input_at)(const struct cnr_graph *graph, int32_t index);
-    int32_t (*graph_output_count)(const struct cnr_graph *graph);
-    cnr_value (*graph_output_at)(const struct cnr_graph *graph, int32_t index);
-    const cnr_tensor *(*graph_type)(const struct cnr_graph *graph, cnr_value value);
-    const char *(*graph_value_name)(const struct cnr_graph *graph, cnr_value value);
+    int32_t (*graph_input_count)(const cnr_graph *graph);
+    cnr_value (*graph_input_at)(const cnr_graph *graph, int32_t index);
+    int32_t (*graph_output_count)(const cnr_graph *graph);
+    cnr_value (*graph_output_at)(const cnr_graph *graph, int32_t index);
+    const cnr_tensor *(*graph_type)(const cnr_graph *graph, cnr_value value);
+    const char *(*graph_value_name)(const cnr_graph *graph, cnr_value value);
     /* index of the node, or -1 */
-    int32_t (*graph_producer)(const struct cnr_graph *graph, cnr_value value);
-    int32_t (*graph_use_count)(const struct cnr_graph *graph,
-                               cnr_value value); /* uses as node inputs and graph outputs */
+    int32_t (*graph_producer)(const cnr_graph *graph, cnr_value value);
+    /* uses as node inputs and graph outputs */
+    int32_t (*graph_use_count)(const cnr_graph *graph, cnr_value value);
     /* Replaces all uses of `from` by `to`. The graph's outputs keep their names. */
-    cnr_status (*graph_replace)(struct cnr_graph *graph, cnr_value from, cnr_value to);
+    cnr_status (*graph_replace)(cnr_graph *graph, cnr_value from, cnr_value to);
     /* Removes a node without uses. Indices of later nodes decrease by one. */
-    cnr_status (*graph_remove)(struct cnr_graph *graph, int32_t node);
+    cnr_status (*graph_remove)(cnr_graph *graph, int32_t node);
     /* Sets where graph_node inserts: before this node (-1: at the end). */
-    void (*graph_insert_before)(struct cnr_graph *graph, int32_t node);
-    const char *(*graph_symbol_name)(const struct cnr_graph *graph, int32_t symbol);
+    void (*graph_insert_before)(cnr_graph *graph, int32_t node);
+    const char *(*graph_symbol_name)(const cnr_graph *graph, int32_t symbol);
 
     /* ---- writing files: exporters, sources, caches. A file appears completely or not at all, even
      * if the process is killed. A file that is replaced keeps its mode and owner. ---- */
 
-    cnr_status (*output_begin)(const char *path, uint32_t flags, struct cnr_output **out,
-                               cnr_error *err);
-    cnr_status (*output_write)(struct cnr_output *output, const void *data, uint64_t bytes,
+    cnr_status (*output_begin)(const char *path, uint32_t flags, cnr_output **out, cnr_error *err);
+    cnr_status (*output_write)(cnr_output *output, const void *data, uint64_t bytes,
                                cnr_error *err);
     /* Sets the offset of the next write, for headers that are known last. */
-    cnr_status (*output_seek)(struct cnr_output *output, uint64_t offset, cnr_error *err);
+    cnr_status (*output_seek)(cnr_output *output, uint64_t offset, cnr_error *err);
     /* Ends and releases the output. status CNR_OK: the file takes its place. Otherwise it is
      * removed, and the same status is returned with err unchanged. */
-    cnr_status (*output_end)(struct cnr_output *output, int32_t status, cnr_error *err);
+    cnr_status (*output_end)(cnr_output *output, int32_t status, cnr_error *err);
 
     /* ---- calibration: input and result of a rewrite that quantises ---- */
 
     /* Returns 1 if this node should compute in integers where it can. */
-    int32_t (*graph_should_quantise)(const struct cnr_graph *graph, int32_t node);
+    int32_t (*graph_should_quantise)(const cnr_graph *graph, int32_t node);
     /* Gives the range of the value that calibration observed. Returns 0 if there is none. */
-    int32_t (*graph_value_range)(const struct cnr_graph *graph, cnr_value value, double *low,
+    int32_t (*graph_value_range)(const cnr_graph *graph, cnr_value value, double *low,
                                  double *high);
     /* Sets how the integers of `stored` represent the values of `real`, where those are above
      * `low`: real = scale * (stored - zero). */
-    cnr_status (*graph_set_quantised)(struct cnr_graph *graph, cnr_value real, cnr_value stored,
+    cnr_status (*graph_set_quantised)(cnr_graph *graph, cnr_value real, cnr_value stored,
                                       double scale, double zero, double low);
 
     /* ---- reading files: regular files only. Pipes and devices are refused without waiting for
@@ -239,16 +274,17 @@ typedef struct cnr_host {
     /* A map of names. map_set copies the key, `length` bytes without a NUL; with *map NULL it makes
      * a map. CNR_E_MEMORY: the map is unchanged. map_get returns NULL if the key or the map (NULL)
      * does not exist. map_free does not free the values. */
-    cnr_status (*map_set)(struct cnr_map **map, const char *key, size_t length, void *value);
-    void *(*map_get)(const struct cnr_map *map, const char *key, size_t length);
-    void (*map_free)(struct cnr_map *map);
+    cnr_status (*map_set)(cnr_map **map, const char *key, size_t length, void *value);
+    void *(*map_get)(const cnr_map *map, const char *key, size_t length);
+    void (*map_free)(cnr_map *map);
     /* Reads n elements of dense data of any type, starting at `first`, `stride` apart, and converts
-     * them to type `as`: CNR_f64, CNR_i64 or CNR_u64. Floats are truncated to integers and clamped
-     * to their range; NaN becomes 0. */
+     * them to type `as`: CNR_f32, CNR_f64, CNR_i64 or CNR_u64. Floats are truncated to integers and
+     * clamped to their range; NaN becomes 0. */
     void (*elements_read)(int32_t dtype, const void *data, int64_t first, int64_t stride, int64_t n,
                           int32_t as, void *out);
-    /* Writes n contiguous elements, converted from type `as`. f64 is truncated and clamped to the
-     * range as above. Integers are cut to the type's bits. bool is 1 if the number is not 0. */
+    /* Writes n contiguous elements, converted from type `as`. f32 and f64 are truncated and clamped
+     * to the range as above. Integers are cut to the type's bits. bool is 1 if the number is not 0.
+     */
     void (*elements_write)(int32_t dtype, void *data, int64_t first, int64_t n, int32_t as,
                            const void *in);
     /* ---- the board: entries of the description that cnr_open_options.board selects, by path,
@@ -268,8 +304,8 @@ typedef struct cnr_host {
                                              const char *type, int32_t version);
     /* Imports a node by its row, and stores its values in outputs[0 .. n_outputs). CNR_E_NOT_FOUND,
      * with err unchanged: no plugin has a row for it. */
-    cnr_status (*import_node)(struct cnr_graph *graph, const cnr_import_node *node,
-                              cnr_value *outputs, cnr_error *err);
+    cnr_status (*import_node)(cnr_graph *graph, const cnr_import_node *node, cnr_value *outputs,
+                              cnr_error *err);
     /* Finds the first row of the format for operator `op`, for exporters; NULL: none. */
     const cnr_import_row *(*find_export_row)(const char *format, const char *op);
     /* Like graph_constant; `read` writes `bytes` bytes of the data from `offset` on to `out`, one
@@ -300,7 +336,7 @@ typedef struct cnr_plugin {
     const char *summary;
     const char *licence;
     /* Registers the plugin's descriptors. After a failure it returns an error and must not exit. */
-    cnr_status (*init)(const cnr_host *host, struct cnr_registrar *registrar, cnr_error *err);
+    cnr_status (*init)(const cnr_host *host, cnr_registrar *registrar, cnr_error *err);
     /* (optional) Called at exit; the library stays loaded. */
     void (*fini)(void);
     int32_t touches; /* CNR_TOUCHES_...; 0: unknown, which means all of them */
@@ -313,20 +349,17 @@ typedef struct cnr_plugin {
 
 #define CNR_EXPORT __attribute__((visibility("default")))
 
-/* Definition of the one exported function. host_abi: the host's CNR_ABI. */
-#ifdef __cplusplus
-#define CNR_PLUGIN_ENTRY extern "C" CNR_EXPORT const cnr_plugin *cnr_plugin_query(uint32_t host_abi)
-#else
-#define CNR_PLUGIN_ENTRY \
-    CNR_EXPORT const cnr_plugin *cnr_plugin_query(uint32_t host_abi); \
-    const cnr_plugin *cnr_plugin_query(uint32_t host_abi)
-#endif
+/* The one function that a plugin exports. host_abi: the host's CNR_ABI. */
+CNR_BEGIN_EXPORTS
+const cnr_plugin *cnr_plugin_query(uint32_t host_abi);
+CNR_END_EXPORTS
 typedef const cnr_plugin *(*cnr_plugin_query_fn)(uint32_t host_abi);
+/* Begins its definition. */
+#define CNR_PLUGIN_ENTRY const cnr_plugin *cnr_plugin_query(uint32_t host_abi)
+/* Values of the first members of a cnr_plugin. */
+#define CNR_PLUGIN_HEAD sizeof(cnr_plugin), CNR_PLUGIN_MAGIC, CNR_ABI_WANTED, CNR_SIGNATURE
 
 /* Processor features that the library needs to be opened at all: "avx512f fma", in the names of
  * /proc/cpuinfo. The host reads them from the section .cnnrun.needs of the file before dlopen. */
 #define CNR_PLUGIN_NEEDS(text) \
     __attribute__((section(".cnnrun.needs"), used)) static const char cnr_needs_[] = text
-
-CNR_END_C
-#endif

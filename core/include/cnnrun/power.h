@@ -1,8 +1,7 @@
 /* Energy, meters, knobs and frequency policies; progress and cancellation of long work. */
-#ifndef CNNRUN_POWER_H
-#define CNNRUN_POWER_H
+#pragma once
 
-#include <cnnrun/placement.h>
+#include <cnnrun/engine.h>
 
 CNR_BEGIN_EXPORTS
 
@@ -141,12 +140,9 @@ int32_t cnr_energy_long_enough(cnr_energy_region *region);
  * the work; values below 1 count as 1. */
 cnr_status cnr_energy_end(cnr_energy_region *region, int64_t rounds, cnr_energy *out,
                           cnr_error *err);
-/* Repeats `work` until the region is long enough, and measures it. If `work` fails, its status is
- * returned. */
-typedef cnr_status (*cnr_work_fn)(void *arg, cnr_error *err);
-/* Measures the energy of work(arg), repeated until it can be measured. Free *out's members with
- * cnr_energy_free. */
-cnr_status cnr_energy_of(cnr_runtime *rt, cnr_work_fn work, void *arg,
+/* Measures the energy of work(arg), repeated until the region is long enough. If `work` fails, its
+ * status is returned. Free *out's members with cnr_energy_free. */
+cnr_status cnr_energy_of(cnr_runtime *rt, cnr_status (*work)(void *arg, cnr_error *err), void *arg,
                          const cnr_energy_options *options, const cnr_observer *observer,
                          cnr_energy *out, cnr_error *err);
 
@@ -223,9 +219,5 @@ cnr_status cnr_govern_begin(cnr_runtime *rt, const cnr_govern_options *options, 
                             cnr_error *err);
 /* Ends it and restores the clocks; out: may be NULL, else free it with cnr_governed_free. */
 cnr_status cnr_govern_end(cnr_governing *governing, cnr_governed *out, cnr_error *err);
-/* Restores the settings that a killed process left; cnr_open does this, too. *brought: number of
- * knobs restored. */
-cnr_status cnr_knobs_restore(cnr_runtime *rt, int32_t *brought, cnr_error *err);
 
 CNR_END_EXPORTS
-#endif

@@ -1,10 +1,7 @@
 /* Sources: read samples (pictures, folders, digit files, cameras), and write pictures. */
-#ifndef CNNRUN_SOURCE_H
-#define CNNRUN_SOURCE_H
+#pragma once
 
 #include <cnnrun/tensor.h>
-
-CNR_BEGIN_C
 
 /* What a source says of its samples. */
 typedef struct cnr_source_info {
@@ -74,6 +71,3 @@ typedef struct cnr_source {
      * the whole spec. */
     int32_t (*touches)(const char *spec, int32_t writes);
 } cnr_source;
-
-CNR_END_C
-#endif

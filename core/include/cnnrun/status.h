@@ -1,28 +1,18 @@
 /* Status codes, and the error record that every function that can fail fills. */
-#ifndef CNNRUN_STATUS_H
-#define CNNRUN_STATUS_H
+#pragma once
 
 #include <stdint.h>
 
-/* Enclose the declarations of each header. With EXPORTS, shared libraries export them. */
+/* Enclose the declarations of functions that shared libraries export. */
 #ifdef __cplusplus
-#define CNR_BEGIN_C extern "C" {
-#define CNR_END_C }
+#define CNR_BEGIN_EXPORTS _Pragma("GCC visibility push(default)") extern "C" {
+#define CNR_END_EXPORTS \
+    } \
+    _Pragma("GCC visibility pop")
 #else
-#define CNR_BEGIN_C
-#define CNR_END_C
+#define CNR_BEGIN_EXPORTS _Pragma("GCC visibility push(default)")
+#define CNR_END_EXPORTS _Pragma("GCC visibility pop")
 #endif
-#ifdef __GNUC__
-#define CNR_BEGIN_EXPORTS \
-    CNR_BEGIN_C \
-    _Pragma("GCC visibility push(default)")
-#define CNR_END_EXPORTS _Pragma("GCC visibility pop") CNR_END_C
-#else
-#define CNR_BEGIN_EXPORTS CNR_BEGIN_C
-#define CNR_END_EXPORTS CNR_END_C
-#endif
-
-CNR_BEGIN_C
 
 /* The values never change: they cross the plugin boundary and become exit codes. */
 /* clang-format off */
@@ -49,8 +39,6 @@ typedef enum cnr_status {
 #define X(name, value, text) CNR_##name = value,
     CNR_STATUS_LIST(X)
 #undef X
-        CNR_E_INVALID = CNR_E_ARG, /* name of E_ARG for an object that is NULL or invalid */
-    CNR_STATUS_FORCE_32_ = 0x7fffffff
 } cnr_status;
 
 /* Error details. The caller owns the struct; the callee fills it when it returns non-zero. `where`
@@ -67,6 +55,3 @@ typedef struct cnr_error {
     { \
         (uint32_t)sizeof(cnr_error), 0, {0}, { 0 } \
     }
-
-CNR_END_C
-#endif

@@ -1,13 +1,10 @@
 /* Data types, interned names, memory references and the tensor descriptor. */
-#ifndef CNNRUN_TENSOR_H
-#define CNNRUN_TENSOR_H
+#pragma once
 
 #include <cnnrun/status.h>
 
 #include <stddef.h>
 #include <string.h>
-
-CNR_BEGIN_C
 
 /* An interned name: equal names have equal ids within one process. 0 is no name. */
 typedef uint32_t cnr_id;
@@ -93,48 +90,25 @@ typedef struct cnr_tensor {
     const int64_t *dim_range;
 } cnr_tensor;
 
-/* True if axis `i` has another size in other plans. */
-static inline int cnr_varies(const cnr_tensor *t, int32_t i) {
-    return t->dim_range && t->dim_range[2 * i] < t->dim_range[2 * i + 1];
-}
-
-/* Returns the maximal size of axis `i`. */
+/* Returns the maximal size of axis `i`, which is dim[i] if it is the same in all plans. */
 static inline int64_t cnr_max_dim(const cnr_tensor *t, int32_t i) {
-    return cnr_varies(t, i) ? t->dim_range[2 * i + 1] : t->dim[i];
+    return t->dim_range ? t->dim_range[2 * i + 1] : t->dim[i];
 }
 
 /* Bits of an element; 0: no such type. */
 static inline unsigned cnr_dtype_bits(int32_t dtype) {
-    switch (dtype) {
 /* Bits of one type. */
-#define X(name, value, bits) \
-    case value: return bits;
-        CNR_DTYPE_LIST(X)
+#define X(name, value, bits) dtype == value ? bits:
+    return CNR_DTYPE_LIST(X) 0;
 #undef X
-    default: return 0;
-    }
 }
 
 /* Name of a type, "f32"; "none": no such type. */
 static inline const char *cnr_dtype_name(int32_t dtype) {
-    switch (dtype) {
 /* Name of one type. */
-#define X(name, value, bits) \
-    case value: return #name;
-        CNR_DTYPE_LIST(X)
+#define X(name, value, bits) dtype == value ? #name:
+    return CNR_DTYPE_LIST(X) "none";
 #undef X
-    default: return "none";
-    }
-}
-
-/* Type of that name; CNR_DTYPE_NONE: there is none. */
-static inline int32_t cnr_dtype_of(const char *name) {
-/* One type. */
-#define X(n, value, bits) \
-    if (strcmp(name, #n) == 0) return value;
-    CNR_DTYPE_LIST(X)
-#undef X
-    return CNR_DTYPE_NONE;
 }
 
 /* Returns the number of elements, 1 for rank 0; -1: a dimension is unknown, or the product
@@ -171,57 +145,6 @@ static inline int cnr_same_shape(const cnr_tensor *a, const cnr_tensor *b) {
     return a->rank == b->rank && memcmp(a->dim, b->dim, (size_t)a->rank * sizeof a->dim[0]) == 0;
 }
 
-/* Half-precision number as a float. */
-static inline float cnr_f16_to_f32(uint16_t h) {
-    const uint32_t sign = (uint32_t)(h & 0x8000u) << 16, mant = h & 0x3ffu;
-    const uint32_t exp = (h >> 10) & 0x1fu;
-    uint32_t bits;
-    float f;
-    if (exp == 31) bits = sign | 0x7f800000u | (mant << 13);
-    else if (exp != 0) bits = sign | ((exp + 112) << 23) | (mant << 13);
-    else { /* zero or subnormal: mant * 2^-24 */ f = (float)mant * 5.9604644775390625e-8f;
-        return sign ? -f : f;
-    }
-    memcpy(&f, &bits, sizeof f);
-    return f;
-}
-
-/* Rounds to nearest even. Overflow gives infinity; NaN stays NaN. */
-static inline uint16_t cnr_f32_to_f16(float f) {
-    uint32_t x;
-    memcpy(&x, &f, sizeof x);
-    const uint16_t sign = (uint16_t)((x >> 16) & 0x8000u);
-    x &= 0x7fffffffu;
-    if (x > 0x7f800000u) return (uint16_t)(sign | 0x7e00u);
-    if (x >= 0x477ff000u) return (uint16_t)(sign | 0x7c00u);
-    if (x < 0x38800000u) { /* below 2^-14: a subnormal half */
-        if (x < 0x33000000u) return sign;
-        const uint32_t exp = x >> 23, mant = (x & 0x7fffffu) | 0x800000u;
-        const uint32_t shift = 126 - exp, half = 1u << (shift - 1);
-        uint32_t r = mant >> shift;
-        const uint32_t rest = mant & ((1u << shift) - 1);
-        if (rest > half || (rest == half && (r & 1))) r++;
-        return (uint16_t)(sign | r);
-    }
-    x += 0xc8000fffu + ((x >> 13) & 1);
-    return (uint16_t)(sign | (x >> 13));
-}
-
-/* bfloat16 number as a float. */
-static inline float cnr_bf16_to_f32(uint16_t h) {
-    const uint32_t bits = (uint32_t)h << 16;
-    float f;
-    memcpy(&f, &bits, sizeof f);
-    return f;
-}
-
-/* Nearest bfloat16; ties go to even. */
-static inline uint16_t cnr_f32_to_bf16(float f) {
-    uint32_t x;
-    memcpy(&x, &f, sizeof x);
-    if ((x & 0x7fffffffu) > 0x7f800000u) return (uint16_t)((x >> 16) | 0x40u);
-    return (uint16_t)((x + 0x7fffu + ((x >> 16) & 1)) >> 16);
-}
-
-CNR_END_C
-#endif
+/* Receives one property of a device: a text, or a number if text is NULL. `name` consists of a-z,
+ * 0-9 and _; in "caches.l2" l2 is within caches. The receiver copies both. */
+typedef void (*cnr_property_fn)(void *arg, const char *name, const char *text, double value);

@@ -70,7 +70,7 @@ cnr_status cnr_candidates(cnr_model *m, const cnr_tensor *const *shapes, int32_t
     cnr_candidate_list got = {.size = sizeof got};
     cnr_status status = cnri_require_arguments(err, "model", m, "out", out, NULL);
     if (!status && out->size < sizeof got)
-        status = cnri_fail(err, CNR_E_INVALID, "out", "its size is to be set before the call");
+        status = cnri_fail(err, CNR_E_ARG, "out", "its size is to be set before the call");
     if (!status) status = cnri_check_process(m->rt, err);
     if (status) return status;
     *out = got;

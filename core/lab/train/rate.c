@@ -3,6 +3,21 @@
 #include "train/train.h"
 #include <math.h>
 
+cnr_status cnri_rate_policy_of(const char *name, cnri_rate_policy *out, cnr_error *err) {
+    static const char *const names[] = {"fixed", "inverse", "step", "cosine", "poly", "multistep"};
+    *out = CNRI_RATE_FIXED;
+    for (size_t i = 0; name && i < CNRI_COUNT(names); i++)
+        if (strcmp(name, names[i]) == 0) {
+            *out = (cnri_rate_policy)i;
+            return CNR_OK;
+        }
+    if (!name) return CNR_OK;
+    const char *near = cnri_nearest_word(name, names, CNRI_COUNT(names));
+    return cnri_fail(err, CNR_E_ARG, "policy",
+                     "there is no '%s'%s%s%s: fixed, inverse, step, cosine, poly or multistep",
+                     name, near ? " (did you mean '" : "", near ? near : "", near ? "'?)" : "");
+}
+
 /* Reads the next number of a list such as "10,15". False: there is none, or it is malformed
  * (*wrong). */
 static bool next_epoch(const char **text, double *epoch, bool *wrong) {

@@ -141,7 +141,7 @@ cnr_status cnri_train_fold(cnr_graph *net, cnr_error *err);
 cnr_status cnri_train_head(cnr_graph **net, int64_t classes, uint64_t seed, cnr_error *err);
 
 /* ---- trainer.c ---- */
-typedef enum cnri_rate_policy { /* as CNR_RATE_... in lab.h */
+typedef enum cnri_rate_policy { /* as cnr_train_options.policy names them */
                                 CNRI_RATE_FIXED,
                                 CNRI_RATE_INVERSE,
                                 CNRI_RATE_STEP,
@@ -149,6 +149,8 @@ typedef enum cnri_rate_policy { /* as CNR_RATE_... in lab.h */
                                 CNRI_RATE_POLY,
                                 CNRI_RATE_MULTISTEP
 } cnri_rate_policy;
+/* Finds a policy by its name (NULL: fixed). CNR_E_ARG: there is none of this name. */
+cnr_status cnri_rate_policy_of(const char *name, cnri_rate_policy *out, cnr_error *err);
 
 /* A hook between a gradient and the optimiser, called while the graph is built: it adds nodes
  * that compute another gradient (a mask, a sum over machines). */

@@ -120,7 +120,7 @@ static cnr_status take_alone(const cnri_adapt *a, cnri_place_job *j, way *w, cnr
                          .seconds = seconds,
                          .joules = cnri_adapt_median(w->runs.cost.at, w->runs.cost.n) / seconds,
                          .idle_watts = NAN};
-        t->joules_by = CNR_JOULES_BY_TIME;
+        t->joules_by = "time";
     }
     for (int32_t i = 0; i < t->n_steps; i++)
         t->steps[i].joules =

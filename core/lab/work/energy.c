@@ -70,7 +70,7 @@ cnr_status cnr_energy_end(cnr_energy_region *r, int64_t rounds, cnr_energy *out,
     cnr_status status = cnri_require_arguments(err, "the region", r, NULL);
     if (status) return status;
     if (out && out->size < offsetof(cnr_energy, missing)) /* size of the struct in version 1.2 */
-        status = cnri_fail(err, CNR_E_INVALID, "out", "its size is to be set before the call");
+        status = cnri_fail(err, CNR_E_ARG, "out", "its size is to be set before the call");
     if (out && !status) status = cnri_sampler_point(r->sampler, true, &end, err);
     if (out && !status && r->options.idle_behind && !r->options.no_idle &&
         r->options.idle_watts <= 0)
@@ -146,7 +146,7 @@ void cnri_energy_drop(cnr_energy **energy) {
     *energy = NULL;
 }
 
-cnr_status cnr_energy_of(cnr_runtime *rt, cnr_work_fn work, void *arg,
+cnr_status cnr_energy_of(cnr_runtime *rt, cnr_status (*work)(void *arg, cnr_error *err), void *arg,
                          const cnr_energy_options *options, const struct cnr_observer *observer,
                          cnr_energy *out, cnr_error *err) {
     cnr_energy_options o;

@@ -395,7 +395,7 @@ cnr_status cnr_govern(cnr_runtime *rt, const cnr_govern_options *options,
     cnr_governing *g;
     cnr_status status = cnri_require_arguments(err, "runtime", rt, "options", options, NULL);
     if (!status && out && out->size < LEAST_RESULT)
-        status = cnri_fail(err, CNR_E_INVALID, "out", "its size is to be set before the call");
+        status = cnri_fail(err, CNR_E_ARG, "out", "its size is to be set before the call");
     if (status) return status;
     status = open_all(rt, options, &g, err);
     double maximum = !status ? g->options.seconds : 0;
@@ -473,7 +473,7 @@ cnr_status cnr_govern_end(cnr_governing *g, cnr_governed *out, cnr_error *err) {
     cnri_pacer_stop(g->pacer);
     const cnr_status capacity =
         out && out->size < LEAST_RESULT
-            ? cnri_fail(err, CNR_E_INVALID, "out", "its size is to be set before the call")
+            ? cnri_fail(err, CNR_E_ARG, "out", "its size is to be set before the call")
             : CNR_OK;
     return finish(g, capacity, capacity ? NULL : out, err);
 }
@@ -485,7 +485,7 @@ void cnr_governed_free(cnr_governed *out) {
     out->n_ticks = 0;
 }
 
-cnr_status cnr_knobs_restore(cnr_runtime *rt, int32_t *brought, cnr_error *err) {
+cnr_status cnri_govern_restore(cnr_runtime *rt, int32_t *brought, cnr_error *err) {
     cnr_status status = cnri_require_arguments(err, "runtime", rt, "brought", brought, NULL);
     const cnr_gauge_options options = {.size = sizeof options,
                                        .root = rt ? rt->sysfs_root : NULL,

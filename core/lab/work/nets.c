@@ -136,7 +136,7 @@ cnr_status cnr_quantize(cnr_model *m, const cnr_quantize_options *options,
     cnr_status status = cnri_require_arguments(err, "model", m, "options.data", o.data, "net", net,
                                                "out", out, NULL);
     if (!status && out->size < minimum)
-        status = cnri_fail(err, CNR_E_INVALID, "out", "its size is to be set before the call");
+        status = cnri_fail(err, CNR_E_ARG, "out", "its size is to be set before the call");
     if (o.least == 0) o.least = NAN;
     o.max_drop = o.max_drop == 0 ? NAN : fmax(0, o.max_drop);
     if (!status) status = cnri_quantize_model(m, NULL, &o, observer, net, &got, err);

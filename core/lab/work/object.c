@@ -141,7 +141,7 @@ static cnr_status check_inputs(const cnr_tensor *const *in, int32_t n, cnr_error
                                         : cnri_require_arguments(err, "input", in[i], NULL);
         if (status) return status;
         if (!in[i]->data && cnr_count(in[i]) > 0)
-            return cnri_fail(err, CNR_E_INVALID, "input", "has no data");
+            return cnri_fail(err, CNR_E_ARG, "input", "has no data");
     }
     return CNR_OK;
 }

@@ -82,7 +82,8 @@ static double settle(cnr_timing *t) {
         cnr_step_timing *s = &t->steps[i];
         if (s->from) continue;
         const double ms = fmax(s->ms - waited, share * s->ms);
-        if (t->joules_by == CNR_JOULES_BY_TIME) s->joules = t->energy->joules * ms / t->ms_median;
+        if (t->joules_by && strcmp(t->joules_by, "time") == 0)
+            s->joules = t->energy->joules * ms / t->ms_median;
         else if (idle > 0) s->joules -= idle * (s->ms - ms) * 1e-3;
         s->ms = ms;
     }

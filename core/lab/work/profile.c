@@ -19,7 +19,7 @@ typedef struct job {
     cnr_energy energy;
     cnri_sampler *sampler; /* the runtime's; NULL: energy is not measured */
     double *joules, begun; /* joules of each step; NULL: shared out by time */
-    int32_t joules_by;
+    const char *joules_by;
     CNRI_VEC(double) ms, queued; /* of each timed run; queued: ms until all of it was queued */
     int64_t done, total;
 } job;
@@ -181,7 +181,7 @@ static cnr_status measure_steps(job *j, cnr_error *err) {
     if (!j->energy.source || (!counts && !j->o.repeat)) return time_steps(j, err);
     double *joules = cnri_alloc_zero(((size_t)j->plan->steps.n + 1) * sizeof *joules);
     if (!joules) return cnri_out_of_memory(err, "profile");
-    j->joules_by = counts ? CNR_JOULES_COUNTED : CNR_JOULES_REPEATED;
+    j->joules_by = counts ? "counted" : "repeated";
     cnr_status status = CNR_OK;
     if (counts) j->joules = joules;
     if (counts) status = cnri_sampler_start(j->sampler, err);
@@ -221,7 +221,7 @@ static void share_joules(const job *j, cnr_timing *out) {
     double all = 0;
     if (!j->energy.source) return;
     for (int32_t i = 0; i < out->n_steps; i++) all += out->steps[i].ms;
-    out->joules_by = j->joules ? j->joules_by : CNR_JOULES_BY_TIME;
+    out->joules_by = j->joules ? j->joules_by : "time";
     for (int32_t i = 0; i < out->n_steps; i++) {
         cnr_step_timing *s = &out->steps[i];
         s->joules = j->joules ? j->joules[i] : all > 0 ? j->energy.joules * s->ms / all : NAN;
@@ -244,12 +244,12 @@ static cnr_status caches_of(const job *j, double *out, cnr_error *err) {
     static const char prefix[] = "caches.";
     cnr_status status = CNR_OK;
     for (int32_t i = 0; i < j->plan->n_devices && !status; i++) {
-        cnr_fact_list list = {.size = sizeof list};
-        status = cnr_device_facts(j->rt, j->plan->devices[i]->name, 0, &list, err);
+        cnri_fact_list list = {0};
+        status = cnri_device_facts(j->rt, j->plan->devices[i]->name, 0, &list, err);
         for (int32_t k = 0; k < list.n && !status; k++)
             if (strncmp(list.at[k].name, prefix, sizeof prefix - 1) == 0)
                 out[i] = fmax(out[i], list.at[k].value);
-        cnr_facts_free(&list);
+        cnri_facts_free(&list);
     }
     return status;
 }

@@ -17,9 +17,9 @@ typedef struct job {
     cnri_sensitivity sensitivity;
     bool *wanted;  /* by node of net: is to be quantised */
     bool *watched; /* by value of net: all layers, and the values that outputs are computed from */
-    double *given_up;     /* by node of net: decibels of a layer that was given up; else NaN */
-    int32_t *float_for;   /* by node of net: CNR_FLOAT_FOR_... */
-    cnri_layer_ns *times; /* by node of net */
+    double *given_up;       /* by node of net: decibels of a layer that was given up; else NaN */
+    const char **float_for; /* by node of net: why it stays float, one of the texts below */
+    cnri_layer_ns *times;   /* by node of net */
     double least;
     /* Answers of the float net on the held-back pictures, if max_drop was given. */
     cnri_verdicts said;
@@ -62,8 +62,11 @@ static cnr_status watch(job *q, cnr_error *err) {
     return forget(q, status ? status : q->watched ? CNR_OK : cnri_out_of_memory(err, "quantize"));
 }
 
-/* True if a layer stays in floats for that reason (CNR_FLOAT_FOR_...) */
-static bool stay_float_for(const job *q, int32_t why) {
+/* Reasons for which a layer stays in floats. */
+static const char for_noise[] = "noise", for_accuracy[] = "accuracy", for_time[] = "time";
+
+/* True if a layer stays in floats for that reason. */
+static bool stay_float_for(const job *q, const char *why) {
     for (int32_t i = 0; i < q->out->net->nodes.n; i++)
         if (q->float_for[i] == why) return true;
     return false;
@@ -71,7 +74,7 @@ static bool stay_float_for(const job *q, int32_t why) {
 
 /* Says why no layer is left to quantise. */
 static cnr_status none_left(const job *q, const char *bad, double decibels, cnr_error *err) {
-    if (!bad && stay_float_for(q, CNR_FLOAT_FOR_ACCURACY))
+    if (!bad && stay_float_for(q, for_accuracy))
         return cnri_fail(err, CNR_E_NOT_FOUND, q->out->net->name,
                          "no layer is left to be quantised: with any of them more points are lost "
                          "than --max-drop %g allows",
@@ -89,7 +92,7 @@ static cnr_status none_left(const job *q, const char *bad, double decibels, cnr_
 
 /* Notes the layers that left `wanted` since the answers were made, with reason `why` and
  * `decibels` (NaN: their own). True: there were such layers. */
-static bool note_dropped(job *q, int32_t why, double decibels) {
+static bool note_dropped(job *q, const char *why, double decibels) {
     bool any = false;
     for (int32_t i = 0; i < q->answers.n; i++) {
         const cnri_answer *a = &q->answers.at[i];
@@ -110,7 +113,7 @@ static cnr_status drop_noisy(job *q, const cnri_answer *bad, const char **spoile
     *spoiled = net->nodes.at[net->values.at[bad->as.real].producer]->name;
     const cnr_status status = cnri_drop_noisiest(&q->sensitivity, &q->answers, bad->as.real,
                                                  pow(10, -q->least / 10), q->wanted, err);
-    if (!status) note_dropped(q, CNR_FLOAT_FOR_NOISE, *decibels);
+    if (!status) note_dropped(q, for_noise, *decibels);
     return status;
 }
 
@@ -136,10 +139,10 @@ static cnr_status drop_inaccurate(job *q, cnr_error *err) {
 static cnr_status drop_more(job *q, bool *again, cnr_error *err) {
     *again = false;
     cnr_status status = isnan(q->o->max_drop) ? CNR_OK : drop_inaccurate(q, err);
-    if (!status) *again = note_dropped(q, CNR_FLOAT_FOR_ACCURACY, NAN);
+    if (!status) *again = note_dropped(q, for_accuracy, NAN);
     if (status || *again || q->o->all || q->c.how.deterministic) return status;
     status = cnri_drop_slower(&q->c, q->wanted, q->times, err);
-    if (!status) *again = note_dropped(q, CNR_FLOAT_FOR_TIME, NAN);
+    if (!status) *again = note_dropped(q, for_time, NAN);
     return status;
 }
 
@@ -215,7 +218,7 @@ static cnr_status quantise_the_good(job *q, cnr_error *err) {
         status = cnri_quantized(&q->c, q->wanted, &q->out->quantized, &q->answers, err);
         if (status) break;
         q->out->n_quantised = q->answers.n;
-        if (q->answers.n == 0 && !stay_float_for(q, CNR_FLOAT_FOR_TIME))
+        if (q->answers.n == 0 && !stay_float_for(q, for_time))
             return none_left(q, spoiled, decibels, err);
         if (q->answers.n == 0) {
             /* It was measured with layers that have left since. */
@@ -407,11 +410,6 @@ static cnr_status check(job *q, int64_t maximum, cnr_error *err) {
 
 /* ---- the result ---- */
 
-const char *cnri_float_reason(int32_t float_for) {
-    static const char *const names[] = {NULL, "noise", "accuracy", "time"};
-    return float_for >= 0 && float_for <= CNR_FLOAT_FOR_TIME ? names[float_for] : NULL;
-}
-
 static double share(int64_t part, int64_t all) { return all ? (double)part / (double)all : NAN; }
 
 /* Bytes of all weights of a net. */
@@ -502,7 +500,7 @@ static cnr_status take(job *q, cnr_error *err) {
                                    .quantised = a != NULL,
                                    .ms = {ns[0] > 0 ? ns[0] * 1e-6 : NAN,
                                           ns[1] > 0 ? ns[1] * 1e-6 : NAN},
-                                   .float_for = a ? 0 : q->float_for[i]};
+                                   .float_for = a ? NULL : q->float_for[i]};
     }
     out->n_float = out->n_layers - out->n_quantised;
     out->agree = share(q->agree, q->judged);

@@ -7,7 +7,7 @@
  * A layer is an operator that is linear in its weights. Its inputs are gathered as sliding windows
  * or rows; a layer whose outputs these do not give is left as it is. */
 #include "work/calibrate.h"
-#include <cnnrun/window.h>
+#include <cnnrun/kit.h>
 #include <math.h>
 
 enum { BLOCK = 128, POSITIONS = 40, LEVELS = 127, PICTURES = 64 };

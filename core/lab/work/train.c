@@ -24,7 +24,7 @@ typedef struct job {
 
 void cnr_train_options_default(cnr_train_options *options) {
     const cnr_train_options defaults = {.size = sizeof defaults,
-                                        .policy = CNR_RATE_COSINE,
+                                        .policy = "cosine",
                                         .epochs = 6,
                                         .batch = 64,
                                         .rate = 0.02,
@@ -255,7 +255,6 @@ static void take_how(job *j) {
                                   .beta1 = o->beta1,
                                   .beta2 = o->beta2,
                                   .epsilon = o->epsilon,
-                                  .policy = (cnri_rate_policy)o->policy,
                                   .gamma = o->gamma,
                                   .power = o->power,
                                   .rate_epochs = o->rate_epochs,
@@ -300,7 +299,8 @@ cnr_status cnri_train_net(const cnri_train_task *task, const cnr_train_options *
     CNRI_COPY_OPTIONS(j.o, options);
     *out = (cnr_train_result){.size = sizeof *out, .test = NAN};
     take_how(&j);
-    status = check_written(&j.o, err);
+    status = cnri_rate_policy_of(j.o.policy, &j.how.policy, err);
+    if (!status) status = check_written(&j.o, err);
     if (!status) status = open_metrics(&j, err);
     if (!status && !j.samples) {
         status = cnri_augment_open(j.o.data, j.o.split ? j.o.split : "train", &own, err);

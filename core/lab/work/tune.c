@@ -3,7 +3,9 @@
 #include "work/watchdog.h"
 #include "people/people.h"
 #include "keep/keep.h"
+#include <dirent.h>
 #include <math.h>
+#include <stdio.h>
 
 enum { ROUNDS = 9, USUAL_HANG_MS = 60000 };
 
@@ -541,12 +543,13 @@ static cnr_status take_known(const cnri_tuning *from, bool all, cnri_tuning *to,
     return status;
 }
 
-/* Times everything o->repeat times. */
-static cnr_status repeat(const cnri_tune_options *o, cnr_model *model, const cnri_tuning *record,
-                         const cnr_observer *observer, found *f, cnr_error *err) {
+/* Times everything until it was done `times` times. */
+static cnr_status repeat(const cnri_tune_options *o, int64_t times, cnr_model *model,
+                         const cnri_tuning *record, const cnr_observer *observer, found *f,
+                         cnr_error *err) {
     cnri_shapes shapes;
     cnr_status status = cnri_input_shapes(model, o->batch, &shapes, err);
-    for (int64_t i = 0; i < o->repeat && !status; i++) {
+    for (int64_t i = f->times.n; i < times && !status; i++) {
         cnri_tuning *one = cnri_push(&f->times);
         cnr_plan *plan = NULL;
         if (!one) status = cnri_out_of_memory(err, "tune");
@@ -556,7 +559,7 @@ static cnr_status repeat(const cnri_tune_options *o, cnr_model *model, const cnr
                                .times = one,
                                .hang_ms = o->hang_ms ? o->hang_ms : USUAL_HANG_MS,
                                .record = record,
-                               .repeated = o->repeat > 1,
+                               .repeated = times > 1,
                                .folder = o->folder};
         if (!status) status = take_known(record, !o->again && o->repeat == 1, one, err);
         if (!status && i) status = take_known(&f->times.at[i - 1], false, one, err);
@@ -613,6 +616,53 @@ static bool hangs_more(const cnri_tuning *times, const cnri_tuning *record) {
     return false;
 }
 
+/* ---- a loaded machine ---- */
+
+enum { TIMES_IF_LOADED = 3 };
+static const double most_waiting = 0.1, least_seconds = 0.05;
+
+/* Seconds that the process' threads ran, and that they were ready and waited for a processor. */
+typedef struct processor_time {
+    double ran, waited;
+} processor_time;
+
+/* Reads both for all threads; 0: the system does not tell. */
+static processor_time processor_time_now(void) {
+    processor_time sum = {0};
+    DIR *tasks = opendir("/proc/self/task");
+    for (struct dirent *e; tasks && (e = readdir(tasks));) {
+        char path[300];
+        unsigned long long ran, waited;
+        snprintf(path, sizeof path, "/proc/self/task/%s/schedstat", e->d_name);
+        FILE *file = *e->d_name == '.' ? NULL : fopen(path, "re");
+        if (file && fscanf(file, "%llu %llu", &ran, &waited) == 2) {
+            sum.ran += (double)ran * 1e-9;
+            sum.waited += (double)waited * 1e-9;
+        }
+        if (file) fclose(file);
+    }
+    if (tasks) closedir(tasks);
+    return sum;
+}
+
+/* Times once, or o->repeat times. If threads had to wait for processors, warns, and times again. */
+static cnr_status repeat_if_loaded(const cnri_tune_options *o, cnr_model *model,
+                                   const cnri_tuning *record, const cnr_observer *observer,
+                                   found *f, cnr_error *err) {
+    const processor_time begin = processor_time_now();
+    const cnr_status status = repeat(o, o->repeat, model, record, observer, f, err);
+    const processor_time end = processor_time_now();
+    const double waited = end.waited - begin.waited, all = end.ran - begin.ran + waited;
+    if (status || !cnri_clock_is_real() || all < least_seconds || waited < most_waiting * all)
+        return status;
+    const bool again = o->repeat < TIMES_IF_LOADED;
+    cnri_log(CNR_LOG_WARN, "tune",
+             "other processes kept these threads waiting for %.0f%% of their time, so times are "
+             "too long: %s; tune again with --again on an idle machine",
+             100 * waited / all, again ? "all is timed three times" : "medians are kept");
+    return again ? repeat(o, TIMES_IF_LOADED, model, record, observer, f, err) : CNR_OK;
+}
+
 /* Times everything in this process, and writes the record. */
 static cnr_status tune_alone(cnr_model *model, const cnri_tune_options *options,
                              const cnr_observer *observer, cnri_tuned *out, cnr_error *err) {
@@ -622,7 +672,7 @@ static cnr_status tune_alone(cnr_model *model, const cnri_tune_options *options,
     found f = {.out = out};
     const int64_t before = cnri_alloc_failures();
     cnr_status status = cnri_tuning_load(options->folder, &record, print, err);
-    if (!status) status = repeat(options, model, &record, observer, &f, err);
+    if (!status) status = repeat_if_loaded(options, model, &record, observer, &f, err);
     for (int32_t i = 0; i < f.times.n && f.kept; i++) /* so that it does not hang again */
         out->hung = out->hung || hangs_more(&f.times.at[i], &record);
     if (!status) status = compare(&f, err);

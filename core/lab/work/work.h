@@ -22,7 +22,7 @@
 #define CNRI_CHECK_RESULT_SIZE(out, got, err) \
     ((out)->size >= sizeof(got) \
          ? CNR_OK \
-         : cnri_fail(err, CNR_E_INVALID, #out, "its size is to be set before the call"))
+         : cnri_fail(err, CNR_E_ARG, #out, "its size is to be set before the call"))
 /* Copies a result to the caller's struct, which may be older and lack the last fields. */
 #define CNRI_COPY_RESULT(out, got) \
     do { \
@@ -397,13 +397,16 @@ typedef struct cnri_quantise_options {
     const char *keep_zeros;      /* a pattern of weights whose zeros stay; NULL: none */
     const cnr_load_options *how; /* of all nets that are run; NULL: as they come */
 } cnri_quantise_options;
+/* Restores the settings that a killed process left; cnr_open does this, too. *brought: number of
+ * knobs restored. */
+cnr_status cnri_govern_restore(cnr_runtime *rt, int32_t *brought, cnr_error *err);
 /* A layer that could be quantised. */
 typedef struct cnri_quantised_layer {
     const char *name;
     double low, high, decibels; /* measured range of its output; signal to noise */
     bool quantised;
-    double ms[2];      /* float, quantised, with the steps up to the next layer; NaN: not timed */
-    int32_t float_for; /* CNR_FLOAT_FOR_...; 0: it is quantised */
+    double ms[2]; /* float, quantised, with the steps up to the next layer; NaN: not timed */
+    const char *float_for; /* static, as in cnr_quantized_layer */
 } cnri_quantised_layer;
 /* A quantised net and how good it is. */
 typedef struct cnri_quantising {
@@ -428,7 +431,6 @@ typedef struct cnri_quantising {
     double trained[2]; /* before, after */
 } cnri_quantising;     /* what a person should hear of: quantized->warnings */
 /* CNR_E_STATE: both nets were compared, and their outputs have nothing in common. */
-const char *cnri_float_reason(int32_t float_for); /* "noise"; NULL of 0 */
 /* Quantises a net; *out must be freed by cnri_quantising_free, also on failure. */
 cnr_status cnri_quantise(cnr_runtime *rt, const cnr_graph *net,
                          const cnri_quantise_options *options, const cnr_observer *observer,

@@ -100,9 +100,8 @@ static void fault(cnri_governor *g, const cnr_error *why) {
  * bounds are applied later. */
 static cnr_status sound(const cnri_seen_knob *k, const cnri_wish *w, cnr_error *err) {
     if (w->hz == 0 || (w->hz > 0 && w->hz <= MAX_HZ)) return CNR_OK;
-    return cnri_fail(err, CNR_E_INVALID, "govern",
-                     "the policy wants %g Hz of %s, which has %g to %g", w->hz, k->name,
-                     (double)k->min_hz, (double)k->max_hz);
+    return cnri_fail(err, CNR_E_ARG, "govern", "the policy wants %g Hz of %s, which has %g to %g",
+                     w->hz, k->name, (double)k->min_hz, (double)k->max_hz);
 }
 
 /* Runs one step of the policy: fills and checks its wishes, and sets the period until the next

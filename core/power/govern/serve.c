@@ -174,7 +174,7 @@ static cnr_status set(cnri_serving *s, const int64_t *a, char *out, cnr_error *e
     cnri_knob_set *k = knob_of(s, a[0], &i);
     if (!k) return none(err, "knob", a[0]);
     if (a[1] < 0 || a[2] < -1 || a[2] > INT32_MAX)
-        return cnri_fail(err, CNR_E_INVALID, "", "want hertz, or 0, and cores, or -1");
+        return cnri_fail(err, CNR_E_ARG, "", "want hertz, or 0, and cores, or -1");
     const uint64_t period =
         (uint64_t)(k->domains[i].period_ms > 0 ? k->domains[i].period_ms : 0) * 1000000u;
     /* Fails at once, so that other clients do not wait. */

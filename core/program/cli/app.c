@@ -1,7 +1,7 @@
 /* Applications that commands call: scripts draw what the commands measured. */
 #include "cli/cli.h"
 #include "lua/script.h"
-#include <cnnrun/script.h>
+#include <cnnrun/lab.h>
 
 /* The observer's event callback: removes the progress line before a script prints. Returns 0 in
  * every case, so it never stops the work. */

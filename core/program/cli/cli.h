@@ -138,7 +138,7 @@ void cnri_call_end_govern(cnri_call *call);
 
 /* Adds the properties that a device's plugin reports. Names with the same part before a dot form
  * an object. (cmd_devices.c) */
-void cnri_json_facts(cnri_json *j, const cnr_fact_list *list);
+void cnri_json_facts(cnri_json *j, const cnri_fact_list *list);
 
 /* ---- power_page.c: the live page of `energy log` and `watch` ---- */
 typedef struct cnri_power_page cnri_power_page;

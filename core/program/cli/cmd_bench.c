@@ -120,12 +120,6 @@ static double rounded(double ms) { return (double)(int64_t)(ms * 1e6 + 0.5) / 1e
 
 static double gflops(double flops, double ms) { return ms > 0 ? flops / (ms * 1e6) : 0; }
 
-/* How the joules of the steps were found; NULL: they were not. */
-static const char *joules_by(const cnr_timing *t) {
-    static const char *const words[] = {NULL, "counted", "time", "repeated"};
-    return words[t->joules_by];
-}
-
 /* ---- what a device could do at most ---- */
 
 /* What a device can do at most, measured on itself. */
@@ -137,15 +131,15 @@ typedef struct peak {
 /* Measures a device; a simulated one is not measured. */
 static cnr_status measure_peak(const cnri_call *call, const char *device, peak *out,
                                cnr_error *err) {
-    cnr_fact_list list = {.size = sizeof list};
+    cnri_fact_list list = {0};
     *out = (peak){device, NAN, NAN};
     if (!cnri_clock_is_real()) return CNR_OK; /* of a made-up machine nothing can be measured */
-    const cnr_status status = cnr_device_facts(call->rt, device, 1, &list, err);
+    const cnr_status status = cnri_device_facts(call->rt, device, 1, &list, err);
     for (int32_t i = 0; i < list.n; i++) {
         if (strcmp(list.at[i].name, "fma_gflops") == 0) out->fma_gflops = list.at[i].value;
         if (strcmp(list.at[i].name, "read_gbs") == 0) out->read_gbs = list.at[i].value;
     }
-    cnr_facts_free(&list);
+    cnri_facts_free(&list);
     return status;
 }
 
@@ -195,7 +189,7 @@ static step step_of(const cnr_timing *t, int32_t i, const peak *maximum, double 
                 .extrapolated = s->extrapolated != 0,
                 .peak_share = NAN,
                 .read_share = NAN,
-                .joules_by = joules_by(t),
+                .joules_by = t->joules_by,
                 .bytes = s->from ? (int64_t)s->bytes : CNRI_NONE};
     if (runs && (f32 || s->kernel_flops == 0))
         one.peak_share = gflops(s->kernel_flops, s->ms) / maximum->fma_gflops;
@@ -208,14 +202,19 @@ static step step_of(const cnr_timing *t, int32_t i, const peak *maximum, double 
     return one;
 }
 
+/* Title of the column of joules; "": there is none. */
+static const char *title_of(const char *joules_by) {
+    if (!joules_by) return "";
+    return strcmp(joules_by, "counted") == 0 ? "          J (counted at each step)"
+           : strcmp(joules_by, "time") == 0  ? "          J (the run's, shared out by time)"
+                                             : "          J (the layer repeated)";
+}
+
 /* Prints the titles of the steps. */
 static void tell_titles(const cnr_timing *t) {
-    static const char *const titled[] = {"", "          J (counted at each step)",
-                                         "          J (the run's, shared out by time)",
-                                         "          J (the layer repeated)"};
     cnri_say(stdout, "\n%5s  %-24s %-20s %-24s %-10s %10s %6s %8s %6s %6s%s\n", "step", "node",
              "operator", "kernel", "device", "ms", "share", "GFLOPS", "peak", "read",
-             titled[t->joules_by]);
+             title_of(t->joules_by));
 }
 
 /* Prints what the columns mean. */

@@ -83,7 +83,7 @@ const cnri_command cnri_cmd_conform = {
     .details =
         "Each judgement runs in a process of its own, so that a crash or a hang costs that one\n"
         "alone, and is told with what was being tried. -o writes a report, by its ending: .html\n"
-        "(a page to show), .json or .tap. The exit code is 0 when nothing failed.\n"
+        "(a page to show), .json, .tap or .txt. The exit code is 0 when nothing failed.\n"
         "Encodings: decode gives back what was encoded, but for a share; damaged bytes are\n"
         "refused or decoded within bounds; every byte is written and no other. Meters: readings\n"
         "are possible ones (no negative watts). Knobs: what is set reads back, and is restored.\n"

@@ -32,7 +32,7 @@ const cnri_command cnri_cmd_devicecheck = {
         "of what is queued; marks that another stream or the host waits for; transfers outside\n"
         "memory, and allocations that fail, which a call or the next sync must say; two\n"
         "threads; a cancel; a close while it works; fork. Kernels find that their cnr_run is\n"
-        "gone when run has returned.",
+        "gone when run has returned, and compute ranges, with more threads than cores.",
     .results = CNRI_RESULTS(&cnri_conform_record),
     CNRI_OPTIONS(options),
     CNRI_VALUES(settings, .c = CNRI_CONFORM_DEFAULTS(20)),

@@ -36,10 +36,10 @@ static const cnri_record record =
                         "    driver  {driver} ({plugin})\n"
                         "    default {default?yes|no}: {default_reason}\n");
 
-void cnri_json_facts(cnri_json *j, const cnr_fact_list *list) {
+void cnri_json_facts(cnri_json *j, const cnri_fact_list *list) {
     char open[64] = "";
     for (int32_t i = 0; i < list->n; i++) {
-        const cnr_fact *f = &list->at[i];
+        const cnri_fact *f = &list->at[i];
         const char *dot = strchr(f->name, '.'), *key = dot ? dot + 1 : f->name;
         char group[64] = "";
         if (dot) snprintf(group, sizeof group, "%.*s", (int)(dot - f->name), f->name);
@@ -54,7 +54,7 @@ void cnri_json_facts(cnri_json *j, const cnr_fact_list *list) {
 }
 
 /* Prints a device and its facts. */
-static cnr_status tell(const cnri_call *call, const row *r, const cnr_fact_list *list,
+static cnr_status tell(const cnri_call *call, const row *r, const cnri_fact_list *list,
                        cnr_error *err) {
     if (call->common.json) {
         cnri_json j = {0};
@@ -65,7 +65,7 @@ static cnr_status tell(const cnri_call *call, const row *r, const cnr_fact_list 
     }
     cnr_status status = cnri_tell_line(&record, r, err);
     for (int32_t i = 0; i < list->n && !status; i++) {
-        const cnr_fact *f = &list->at[i];
+        const cnri_fact *f = &list->at[i];
         if (f->text) cnri_say(stdout, "    %-18s %s\n", f->name, f->text);
         else cnri_say(stdout, "    %-18s %.6g\n", f->name, f->value);
     }
@@ -75,11 +75,11 @@ static cnr_status tell(const cnri_call *call, const row *r, const cnr_fact_list 
 /* Prints a device. Its number of threads is known only once it is open. */
 static cnr_status tell_device(const cnri_call *call, bool measure, int32_t index,
                               cnr_device_entry *d, cnr_error *err) {
-    cnr_fact_list list = {.size = sizeof list};
+    cnri_fact_list list = {0};
     cnr_error why = CNR_ERROR_INIT;
-    const cnr_status failed = cnr_device_facts(call->rt, d->name, measure, &list, &why);
+    const cnr_status failed = cnri_device_facts(call->rt, d->name, measure, &list, &why);
     if (failed && measure)
-        cnr_device_facts(call->rt, d->name, 0, &list, NULL); /* what is known of it */
+        cnri_device_facts(call->rt, d->name, 0, &list, NULL); /* what is known of it */
     int32_t is_default = 0;
     char reason[256] = "";
     cnr_status status = cnr_device_at(call->rt, index, d, err);
@@ -90,7 +90,7 @@ static cnr_status tell_device(const cnri_call *call, bool measure, int32_t index
                    d->concurrency,  d->memory_bytes ? (int64_t)d->memory_bytes : CNRI_NONE,
                    is_default != 0, reason};
     if (!status) status = tell(call, &r, &list, err);
-    cnr_facts_free(&list);
+    cnri_facts_free(&list);
     return status || !failed ? status : cnri_fail(err, failed, why.where, "%s", why.text);
 }
 

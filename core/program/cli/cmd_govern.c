@@ -290,7 +290,7 @@ static cnr_status restore(cnri_call *call, govern *v, cnr_error *err) {
                          "|nothing was left set by a process that was killed}\n");
     int32_t brought = 0;
     (void)v;
-    const cnr_status status = cnr_knobs_restore(call->rt, &brought, err);
+    const cnr_status status = cnri_govern_restore(call->rt, &brought, err);
     const result r = {.restored = brought};
     return status ? status : cnri_tell(call, &line, &r, err);
 }

@@ -126,7 +126,7 @@ static cnr_status tell(const cnri_call *call, const cnri_quantising *q, cnr_erro
     const result r = {*q, q->n_layers ? (double)q->n_float / q->n_layers : NAN, q->bias_gain > 0};
     cnr_status status = CNR_OK;
     for (int32_t i = 0; i < q->n_layers && !status; i++) {
-        const layer l = {q->layers[i], cnri_float_reason(q->layers[i].float_for)};
+        const layer l = {q->layers[i], q->layers[i].float_for};
         status = cnri_tell(call, &layer_record, &l, err);
     }
     if (status || !call->common.json) return status ? status : cnri_tell_line(&record, &r, err);
@@ -150,7 +150,7 @@ static cnr_status draw(const cnri_call *call, const char *path, const cnri_quant
         cnri_json_object(&j, NULL);
         cnri_json_text(&j, "name", l->name);
         cnri_json_real(&j, "decibels", l->decibels);
-        if (l->float_for) cnri_json_text(&j, "float_for", cnri_float_reason(l->float_for));
+        if (l->float_for) cnri_json_text(&j, "float_for", l->float_for);
         if (!isnan(l->ms[0])) cnri_json_real(&j, "ms_float", l->ms[0]);
         if (!isnan(l->ms[1])) cnri_json_real(&j, "ms_quantized", l->ms[1]);
         cnri_json_end(&j);

@@ -8,6 +8,7 @@ static const char *const policies[] = {"fixed", "inverse",   "step", "cosine",
 /* Options of train. */
 typedef struct train {
     cnr_train_options o;
+    int32_t rate_policy; /* index in `policies` */
     bool no_energy;
 } train;
 /* A row of the table of options. */
@@ -47,7 +48,8 @@ static const cnri_option options[] =
          .min = 1, .max = 1e9),
      ROW(freeze, "--freeze", "LIST", "weights that are not trained: 'conv*,bn*'"),
      ROW(rate, "--lr", "X", "learning rate (0.02)", .max = 1000),
-     ROW(policy, "--rate-policy", "NAME", "how the rate falls (cosine)", .choices = policies),
+     CNRI_OPTION(train, rate_policy, "--rate-policy", "NAME", "how the rate falls (cosine)",
+                 .choices = policies),
      ROW(gamma, "--gamma", "X", "of inverse (1e-4), and what step and multistep multiply by (0.1)",
          .max = 1000, .rare = true),
      ROW(power, "--power", "X", "of inverse (0.75) and poly (1)", .max = 1000, .rare = true),
@@ -187,21 +189,20 @@ static int32_t show(void *arg, const cnr_progress *p) {
 static bool set_defaults(cnri_call *call, void *values) {
     (void)call;
     cnr_train_options_default(&((train *)values)->o);
+    ((train *)values)->rate_policy = 3; /* cosine */
     return true;
 }
 
-/* Replaces the short word that Caffe uses for the policy `inverse`; it is the last choice. */
-static void take_short(cnr_train_options *o) {
-    if (policies[o->policy] && !policies[o->policy + 1]) o->policy = CNR_RATE_INVERSE;
-}
-
-/* Accepts words of --rate-policy after --policy too, which once set the rate policy. */
-static void take_rate_policy(cnri_call *call, cnr_train_options *o) {
+/* Sets the rate policy. Accepts its words after --policy too, which once set it, and the short word
+ * that Caffe uses for `inverse`. */
+static void take_rate_policy(cnri_call *call, train *t) {
     for (int32_t i = 0; call->common.load.policy && policies[i]; i++)
         if (strcmp(call->common.load.policy, policies[i]) == 0) {
-            o->policy = i;
+            t->rate_policy = i;
             call->common.load.policy = NULL;
         }
+    t->o.policy = policies[t->rate_policy];
+    if (strcmp(t->o.policy, "inv") == 0) t->o.policy = "inverse";
 }
 
 /* Loads the net, with random weights unless a file is named. */
@@ -232,8 +233,7 @@ static cnr_status run(cnri_call *call, void *values, cnr_error *err) {
     train *t = values;
     const cnr_train_options *o = &t->o;
     const cnr_load_options *given = &call->common.load;
-    take_rate_policy(call, &t->o);
-    take_short(&t->o);
+    take_rate_policy(call, t);
     const cnr_load_options how = {.size = sizeof how,
                                   .device = given->device,
                                   .deterministic = given->deterministic,

@@ -33,8 +33,8 @@ typedef struct telling {
     cnri_call *call;
     const cnri_conform_call *c;
     int32_t n;
-    cnri_text tap, html, json; /* parts of the report */
-    cnr_error err;             /* error of writing */
+    cnri_text tap, html, json, plain; /* parts of the report */
+    cnr_error err;                    /* error of writing */
 } telling;
 
 /* ---- rows of the report ---- */
@@ -72,6 +72,9 @@ static void add_rows(telling *t, const row *r) {
     cnri_json_end(&j);
     cnri_text_add(&t->json, "%s%s", t->n > 1 ? ",\n" : "", j.text.at ? j.text.at : "");
     cnri_text_free(&j.text);
+    cnri_text_say(&t->plain, "%-8s %s %s%s%s: %s%s%s\n", r->result, r->kind, r->name,
+                  r->device ? " on " : "", r->device ? r->device : "", r->judgement,
+                  r->why ? ": " : "", r->why ? r->why : "");
     cnri_text_add(&t->html, "<tr class=\"%s\">", r->result);
     add_cell(&t->html, r->result);
     add_cell(&t->html, r->kind);
@@ -124,9 +127,9 @@ const char *cnri_conform_wrong(const cnri_call *call, const void *values) {
     const char *ending = ending_of(c->output);
     (void)call;
     if (!c->output || strcmp(ending, ".html") == 0 || strcmp(ending, ".json") == 0 ||
-        strcmp(ending, ".tap") == 0)
+        strcmp(ending, ".tap") == 0 || strcmp(ending, ".txt") == 0)
         return NULL;
-    return "-o: wanted a name that ends with .html, .json or .tap";
+    return "-o: wanted a name that ends with .html, .json, .tap or .txt";
 }
 
 /* The subject of the report: "acme 1.0", or the name of the device. */
@@ -170,6 +173,18 @@ static void write_json(const telling *t, const char *subject, const cnri_conform
                   (int)sum->skipped, (long long)sum->cases, t->json.at ? t->json.at : "");
 }
 
+/* Builds the report as text. */
+static void write_text(const telling *t, const char *subject, const cnri_conform_totals *sum,
+                       cnri_text *out) {
+    cnri_text_add(out,
+                  "%s: %d judgements, %d failed, %d skipped; %lld cases, seed %lld; cnnrun %s, "
+                  "plugin ABI %d.%d\n",
+                  subject, (int)sum->findings, (int)sum->failed, (int)sum->skipped,
+                  (long long)sum->cases, (long long)t->c->o.check.seed, CNNRUN_VERSION,
+                  (int)CNR_ABI_MAJOR, (int)CNR_ABI_MINOR);
+    cnri_text_add(out, "%s", t->plain.at ? t->plain.at : "");
+}
+
 /* Writes the report. */
 static cnr_status write_report(const telling *t, const cnri_conform_totals *sum, cnr_error *err) {
     const char *path = t->c->output, *ending = ending_of(path);
@@ -179,6 +194,7 @@ static cnr_status write_report(const telling *t, const cnri_conform_totals *sum,
     const char *of = subject ? subject : "";
     if (strcmp(ending, ".html") == 0) write_html(t, of, sum, &text);
     else if (strcmp(ending, ".json") == 0) write_json(t, of, sum, &text);
+    else if (strcmp(ending, ".txt") == 0) write_text(t, of, sum, &text);
     else cnri_text_add(&text, "%s1..%d\n", t->tap.at ? t->tap.at : "", (int)sum->findings);
     cnr_status status = text.failed || !subject ? cnri_out_of_memory(err, path)
                                                 : cnri_write_begin(&w, path, 0, err);
@@ -267,6 +283,7 @@ cnr_status cnri_conform_command(cnri_call *call, cnri_conform_call *c, cnr_error
     if (cnri_cancelled()) call->code = cnri_exit_code(CNR_E_CANCELLED);
     cnri_text_free(&t.tap);
     cnri_text_free(&t.html);
+    cnri_text_free(&t.plain);
     cnri_text_free(&t.json);
     for (size_t i = 0; i < CNRI_COUNT(shipped); i++) cnri_free(shipped[i]);
     return status;

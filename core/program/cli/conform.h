@@ -14,8 +14,8 @@ typedef struct cnri_conform_call {
 
 /* Rows of their options; c: the member that is the cnri_conform_call. */
 #define CNRI_CONFORM_OPTIONS(owner, c) \
-    CNRI_OPTION(owner, c.output, "--output", "FILE", "a report: .html (one page), .json or .tap", \
-                .letter = 'o', .writes = true), \
+    CNRI_OPTION(owner, c.output, "--output", "FILE", \
+                "a report: .html (one page), .json, .tap or .txt", .letter = 'o', .writes = true), \
         CNRI_OPTION(owner, c.nets, "--net", "FILE", \
                     "regions of devices, and rewrites, are judged on it (some small ones; " \
                     "repeatable)"), \

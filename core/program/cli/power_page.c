@@ -1,7 +1,7 @@
 /* The live page of `cnnrun energy log --page` and `watch --page`: a curve of each domain, in a
  * window that can be closed while the log goes on. An installed script makes it. */
 #include "cli/cli.h"
-#include <cnnrun/script.h>
+#include <cnnrun/lab.h>
 
 /* A web page that shows the meters. */
 struct cnri_power_page {

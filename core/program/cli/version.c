@@ -93,9 +93,9 @@ static void tell_error(cnri_json *j, const cnr_error *err) {
 
 /* Adds a device with its facts. */
 static void tell_device(const cnri_call *call, cnri_json *j, int32_t index, cnr_device_entry *d) {
-    cnr_fact_list facts = {.size = sizeof facts};
+    cnri_fact_list facts = {0};
     cnr_error err = CNR_ERROR_INIT;
-    cnr_device_facts(call->rt, d->name, 0, &facts, &err);
+    cnri_device_facts(call->rt, d->name, 0, &facts, &err);
     cnr_device_at(call->rt, index, d, NULL); /* now its threads are known */
     cnri_json_object(j, NULL);
     cnri_json_text(j, "name", d->name);
@@ -107,7 +107,7 @@ static void tell_device(const cnri_call *call, cnri_json *j, int32_t index, cnr_
     cnri_json_facts(j, &facts);
     tell_error(j, &err);
     cnri_json_end(j);
-    cnr_facts_free(&facts);
+    cnri_facts_free(&facts);
 }
 
 /* Adds the devices, best first, in the order in which nets use them by default. */

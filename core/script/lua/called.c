@@ -1,7 +1,7 @@
-/* Scripts that an application calls with texts and tensors (cnnrun/script.h). */
+/* Scripts that an application calls with texts and tensors (cnnrun/lab.h). */
 #include "lua/model.h"
 #include "lua/tensor.h"
-#include <cnnrun/script.h>
+#include <cnnrun/lab.h>
 #include <math.h>
 #include <string.h>
 #include <unistd.h>
@@ -108,7 +108,7 @@ static cnr_status check_tensors(const cnr_tensor *const *tensors, int32_t n, cnr
             !t || t->rank < 0 || t->rank > CNR_MAX_RANK ? UINT64_MAX : cnr_dense_bytes(t);
         if (bytes == UINT64_MAX || t->encoding || (bytes && !t->data) ||
             (t->bytes && t->bytes < bytes))
-            return cnri_fail(err, CNR_E_INVALID, "tensors", "%d: want a dense tensor on the host",
+            return cnri_fail(err, CNR_E_ARG, "tensors", "%d: want a dense tensor on the host",
                              (int)i);
     }
     return CNR_OK;

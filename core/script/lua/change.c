@@ -237,12 +237,12 @@ static int export(lua_State *L) { return write_net(L, false); }
  * l2 of a table `caches`. */
 static cnr_status add_facts(lua_State *L, cnr_runtime *rt, const char *device, bool measure,
                             cnr_error *err) {
-    cnr_fact_list list = {.size = sizeof list};
+    cnri_fact_list list = {0};
     const uint64_t left = cnri_script_leave();
-    const cnr_status status = cnr_device_facts(rt, device, measure, &list, err);
+    const cnr_status status = cnri_device_facts(rt, device, measure, &list, err);
     cnri_script_return(L, left);
     for (int32_t i = 0; i < list.n; i++) {
-        const cnr_fact *f = &list.at[i];
+        const cnri_fact *f = &list.at[i];
         const char *dot = strchr(f->name, '.');
         lua_pushvalue(L, -1);
         if (dot) {
@@ -262,7 +262,7 @@ static cnr_status add_facts(lua_State *L, cnr_runtime *rt, const char *device, b
         else cnri_lua_set_number(L, dot ? dot + 1 : f->name, f->value);
         lua_pop(L, 1);
     }
-    cnr_facts_free(&list);
+    cnri_facts_free(&list);
     return status;
 }
 

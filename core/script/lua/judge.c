@@ -151,7 +151,6 @@ static void push_step(lua_State *L, const cnr_step_timing *s) {
 
 /* net:profile. */
 static int profile(lua_State *L) {
-    static const char *const by[] = {NULL, "counted", "time", "repeated"};
     cnr_error err = CNR_ERROR_INIT;
     cnr_profile_options o = {.size = sizeof o, .steps = 1, .warm = 2};
     const cnri_lua_model *net = cnri_lua_net_at(L, 1);
@@ -177,7 +176,7 @@ static int profile(lua_State *L) {
     cnri_lua_set_whole(L, "threads", t->threads);
     cnri_lua_set_whole(L, "arena_bytes", (int64_t)t->arena_bytes);
     cnri_lua_set_whole(L, "weight_bytes", (int64_t)t->weight_bytes);
-    cnri_lua_set_text(L, "joules_by", by[t->joules_by]);
+    cnri_lua_set_text(L, "joules_by", t->joules_by);
     cnri_lua_set_simulated(L);
     cnri_lua_set_energy(L, t->energy);
     return 1;
@@ -234,7 +233,7 @@ static void push_quantizing(lua_State *L, const cnr_quantizing *q) {
         const cnr_quantized_layer *l = &q->layers[i];
         lua_createtable(L, 0, 8);
         cnri_lua_set_text(L, "name", l->name);
-        cnri_lua_set_text(L, "float_for", cnri_float_reason(l->float_for));
+        cnri_lua_set_text(L, "float_for", l->float_for);
         cnri_lua_set_number(L, "ms_float", q->layer_ms[i * 2]);
         cnri_lua_set_number(L, "ms_quantized", q->layer_ms[i * 2 + 1]);
         cnri_lua_set_number(L, "low", l->low);

@@ -11,7 +11,6 @@
 /* Options of net:train. */
 typedef struct options {
     cnr_train_options o;
-    const char *policy;
 } options;
 
 const cnri_lua_key cnri_train_keys[] = {
@@ -25,7 +24,7 @@ const cnri_lua_key cnri_train_keys[] = {
                "from 0",
                "number|fun(step: integer, steps: integer): number"),
     CNRI_TEXT("policy: how the rate falls: fixed, inverse, step, cosine, poly, multistep (cosine)",
-              options, policy),
+              options, o.policy),
     CNRI_REAL("gamma: of inverse (1e-4); what step and multistep multiply by (0.1)", options,
               o.gamma, 0, 1000),
     CNRI_REAL("power: of inverse (0.75) and poly (1)", options, o.power, 0, 1000),
@@ -154,19 +153,6 @@ static double schedule(void *arg, int64_t step, int64_t steps) {
     return rate;
 }
 
-/* Number of a policy of rates; raises an error for an unknown word. */
-static int32_t policy_of(lua_State *L, const char *word) {
-    static const char *const policies[] = {"fixed",  "inverse", "step",
-                                           "cosine", "poly",    "multistep"};
-    for (int32_t i = 0; i < (int32_t)CNRI_COUNT(policies); i++)
-        if (strcmp(word, policies[i]) == 0) return i;
-    const char *near = cnri_nearest_word(word, policies, CNRI_COUNT(policies));
-    return luaL_error(L,
-                      "policy: there is no '%s'%s%s%s: fixed, inverse, step, cosine, poly "
-                      "or multistep",
-                      word, near ? " (did you mean '" : "", near ? near : "", near ? "'?)" : "");
-}
-
 /* Stack index of the function in that field; 0: none. */
 static int function_at(lua_State *L, const char *key) {
     const int type = cnri_lua_get(L, 2, key);
@@ -228,7 +214,6 @@ static int train(lua_State *L) {
     cnr_train_options_default(&o.o);
     cnri_lua_take(L, 2, cnri_train_keys, &o);
     cnri_lua_take_data(L, 2, o.o.split, &data);
-    if (o.policy) o.o.policy = policy_of(L, o.policy);
     if (o.o.test) cnri_lua_check_spec(L, o.o.test);
     else o.o.test = "";
     if (o.o.checkpoint) cnri_lua_check_file(L, o.o.checkpoint, true);

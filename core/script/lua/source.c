@@ -39,7 +39,7 @@ const cnri_lua_key cnri_weight_keys[] =
 static bool read_dtype(lua_State *L, cnr_graph *g, int args, const char *name, const char *where,
                        int32_t *dtype) {
     const int type = cnri_lua_get(L, args, "dtype");
-    *dtype = type == LUA_TSTRING ? cnr_dtype_of(lua_tostring(L, -1)) : CNR_f32;
+    *dtype = type == LUA_TSTRING ? cnri_dtype_of(lua_tostring(L, -1)) : CNR_f32;
     const bool good = (type == LUA_TNIL || type == LUA_TSTRING) && *dtype != CNR_DTYPE_NONE;
     if (!good)
         cnri_graph_problem(g, where, "%s.dtype: want the name of a type such as f32, got %s", name,

@@ -97,7 +97,7 @@ static int make_tensor(lua_State *L) {
     cnri_lua_get(L, 1, "data");
     cnri_lua_get(L, 1, "dtype");
     const char *word = luaL_optstring(L, 4, "f32");
-    const int32_t dtype = cnr_dtype_of(word);
+    const int32_t dtype = cnri_dtype_of(word);
     if (dtype == CNR_DTYPE_NONE) return luaL_error(L, "dtype: there is no type '%s'", word);
     if (!lua_isnil(L, 3)) luaL_checktype(L, 3, LUA_TTABLE);
     int32_t rank = 1;
@@ -175,7 +175,7 @@ static int tensor_reshaped(lua_State *L) {
 /* tensor:as: a copy with another element type. */
 static int tensor_as(lua_State *L) {
     const cnr_tensor *t = cnri_lua_tensor_at(L, 1);
-    const int32_t dtype = cnr_dtype_of(luaL_checkstring(L, 2));
+    const int32_t dtype = cnri_dtype_of(luaL_checkstring(L, 2));
     if (dtype == CNR_DTYPE_NONE) return luaL_argerror(L, 2, "want the name of a type");
     cnr_tensor *to = cnri_lua_push_tensor(L, dtype, t->rank, t->dim);
     const int64_t n = cnr_count(t);

@@ -2,6 +2,7 @@
  * extension. */
 #include <cnnrun/tensor.h>
 
+#include "halves.h"
 #include "ukernel.h"
 
 #define CSR_ISA generic
@@ -21,7 +22,7 @@ static inline float f16_to_f32(uint16_t h) {
     __builtin_memcpy(&half, &h, sizeof half);
     return (float)half;
 #else
-    return cnr_f16_to_f32(h);
+    return half_to_f32(h);
 #endif
 }
 

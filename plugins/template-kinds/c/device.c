@@ -122,4 +122,4 @@ static cnr_status init(const cnr_host *h, struct cnr_registrar *registrar, cnr_e
     return h->add(registrar, CNR_KIND_DEVICE, &device);
 }
 
-CNR_PLUGIN_TOUCHES("c-device", "1.0", "an example device", "MIT", init, CNR_TOUCHES_NOTHING)
+CNR_PLUGIN("c-device", "1.0", "an example device", "MIT", init, CNR_TOUCHES_NOTHING)

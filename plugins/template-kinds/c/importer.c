@@ -109,4 +109,4 @@ static cnr_status init(const cnr_host *h, struct cnr_registrar *registrar, cnr_e
     return h->add(registrar, CNR_KIND_IMPORTER, &chain);
 }
 
-CNR_PLUGIN_TOUCHES("c-importer", "1.0", "an example importer", "MIT", init, CNR_TOUCHES_FILES)
+CNR_PLUGIN("c-importer", "1.0", "an example importer", "MIT", init, CNR_TOUCHES_FILES)

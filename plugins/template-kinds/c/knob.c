@@ -113,4 +113,4 @@ static cnr_status init(const cnr_host *h, struct cnr_registrar *registrar, cnr_e
     return h->add(registrar, CNR_KIND_KNOB, &knob);
 }
 
-CNR_PLUGIN_TOUCHES("c-knob", "1.0", "an example knob", "MIT", init, CNR_TOUCHES_FILES)
+CNR_PLUGIN("c-knob", "1.0", "an example knob", "MIT", init, CNR_TOUCHES_FILES)

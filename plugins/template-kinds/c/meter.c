@@ -76,4 +76,4 @@ static cnr_status init(const cnr_host *h, struct cnr_registrar *registrar, cnr_e
     return h->add(registrar, CNR_KIND_METER, &meter);
 }
 
-CNR_PLUGIN_TOUCHES("c-meter", "1.0", "an example meter", "MIT", init, CNR_TOUCHES_FILES)
+CNR_PLUGIN("c-meter", "1.0", "an example meter", "MIT", init, CNR_TOUCHES_FILES)

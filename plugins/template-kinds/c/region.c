@@ -208,5 +208,4 @@ static cnr_status init(const cnr_host *h, struct cnr_registrar *registrar, cnr_e
     return cnr_add_all(h, registrar, items, CNR_ROWS(items));
 }
 
-CNR_PLUGIN_TOUCHES("c-region", "1.0", "a device that computes regions", "MIT", init,
-                   CNR_TOUCHES_NOTHING)
+CNR_PLUGIN("c-region", "1.0", "a device that computes regions", "MIT", init, CNR_TOUCHES_NOTHING)

@@ -67,4 +67,4 @@ static cnr_status init(const cnr_host *h, struct cnr_registrar *registrar, cnr_e
     return h->add(registrar, CNR_KIND_REWRITE, &pool_first);
 }
 
-CNR_PLUGIN_TOUCHES("c-rewrite", "1.0", "an example rewrite", "MIT", init, CNR_TOUCHES_NOTHING)
+CNR_PLUGIN("c-rewrite", "1.0", "an example rewrite", "MIT", init, CNR_TOUCHES_NOTHING)

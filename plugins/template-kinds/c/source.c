@@ -94,4 +94,4 @@ static cnr_status init(const cnr_host *h, struct cnr_registrar *registrar, cnr_e
     return h->add(registrar, CNR_KIND_SOURCE, &grey);
 }
 
-CNR_PLUGIN_TOUCHES("c-source", "1.0", "an example source", "MIT", init, CNR_TOUCHES_FILES)
+CNR_PLUGIN("c-source", "1.0", "an example source", "MIT", init, CNR_TOUCHES_FILES)

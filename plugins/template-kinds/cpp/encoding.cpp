@@ -24,9 +24,9 @@ struct Halves {
     }
     static void encode(kit::tensor t, void *to, uint64_t) {
         const header h = {magic, static_cast<uint64_t>(t.count())};
-        auto *halves = reinterpret_cast<uint16_t *>(static_cast<char *>(to) + sizeof h);
+        void *halves = static_cast<char *>(to) + sizeof h;
         std::memcpy(to, &h, sizeof h);
-        std::transform(t.data<float>(), t.data<float>() + t.count(), halves, cnr_f32_to_f16);
+        kit::host->elements_write(CNR_f16, halves, 0, t.count(), CNR_f32, t.data<float>());
     }
     // The tensor has the type and dims of the dense one, and data and bytes of the encoded one.
     static void check(kit::tensor t) {
@@ -38,9 +38,8 @@ struct Halves {
                   CNR_E_FORMAT, "its size is not that of its shape");
     }
     static void decode(kit::tensor t, void *dense) {
-        const auto *halves = reinterpret_cast<const uint16_t *>(
-            static_cast<const char *>(t.c->data) + sizeof(header));
-        std::transform(halves, halves + t.count(), static_cast<float *>(dense), cnr_f16_to_f32);
+        const void *halves = static_cast<const char *>(t.c->data) + sizeof(header);
+        kit::host->elements_read(CNR_f16, halves, 0, 1, t.count(), CNR_f32, dense);
     }
 };
 } // namespace

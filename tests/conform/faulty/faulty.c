@@ -20,9 +20,12 @@ static cnr_status init(const cnr_host *host, struct cnr_registrar *r, cnr_error 
 }
 
 #ifdef FAULTY_SOUND
-CNR_PLUGIN("sound", "1.0", "for tests of conform: nothing is wrong", "MIT", init)
+CNR_PLUGIN("sound", "1.0", "for tests of conform: nothing is wrong", "MIT", init,
+           CNR_TOUCHES_NOTHING)
 #elif defined(FAULTY_DEVICES)
-CNR_PLUGIN("devices", "1.0", "for tests of devicecheck: a planted fault each", "MIT", init)
+CNR_PLUGIN("devices", "1.0", "for tests of devicecheck: a planted fault each", "MIT", init,
+           CNR_TOUCHES_NOTHING)
 #else
-CNR_PLUGIN("faulty", "1.0", "for tests of conform: a planted fault each", "MIT", init)
+CNR_PLUGIN("faulty", "1.0", "for tests of conform: a planted fault each", "MIT", init,
+           CNR_TOUCHES_NOTHING)
 #endif

@@ -463,7 +463,7 @@ static void test_live(void) {
         if (strcmp(list.at[i].name, "gpu") == 0 && list.at[i].quantity == 0) hz = list.at[i].hz;
     cnr_gauges_free(&list);
     is_int((long long)hz, 600000000, "and all is as it was");
-    is_int(cnr_govern_end(NULL, NULL, &err), CNR_E_INVALID, "nothing to end");
+    is_int(cnr_govern_end(NULL, NULL, &err), CNR_E_ARG, "nothing to end");
     cnr_close(own);
 }
 

@@ -57,6 +57,12 @@ is(plugin('cpu-neon', $impostor, '--plugin-order cpu-neon')->{provides}{device}[
 ($out, $err, $code) = run("plugins --plugin-dir $plugins/impostor/cpu-neon.so");
 ok($code && $err =~ /a plugin of that name is loaded already, from /, 'a file that is named must load') or diag "$code $err";
 
+mkdir "$tmp/renamed";
+system('cp', "$plugins/acme/acme.so", "$tmp/renamed/zz.so") == 0 or die;
+is_deeply([sort @{plugin('acme', "--plugin-dir $tmp/renamed", '--plugin-order acme')->{provides}{operator}}], ['acme.twice', 'relu'],
+    '--plugin-order knows a plugin by its own name, whatever its file is called');
+is_deeply(plugin('acme', "--plugin-dir $tmp/renamed", '--plugin-order cpu-neon')->{provides}{operator}, ['acme.twice'], 'if it is named');
+
 # ---- devices ----
 # The rows of `devices`, by name
 sub devices { my ($out) = run("devices --json @_"); return { map { ($_->{name} => $_) } map { decode_json $_ } split /\n/, $out } }

@@ -72,7 +72,7 @@ static void test_list(void) {
     const cnr_gauge *serial = row_of(&list, "fake-meter", "serial");
     ok(serial->quantity == CNR_QUANTITY_POWER && serial->estimated, "a meter that is no file");
     cnr_gauges_free(&list);
-    is_int(cnr_gauges(NULL, NULL, NULL, &list, &err), CNR_E_INVALID, "without a runtime");
+    is_int(cnr_gauges(NULL, NULL, NULL, &list, &err), CNR_E_ARG, "without a runtime");
     cnr_close(rt);
 }
 

@@ -56,9 +56,9 @@ static void test_values(cnr_runtime *rt) {
     cnr_tensor bad = t;
     bad.bytes = 4;
     list[1] = &bad;
-    ok(cnr_script_call(s, "", list, 2, NULL, &out, &err) == CNR_E_INVALID && !out,
+    ok(cnr_script_call(s, "", list, 2, NULL, &out, &err) == CNR_E_ARG && !out,
        "a tensor that is too short: %s", err.text);
-    ok(cnr_script_call(NULL, "", NULL, 0, NULL, &out, &err) == CNR_E_INVALID, "no script: %s",
+    ok(cnr_script_call(NULL, "", NULL, 0, NULL, &out, &err) == CNR_E_ARG, "no script: %s",
        err.text);
     cnr_script_close(s);
     cnr_script_close(NULL);

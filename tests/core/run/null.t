@@ -22,6 +22,7 @@ for my $header (qw(engine power lab object)) {
 $text =~ s{/\*.*?\*/}{}gs;
 $text =~ s{^\s*#.*$}{}gm;
 $text =~ s{\{[^{}]*\}}{}g; # bodies of structs
+$text =~ s{([(,]\s*)\w+ \(\*(\w+)\)\([^()]*\)}{$1cnr_given_fn $2}g; # parameters that are functions
 
 # What may be NULL, as the header says it: any parameter of a type, or "function.name".
 my %may = map { $_ => 1 } ('cnr_error *', 'const cnr_open_options *', 'const cnr_load_options *',
@@ -101,7 +102,7 @@ C
 for my $i (0 .. $#calls) {
     my ($name, undef, $returns, $call) = @{$calls[$i]};
     my $what = $returns eq 'void' ? $call
-        : $returns eq 'cnr_status' ? "{ cnr_status s = $call; _exit(s == CNR_E_INVALID ? 1 : s == CNR_OK ? 0 : 2); }"
+        : $returns eq 'cnr_status' ? "{ cnr_status s = $call; _exit(s == CNR_E_ARG ? 1 : s == CNR_OK ? 0 : 2); }"
         : "_exit($call ? 2 : 1)";
     print $out "    CALL($i, $what);\n";
 }
@@ -125,6 +126,6 @@ for my $i (0 .. $#calls) {
     my $what = $got{$i} // 'nothing';
     if ($returns eq 'void') { is $what, 'survived', "$name without $asked" }
     elsif ($optional) { ok $what ne 'crashed' && $what ne 'nothing', "$name without $asked: $what" }
-    else { is $what, 'refused', "$name without $asked: CNR_E_INVALID, 0 or NULL" }
+    else { is $what, 'refused', "$name without $asked: CNR_E_ARG, 0 or NULL" }
 }
 done_testing;

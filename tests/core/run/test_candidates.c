@@ -58,7 +58,7 @@ static void rows(void) {
     list.size = 8;
     cnr_error err = CNR_ERROR_INIT;
     m = model(NULL, NULL);
-    is_int(cnr_candidates(m, NULL, 0, &list, &err), CNR_E_INVALID, "a list of no size is refused");
+    is_int(cnr_candidates(m, NULL, 0, &list, &err), CNR_E_ARG, "a list of no size is refused");
     cnr_release(m);
 }
 

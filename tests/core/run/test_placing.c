@@ -30,7 +30,7 @@ static void devices(void) {
     ok(sane && near && far, "all have names of their family");
     ok(cnr_device_at(lab_rt, -1, &e, &err) == CNR_E_NOT_FOUND, "nor before the first");
     e.size = 4;
-    ok(cnr_device_at(lab_rt, 0, &e, &err) == CNR_E_INVALID, "no room for it");
+    ok(cnr_device_at(lab_rt, 0, &e, &err) == CNR_E_ARG, "no room for it");
 }
 
 /* Names of the devices that run node `name`: "near far:0" for a split one. */
@@ -92,7 +92,7 @@ static void placed(cnr_model *m) {
     o.node = "*";
     ok(cnr_place(m, &o, &err) == CNR_E_ARG, "too many: %s", err.text);
     o.node = NULL;
-    ok(cnr_place(m, &o, &err) == CNR_E_INVALID, "no node");
+    ok(cnr_place(m, &o, &err) == CNR_E_ARG, "no node");
 }
 
 int main(void) {

@@ -169,11 +169,11 @@ static void refusals(cnr_model *m) {
     cnr_evaluate_options o = {.size = sizeof o};
     cnr_evaluation e = {.size = sizeof e}, none = {0};
     cnr_error err = CNR_ERROR_INIT;
-    ok(cnr_evaluate(m, &o, NULL, &e, &err) == CNR_E_INVALID, "no data");
+    ok(cnr_evaluate(m, &o, NULL, &e, &err) == CNR_E_ARG, "no data");
     o.data = spec;
-    ok(cnr_evaluate(NULL, &o, NULL, &e, &err) == CNR_E_INVALID, "no model");
-    ok(cnr_evaluate(m, &o, NULL, NULL, &err) == CNR_E_INVALID, "no room for the result");
-    ok(cnr_evaluate(m, &o, NULL, &none, &err) == CNR_E_INVALID, "a result without its size");
+    ok(cnr_evaluate(NULL, &o, NULL, &e, &err) == CNR_E_ARG, "no model");
+    ok(cnr_evaluate(m, &o, NULL, NULL, &err) == CNR_E_ARG, "no room for the result");
+    ok(cnr_evaluate(m, &o, NULL, &none, &err) == CNR_E_ARG, "a result without its size");
     o.data = CNRT_SOURCE_DIR "/scripts/nets/digits/one.png";
     ok(cnr_evaluate(m, &o, NULL, &e, &err) == CNR_E_ARG, "pictures without labels: %s", err.text);
 }

@@ -86,9 +86,9 @@ static void stopping(cnr_model *m) {
     observer.cancel = &flag;
     ok(cnr_profile(m, &o, &observer, &t, &err) == CNR_E_CANCELLED && h.calls == 0,
        "stopped within the first run");
-    ok(cnr_profile(NULL, &o, NULL, &t, &err) == CNR_E_INVALID, "no model");
+    ok(cnr_profile(NULL, &o, NULL, &t, &err) == CNR_E_ARG, "no model");
     t.size = 0;
-    ok(cnr_profile(m, &o, NULL, &t, &err) == CNR_E_INVALID, "a result without its size");
+    ok(cnr_profile(m, &o, NULL, &t, &err) == CNR_E_ARG, "a result without its size");
 }
 
 /* Tests: medians. */

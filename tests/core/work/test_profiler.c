@@ -71,7 +71,7 @@ static void listened(cnr_graph *g) {
     is_int(cnr_session_run(s, &err), CNR_OK, "it goes");
     ok(timed.runs == 1 && plain.runs == 3 && other.runs == 2, "alone; the others still listen");
     ok(plain.took == took, "and queues that time no longer cost anybody");
-    is_int(cnr_session_listen(s, 0, NULL, NULL, NULL, &err), CNR_E_INVALID, "nobody can't listen");
+    is_int(cnr_session_listen(s, 0, NULL, NULL, NULL, &err), CNR_E_ARG, "nobody can't listen");
     cnr_session_start(s, &err);
     is_int(cnr_session_listen(s, CNR_LISTEN_TIMES, hear, &timed, &b, &err), CNR_E_STATE,
            "nor anybody while a run is under way");

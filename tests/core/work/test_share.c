@@ -49,7 +49,7 @@ static void follow_in(cnr_runtime *rt, const char *folder) {
         is_int(cnr_follow(model, "/nowhere", &follows, &err), CNR_OK,
                "in a folder that is not there");
         is_int(follows, 0, "is nothing");
-        is_int(cnr_follow(model, NULL, &follows, &err), CNR_E_INVALID, "a folder is wanted");
+        is_int(cnr_follow(model, NULL, &follows, &err), CNR_E_ARG, "a folder is wanted");
         cnr_release(model);
     }
 }
@@ -111,7 +111,7 @@ int main(void) {
         return 1;
     share_on(model, folder);
     follow_in(rt, folder);
-    is_int(cnr_share(model, NULL, NULL, &s, &err), CNR_E_INVALID, "a policy is wanted");
+    is_int(cnr_share(model, NULL, NULL, &s, &err), CNR_E_ARG, "a policy is wanted");
     const cnr_share_options unknown = {.size = sizeof unknown, .policy = "bset"};
     ok(cnr_share(model, &unknown, NULL, &s, &err) != CNR_OK && strstr(err.where, "bset"),
        "one that there is");

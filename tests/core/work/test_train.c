@@ -157,9 +157,9 @@ int main(void) {
     ok(cnr_train(guests_rt, net, NULL, &o, &observer, &r, &err) != CNR_OK && h.epochs == 0 &&
            h.replaces >= 0,
        "stopped before an epoch was judged: nothing to write (%s)", err.text);
-    ok(cnr_train(NULL, net, NULL, &o, NULL, &r, &err) == CNR_E_INVALID, "no runtime");
+    ok(cnr_train(NULL, net, NULL, &o, NULL, &r, &err) == CNR_E_ARG, "no runtime");
     o.data = NULL;
-    ok(cnr_train(guests_rt, net, NULL, &o, NULL, &r, &err) == CNR_E_INVALID, "no data");
+    ok(cnr_train(guests_rt, net, NULL, &o, NULL, &r, &err) == CNR_E_ARG, "no data");
     unlink(list);
     unlink(out);
     cnr_close(guests_rt);

@@ -85,4 +85,15 @@ like origin(), qr/^miss/, 'a plan by that policy';
 is origin(), 'hit', 'is stored';
 json('tune', $net, $board, $devices, '--batch', 2, '--cache', "$dir/cache");
 like origin(), qr/^stale: tuning changed/, 'until the record says more';
+
+# a loaded machine: two others want the only processor that tune may use
+SKIP: {
+    skip 'no /proc/self/schedstat or no taskset', 2 unless -r '/proc/self/schedstat' && !system 'taskset -c 0 true 2>/dev/null';
+    my @busy = map { my $pid = fork // die; if (!$pid) { exec 'timeout', 60, 'taskset', '-c', 0, 'perl', '-e', '1 while 1' or exit 1 } $pid } 1, 2;
+    my $out = `taskset -c 0 $build/cnnrun tune $net --device cpu --threads 1 --cache $dir/loaded --json 2>$dir/err`;
+    kill TERM => @busy;
+    waitpid $_, 0 for @busy;
+    like do { local (@ARGV, $/) = "$dir/err"; <> }, qr/tune: other processes kept these threads waiting for \d+% of their time/, 'a loaded machine is told';
+    is eval { decode_json($out)->{repeats} }, 3, '... and all is timed three times' or diag $out;
+}
 done_testing;

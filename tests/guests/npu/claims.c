@@ -249,4 +249,4 @@ static cnr_status init(const cnr_host *h, struct cnr_registrar *registrar, cnr_e
     return cnr_add_all(host, registrar, items, CNR_ROWS(items));
 }
 
-CNR_PLUGIN("claims", "1.0", "claims regions for tests", "MIT", init)
+CNR_PLUGIN("claims", "1.0", "claims regions for tests", "MIT", init, CNR_TOUCHES_NOTHING)

@@ -423,7 +423,7 @@ class plan {
     std::shared_ptr<detail::plan_state> at_;
 };
 
-/* A Lua script that returns a function of texts and tensors (cnnrun/script.h): a file, or an
+/* A Lua script that returns a function of texts and tensors (cnnrun/lab.h): a file, or an
  * installed script such as "calls/detect.lua". Use it from one thread at a time. */
 class script {
   public:

@@ -665,6 +665,6 @@ template <class T> cnr_item knob() {
         const cnr_item items[] = {__VA_ARGS__}; \
         return cnr_add_all(host, registrar, items, CNR_ROWS(items)); \
     } \
-    CNR_PLUGIN_TOUCHES(NAME, VERSION, SUMMARY, LICENCE, cnr_kit_init_, TOUCHES)
+    CNR_PLUGIN(NAME, VERSION, SUMMARY, LICENCE, cnr_kit_init_, TOUCHES)
 
 #endif
