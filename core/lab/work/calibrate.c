@@ -112,10 +112,25 @@ cnr_status cnri_calibrate(cnri_calibration *c, bool count, cnr_error *err) {
     return status || !count ? status : watch_all(c, true, err);
 }
 
+/* True if the node applies a function of one input to each element of a value that it alone reads.
+ */
+static bool is_function(const cnr_graph *g, const cnri_node *node) {
+    const cnr_op *op = node->view.desc;
+    return node->view.n_inputs == 1 && node->view.n_outputs == 1 &&
+           op->flags & CNR_OP_ELEMENTWISE && CNRI_HAS(op, apply_f32) && node->in[0] >= 0 &&
+           g->values.at[node->in[0]].producer >= 0 && g->values.at[node->in[0]].uses == 1;
+}
+
 void cnri_calibrate_by(cnri_calibration *c, cnri_method method, bool careful) {
     for (int32_t v = 0; v < c->net->values.n; v++)
         c->ranges[v] =
             c->counts ? cnri_range_by(method, careful, &c->counts[v], &c->all[v]) : c->all[v];
+    for (int32_t i = 0; i < c->net->nodes.n; i++) {
+        const cnri_node *node = c->net->nodes.at[i];
+        if (!is_function(c->net, node)) continue;
+        cnri_range *r = &c->ranges[node->in[0]];
+        *r = cnri_range_before(&node->view, r);
+    }
 }
 
 void cnri_calibration_close(cnri_calibration *c) {

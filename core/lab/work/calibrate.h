@@ -46,6 +46,10 @@ void cnri_histogram_add(cnri_histogram *h, const cnri_range *all, const cnr_tens
  * the value. */
 cnri_range cnri_range_by(cnri_method method, bool careful, const cnri_histogram *h,
                          const cnri_range *all);
+/* Range of a value that only `function` reads, a node that applies a function of one input to each
+ * element: `given` without the ends where its results differ by less than half a step of 8 bits,
+ * as what is below -3 before a hard swish. `given` if the function only bounds. */
+cnri_range cnri_range_before(const cnr_node *function, const cnri_range *given);
 
 /* Weights of a layer, rounded to what 8 bits hold, and what is added to its bias. */
 typedef struct cnri_rounded {
