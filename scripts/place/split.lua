@@ -2,6 +2,9 @@
 -- relative speeds on the whole net.
 -- Options: per_layer (1: by the speeds on each layer instead, which the thesis names as future work).
 
+-- How well sources of times are trusted: measured just now, recorded earlier; others are estimates.
+local trust = { measured = 2, recorded = 1 }
+
 -- Shares in inverse proportion to the times.
 local function shares_of(times)
   local sum, parts = 0, {}
@@ -12,17 +15,16 @@ end
 
 -- The policy: each layer whole or divided, whichever is faster.
 local function place(rows, seen)
-  local whole, layers, measured, answer, steps = {}, {}, {}, {}, {}
+  local whole, layers, trusted, answer, steps = {}, {}, {}, {}, {}
   for _, d in ipairs(seen.devices) do whole[d.name] = d.seconds end
   for _, r in ipairs(rows) do
     local of = layers[r.index] or {}
     layers[r.index] = of
-    -- A time that was measured just now beats guesses of other kernels.
-    local key, known = r.index .. "@" .. r.device, r.ns_from == "measured"
-    if known or not measured[key] then
-      of[r.device] = known and r.ns or math.min(of[r.device] or math.huge, r.ns)
-    end
-    measured[key] = measured[key] or known
+    -- A time that was measured beats guesses of other kernels.
+    local key, known = r.index .. "@" .. r.device, trust[r.ns_from] or 0
+    local best = trusted[key] or -1
+    if known > best then of[r.device], trusted[key] = r.ns, known
+    elseif known == best then of[r.device] = math.min(of[r.device], r.ns) end
   end
   local parts = shares_of(whole)
   for _, d in ipairs(seen.devices) do

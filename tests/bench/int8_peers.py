@@ -30,7 +30,7 @@ def words():
     parser.add_argument("--venv", default=os.path.join(ROOT, "tests", "peers", "venv"), help="'': this Python as it is")
     args = parser.parse_args()
     args.net, args.threads = args.net or NETS, args.threads or [1, 2]
-    args.peers = [p for p in args.peers.split(",") if p]
+    args.peers, args.batch = [p for p in args.peers.split(",") if p], 1
     return args
 
 

@@ -55,6 +55,22 @@ local function by_hand()
   answer = policy.split({ { index = 1, device = "gpu4", ns = 1, takes = 1 }, { index = 1, device = "cpu", ns = 3, takes = 1 } },
                         seen_of({ thesis[1], thesis[3] }, conv, { per_layer = 1 }))
   near(answer.conv1.gpu4, .75, "by layers, if asked")
+  local sources = { { "recorded", 5 }, { "estimate", 1 }, { "measured", 7 }, { "recorded", 2 } }
+  local told = {}
+  for i, source in ipairs(sources) do
+    told[i] = { index = 1, node = "conv1", device = "gpu4", ns_from = source[1], ns = source[2], takes = 1 }
+  end
+  told[5] = { index = 1, node = "conv1", device = "cpu", ns = 7, takes = 1 }
+  for n, want in ipairs { 5, 5, 7, 7 } do
+    local some = { table.unpack(told, 1, n) }
+    some[#some + 1] = told[5]
+    answer = policy.split(some, seen_of({ thesis[1], thesis[3] }, conv, { per_layer = 1 }))
+    near(answer.conv1.gpu4, (1 / want) / (1 / want + 1 / 7), "split: measured beats recorded beats an estimate, of " .. n)
+    local one = seen_of({ { name = "gpu4" } }, { { name = "conv1", operator = "conv", inputs = { 0 }, out_bytes = 4 } },
+                        { objective = "time" })
+    answer = policy.best({ table.unpack(told, 1, n) }, one)
+    ok(type(answer.conv1) == "table" and answer.conv1.ns == want, "best too")
+  end
   answer = policy.cnndroid({}, seen_of(thesis, { conv[1], { name = "fc", operator = "dense", inputs = { 1 } },
                                                  { name = "pool", operator = "max_pool", inputs = { 2 } } }))
   ok(answer.conv1 == "gpu4" and answer.fc == "gpu4" and answer.pool == "cpu",

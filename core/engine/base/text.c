@@ -173,7 +173,9 @@ const char *cnri_nearest_word(const char *word, const char *const *candidates, i
     for (int32_t i = 0; i < n; i++) {
         const size_t other = candidates[i] ? strlen(candidates[i]) : 0;
         if (other == 0 || other > LONGEST_WORD) continue;
-        const int limit = (int)(length > other ? length : other) / 3;
+        /* The dashes in front of an option say nothing about how alike two are. */
+        const size_t dashes = word[0] == '-' ? strspn(candidates[i], "-") : 0;
+        const int letters = (int)((length > other ? length : other) - dashes), limit = letters / 3;
         const int e = edits(word, (int)length, candidates[i], (int)other);
         if (e <= (limit > 1 ? limit : 1) && e < (int)length && (!best || e < best_edits)) {
             best = candidates[i];

@@ -120,6 +120,9 @@ typedef struct cnr_evaluation {
 cnr_status cnr_evaluate(cnr_model *model, const cnr_evaluate_options *options,
                         const cnr_observer *observer, cnr_evaluation *out, cnr_error *err);
 void cnr_evaluation_free(cnr_evaluation *evaluation);
+/* Wilson's 95% interval of a fraction `part` (0 to 1) that was seen among n, for top1, best or
+ * test: out[0] to out[1]; NaN if `part` is NaN or n is 0. */
+void cnr_wilson_interval(double part, int64_t n, double out[2]);
 
 /* Profiling: time and memory of a net on synthetic inputs, with the weights that it has. */
 typedef struct cnr_profile_options {
@@ -471,6 +474,8 @@ typedef struct cnr_quantizing {
      * quantised, before and after, NaN without training. */
     int64_t best_epoch;
     double trained[2];
+    /* 95% intervals (low, high) of `top1`, both nets', and of `agree`; NaN where those are */
+    double top1_range[2][2], agree_range[2];
 } cnr_quantizing;
 /* Quantises a copy: *net is a new model, and `model` stays unchanged. CNR_E_STATE: the comparison
  * shows that the outputs of both nets are unrelated. */

@@ -11,7 +11,8 @@ static int32_t axis_at(const cnr_graph *g, const cnri_node *node, int32_t k, int
     const bool port = cnri_train_is_parameter(node, k);
     if (type->dtype != CNR_f32 || type->encoding || type->rank < 1) return -1;
     if (!port && !cnri_train_is_linear(g, node, k)) return -1;
-    const int32_t axis = port || type->rank > 1 ? cnri_train_class_axis(node, k) : 0;
+    const int32_t bias = cnri_train_bias_axis(g, node, k);
+    const int32_t axis = bias >= 0 ? bias : cnri_train_class_axis(node, k);
     return axis >= 0 && type->dim[axis] == classes ? axis : -1;
 }
 
@@ -36,8 +37,9 @@ static const cnri_node *find_head(const cnr_graph *g, int64_t classes, const cnr
             const bool port = cnri_train_is_parameter(node, k);
             if (!port && !cnri_train_is_weight(g, in)) continue;
             const bool fits = axis_at(g, node, k, classes) >= 0;
-            if (g->values.at[in].type->rank > 1) return fits ? node : NULL;
-            if (port || !fits) return NULL;
+            const bool added = cnri_train_bias_axis(g, node, k) >= 0;
+            if (!added && g->values.at[in].type->rank > 1) return fits ? node : NULL;
+            if (!added || !fits) return NULL;
             *bias = node;
         }
         v = carried(g, node);
@@ -46,7 +48,7 @@ static const cnri_node *find_head(const cnr_graph *g, int64_t classes, const cnr
 }
 
 /* Fills a weight evenly within 1 / sqrt(inputs), and a bias with 0. */
-static void fill(float *data, const cnr_tensor *type, int32_t axis, uint64_t seed) {
+static void fill(float *data, const cnr_tensor *type, int32_t axis, bool is_bias, uint64_t seed) {
     const int64_t n = cnr_count(type);
     const double bound =
         type->dim[axis] > 0 && n > 0 ? sqrt((double)type->dim[axis] / (double)n) : 0;
@@ -54,7 +56,7 @@ static void fill(float *data, const cnr_tensor *type, int32_t axis, uint64_t see
     for (int64_t i = 0; i < n; i++) {
         s = s * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
         const double part = (double)(s >> 11) / 9007199254740992.0;
-        data[i] = type->rank > 1 ? (float)(bound * (2 * part - 1)) : 0;
+        data[i] = is_bias ? 0 : (float)(bound * (2 * part - 1));
     }
 }
 
@@ -67,7 +69,7 @@ typedef struct parts {
 } parts;
 
 /* Adds a weight with entries for the new number of classes, filled at random. */
-static cnr_status add_weight(parts *p, const cnr_graph *g, cnr_value v, int32_t axis,
+static cnr_status add_weight(parts *p, const cnr_graph *g, cnr_value v, int32_t axis, bool is_bias,
                              int64_t classes, uint64_t seed, cnr_error *err) {
     cnr_tensor *type = &p->types[p->n];
     *type = *g->values.at[v].type;
@@ -76,7 +78,7 @@ static cnr_status add_weight(parts *p, const cnr_graph *g, cnr_value v, int32_t 
     type->bytes = cnr_dense_bytes(type);
     type->data = cnri_alloc((size_t)type->bytes + 1);
     if (!type->data) return cnri_out_of_memory(err, g->name);
-    fill(type->data, type, axis, seed);
+    fill(type->data, type, axis, is_bias, seed);
     p->list[p->n++] = (cnri_resizing){.name = g->values.at[v].name, .data = type};
     return CNR_OK;
 }
@@ -87,7 +89,10 @@ static cnr_status add_weights(parts *p, const cnr_graph *g, const cnri_node *nod
     cnr_status status = CNR_OK;
     for (int32_t k = 0; k < node->view.n_inputs && p->n < MAX_PARTS && !status; k++) {
         const int32_t axis = axis_at(g, node, k, from);
-        if (axis >= 0) status = add_weight(p, g, node->in[k], axis, classes, seed, err);
+        if (axis < 0) continue;
+        const bool is_bias =
+            g->values.at[node->in[k]].type->rank == 1 || cnri_train_bias_axis(g, node, k) >= 0;
+        status = add_weight(p, g, node->in[k], axis, is_bias, classes, seed, err);
     }
     return status;
 }
@@ -108,6 +113,26 @@ static cnr_status resize(cnr_graph *g, const cnri_node *head, const cnri_node *b
     return status;
 }
 
+/* Gives the graph, which has one output, the new head. */
+static cnr_status give_head(cnr_graph *g, int64_t classes, uint64_t seed, cnr_error *err) {
+    const cnr_tensor *scores = cnri_graph_type(g, g->outputs.at[0]);
+    const int64_t from = scores->rank > 1 ? scores->dim[1] : -1;
+    const cnri_node *bias = NULL, *head = from > 0 ? find_head(g, from, &bias) : NULL;
+    if (!head)
+        return cnri_fail(err, CNR_E_UNSUPPORTED, g->name,
+                         "can't have a new head because its scores are not computed by a last "
+                         "layer with weights of its own");
+    CNR_TRY(resize(g, head, bias, from, classes, seed, err));
+    scores = cnri_graph_type(g, g->outputs.at[0]);
+    if (scores->rank < 2 || scores->dim[1] != classes)
+        return cnri_fail(err, CNR_E_UNSUPPORTED, g->name,
+                         "can't have a new head because its scores lie along axis 1 and the "
+                         "channels of %s along another axis",
+                         head->name);
+    return cnri_graph_meta(g, "labels") && from != classes ? cnri_graph_set_meta(g, "labels", NULL)
+                                                           : CNR_OK;
+}
+
 cnr_status cnri_train_head(cnr_graph **net, int64_t classes, uint64_t seed, cnr_error *err) {
     cnr_graph *g = NULL;
     cnr_status status =
@@ -115,17 +140,7 @@ cnr_status cnri_train_head(cnr_graph **net, int64_t classes, uint64_t seed, cnr_
             ? cnri_graph_clone(*net, &g, err)
             : cnri_fail(err, CNR_E_UNSUPPORTED, (*net)->name,
                         "can't have a new head because it has %d outputs", (*net)->outputs.n);
-    if (status) return status;
-    const cnr_tensor *scores = cnri_graph_type(g, g->outputs.at[0]);
-    const int64_t from = scores->rank > 1 ? scores->dim[1] : -1;
-    const cnri_node *bias = NULL, *head = from > 0 ? find_head(g, from, &bias) : NULL;
-    if (!head)
-        status = cnri_fail(err, CNR_E_UNSUPPORTED, g->name,
-                           "can't have a new head because its scores are not computed by a last "
-                           "layer with weights of its own");
-    else status = resize(g, head, bias, from, classes, seed, err);
-    if (!status && cnri_graph_meta(g, "labels") && from != classes)
-        status = cnri_graph_set_meta(g, "labels", NULL);
+    if (!status) status = give_head(g, classes, seed, err);
     if (status) {
         cnri_graph_free(g);
         return status;

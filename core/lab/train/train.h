@@ -123,9 +123,11 @@ bool cnri_train_is_weight(const cnr_graph *g, cnr_value v);
 bool cnri_train_fed_as_weight(const cnr_graph *g, cnr_value v);
 bool cnri_train_is_parameter(const cnri_node *node, int32_t k); /* input k's port is for weights */
 /* True if input k of the node could be a weight of a linear layer that has no ports for weights: it
- * is the second factor of a product, is added by the product's node, or is a vector that the node
- * adds to a product by a constant. */
+ * is the second factor of a product, is added by the product's node, or the node adds it to a
+ * product by a constant, one element to each channel. */
 bool cnri_train_is_linear(const cnr_graph *g, const cnri_node *node, int32_t k);
+/* The axis with an entry for each channel, if input k is a bias of such a layer; -1: it is none. */
+int32_t cnri_train_bias_axis(const cnr_graph *g, const cnri_node *node, int32_t k);
 /* The axis of weight k that has an entry for each channel that the layer computes; -1: none. */
 int32_t cnri_train_class_axis(const cnri_node *node, int32_t k);
 /* True if a layer's weight is computed of constants by nodes, so that it is no weight itself. */

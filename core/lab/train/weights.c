@@ -56,13 +56,19 @@ int32_t cnri_train_class_axis(const cnri_node *node, int32_t k) {
     return r.axis < w->rank ? r.axis : -1;
 }
 
-/* True if input k is the second factor of a product, or what the product's node adds to it. */
-static bool is_factor(const cnr_graph *g, const cnri_node *node, int32_t k) {
+/* The axis of a weight of a product, or of what the product's node adds, that has an entry for each
+ * channel; -1: input k is neither. */
+static int32_t factor_axis(const cnr_graph *g, const cnri_node *node, int32_t k) {
     const cnr_tensor *x = node->view.inputs[0], *w = node->view.inputs[k];
-    if (k < 1 || !x || x->rank < 2 || !is_computed(g, node->in[0]) || !multiplies(node))
-        return false;
+    if (k < 1 || !x || x->rank < 2 || !is_computed(g, node->in[0]) || !multiplies(node)) return -1;
     const bool added = port_flags(node->view.desc, k) & CNR_PORT_OPTIONAL;
-    return (added || w->rank > 1) && cnri_train_class_axis(node, k) >= 0;
+    if (!added && w->rank < 2) return -1;
+    const int32_t axis = cnri_train_class_axis(node, k);
+    const cnr_tensor *y = node->view.outputs[0];
+    /* With one output a bias of one element is not told from one that all outputs share. */
+    if (axis < 0 && added && w->rank > 0 && cnr_count(w) == 1 && y->dim[y->rank - 1] == 1)
+        return w->rank - 1;
+    return axis;
 }
 
 /* True if the node adds its two operands: it is asked for two sums. */
@@ -77,23 +83,38 @@ static bool adds(const cnri_node *node) {
     return sum[0] == 3 && sum[1] == 5;
 }
 
-/* True if input k is a vector that is added to a product by a constant. */
-static bool is_bias(const cnr_graph *g, const cnri_node *node, int32_t k) {
+/* The axis of a product's outputs along which its channels lie; -1: it is no product by a
+ * constant. */
+static int32_t channels_of(const cnr_graph *g, const cnri_node *product) {
+    for (int32_t i = 1; i < product->view.n_inputs; i++)
+        if (product->in[i] >= 0 && !is_computed(g, product->in[i]) &&
+            factor_axis(g, product, i) >= 0)
+            return cnri_train_is_parameter(product, i) ? 1 : product->view.outputs[0]->rank - 1;
+    return -1;
+}
+
+/* The axis of input k that has an entry for each channel, if the node adds it to a product by a
+ * constant and all its other axes have the size 1; else -1. */
+static int32_t sum_axis(const cnr_graph *g, const cnri_node *node, int32_t k) {
     const cnr_tensor *w = node->view.inputs[k], *y = node->view.outputs[0];
-    if (node->view.n_inputs != 2 || w->rank != 1 || y->rank < 2 || y->dim[y->rank - 1] != w->dim[0])
-        return false;
+    if (node->view.n_inputs != 2 || !w || w->rank < 1 || w->rank > y->rank || !adds(node))
+        return -1;
     const cnr_value other = node->in[1 - k];
     const int32_t maker = is_computed(g, other) ? g->values.at[other].producer : -1;
-    if (maker < 0 || !adds(node)) return false;
-    const cnri_node *product = g->nodes.at[maker];
-    for (int32_t i = 1; i < product->view.n_inputs; i++)
-        if (product->in[i] >= 0 && !is_computed(g, product->in[i]) && is_factor(g, product, i))
-            return true;
-    return false;
+    const int32_t channels = maker < 0 ? -1 : channels_of(g, g->nodes.at[maker]);
+    const int32_t axis = channels - (y->rank - w->rank);
+    if (channels < 0 || axis < 0 || w->dim[axis] != y->dim[channels]) return -1;
+    return cnr_count(w) == w->dim[axis] ? axis : -1;
+}
+
+int32_t cnri_train_bias_axis(const cnr_graph *g, const cnri_node *node, int32_t k) {
+    if (!cnri_train_is_parameter(node, k) && port_flags(node->view.desc, k) & CNR_PORT_OPTIONAL)
+        return factor_axis(g, node, k);
+    return sum_axis(g, node, k);
 }
 
 bool cnri_train_is_linear(const cnr_graph *g, const cnri_node *node, int32_t k) {
-    return is_factor(g, node, k) || is_bias(g, node, k);
+    return factor_axis(g, node, k) >= 0 || sum_axis(g, node, k) >= 0;
 }
 
 /* True if every node that reads the value reads it as a weight of a linear layer. */

@@ -6,10 +6,15 @@
 
 enum { PASSES = 64 };
 
+/* Bias of the layer that computes a value of the float net; -1: it has none. */
+static cnr_value bias_of(const cnri_calibration *c, cnr_value real) {
+    return cnri_bias_of(c->net, c->net->nodes.at[c->net->values.at[real].producer]);
+}
+
 /* One of *n passes (set by the first): corrects the bias of the layers whose turn it
  * is. With more than PASSES layers, several share a pass. */
-static cnr_status correct_some(cnri_calibration *c, const bool *wanted, int64_t pictures,
-                               int32_t pass, int32_t *n, cnr_error *err) {
+static cnr_status correct_some(cnri_calibration *c, cnri_float_net *net, const bool *wanted,
+                               int64_t pictures, int32_t pass, int32_t *n, cnr_error *err) {
     cnri_answers answers = {0};
     cnr_graph *quantized = NULL;
     cnr_status status = cnri_quantized(c, wanted, &quantized, &answers, err);
@@ -17,15 +22,14 @@ static cnr_status correct_some(cnri_calibration *c, const bool *wanted, int64_t 
     bool any = false;
     for (int32_t i = 0; i < answers.n && !status && pass < passes; i++) {
         cnri_answer *a = &answers.at[i];
-        const cnr_value bias =
-            cnri_bias_of(c->net, c->net->nodes.at[c->net->values.at[a->as.real].producer]);
+        const cnr_value bias = bias_of(c, a->as.real);
         if (bias < 0 || i * passes / answers.n != pass) continue;
         a->channels = c->net->values.at[bias].type->dim[0];
         a->off = cnri_alloc_zero((size_t)a->channels * 2 * sizeof *a->off);
         if (!a->off) status = cnri_out_of_memory(err, "quantize");
         any = true;
     }
-    if (!status && any) status = cnri_compare(c, quantized, &answers, pictures, err);
+    if (!status && any) status = cnri_compare_with(c, net, quantized, &answers, pictures, err);
     for (int32_t i = 0; i < answers.n && !status; i++) {
         const cnri_answer *a = &answers.at[i];
         double **shift = &c->shifts[c->net->values.at[a->as.real].producer];
@@ -44,13 +48,16 @@ cnr_status cnri_correct_biases(cnri_calibration *c, const bool *wanted, int64_t 
                                cnr_error *err) {
     cnri_shifts_free(c);
     c->shifts = cnri_alloc_zero(((size_t)c->net->nodes.n + 1) * sizeof *c->shifts);
-    cnr_status status = c->shifts ? CNR_OK : cnri_out_of_memory(err, "quantize");
+    if (!c->shifts) return cnri_out_of_memory(err, "quantize");
+    cnri_float_net net;
+    cnr_status status = cnri_float_net_open(c, &net, err);
     int32_t n = 1;
     for (int32_t pass = 0; pass < n && !status; pass++) {
-        status = correct_some(c, wanted, pictures, pass, &n, err);
+        status = correct_some(c, &net, wanted, pictures, pass, &n, err);
         if (!status)
             status = cnri_report_progress(c->observer, "correcting biases", pass + 1,
                                           cnr_max(pass + 1, n), err);
     }
+    cnri_float_net_close(&net);
     return status;
 }

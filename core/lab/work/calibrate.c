@@ -32,12 +32,13 @@ typedef struct tapped {
     cnri_answers *answers;
 } tapped;
 
-/* Runs one picture with a tap function that sees all values. */
+/* Runs one picture with a tap function that sees all values; with `input`, the net's input too. */
 static cnr_status run_one(cnri_runner *r, cnr_tap_fn tap, void *arg, const cnri_calibration *c,
-                          const cnr_tensor *picture, cnr_error *err) {
+                          const cnr_tensor *picture, bool input, cnr_error *err) {
     cnr_status status = cnri_runner_shape(r, 1, picture, err);
     if (!status) status = cnri_runner_put(r, 0, picture, err);
     if (status) return status;
+    if (input) tap(arg, NULL, 0, &r->input);
     cnr_session_tap(r->session, tap, arg);
     status = cnri_runner_run(r, NULL, err);
     if (!status && c->failed) status = cnri_out_of_memory(err, "quantize");
@@ -83,16 +84,14 @@ static cnr_status watch_all(cnri_calibration *c, bool count, cnr_error *err) {
     cnr_model *model = NULL;
     cnri_runner runner = {0};
     tapped arg = {c, c->net, NULL};
-    const cnr_value input = c->net->inputs.at[0];
     cnr_status status = cnri_calibration_model(c, c->net, false, &model, err);
     if (!status) status = cnri_runner_open(&runner, model, c->observer, err);
     for (int64_t i = 0; i < c->pictures && !status; i++) {
         cnr_sample sample;
         if (!cnri_calibrates(c, i)) continue;
         if ((status = cnri_samples_read(c->samples, i, &sample, err)) != CNR_OK) break;
-        status = run_one(&runner, count ? tap_count : tap_range, &arg, c, &sample.picture, err);
-        if (!status && count) cnri_histogram_add(&c->counts[input], &c->all[input], &runner.input);
-        else if (!status) widen(&c->all[input], &runner.input);
+        status =
+            run_one(&runner, count ? tap_count : tap_range, &arg, c, &sample.picture, true, err);
         cnri_free(sample.picture.data);
         if (!status)
             status = cnri_report_progress(c->observer, count ? "counting" : "calibrating", i + 1,
@@ -113,10 +112,25 @@ cnr_status cnri_calibrate(cnri_calibration *c, bool count, cnr_error *err) {
     return status || !count ? status : watch_all(c, true, err);
 }
 
+/* True if the node applies a function of one input to each element of a value that it alone reads.
+ */
+static bool is_function(const cnr_graph *g, const cnri_node *node) {
+    const cnr_op *op = node->view.desc;
+    return node->view.n_inputs == 1 && node->view.n_outputs == 1 &&
+           op->flags & CNR_OP_ELEMENTWISE && CNRI_HAS(op, apply_f32) && node->in[0] >= 0 &&
+           g->values.at[node->in[0]].producer >= 0 && g->values.at[node->in[0]].uses == 1;
+}
+
 void cnri_calibrate_by(cnri_calibration *c, cnri_method method, bool careful) {
     for (int32_t v = 0; v < c->net->values.n; v++)
         c->ranges[v] =
             c->counts ? cnri_range_by(method, careful, &c->counts[v], &c->all[v]) : c->all[v];
+    for (int32_t i = 0; i < c->net->nodes.n; i++) {
+        const cnri_node *node = c->net->nodes.at[i];
+        if (!is_function(c->net, node)) continue;
+        cnri_range *r = &c->ranges[node->in[0]];
+        *r = cnri_range_before(&node->view, r);
+    }
 }
 
 void cnri_calibration_close(cnri_calibration *c) {
@@ -138,10 +152,7 @@ cnr_status cnri_calibration_watch(cnri_calibration *c, int64_t pictures, cnr_tap
         cnr_sample sample;
         if (!cnri_calibrates(c, i)) continue;
         if ((status = cnri_samples_read(c->samples, i, &sample, err)) != CNR_OK) break;
-        status = cnri_runner_shape(&runner, 1, &sample.picture, err);
-        if (!status) status = cnri_runner_put(&runner, 0, &sample.picture, err);
-        if (!status) tap(arg, NULL, 0, &runner.input);
-        if (!status) status = run_one(&runner, tap, arg, c, &sample.picture, err);
+        status = run_one(&runner, tap, arg, c, &sample.picture, true, err);
         cnri_free(sample.picture.data);
         if (!status && cnri_stopped(c->observer))
             status = cnri_fail(err, CNR_E_CANCELLED, "quantize", "stopped");
@@ -286,30 +297,54 @@ static void tap_compare(void *arg, const char *node, int32_t output, const cnr_t
         if (t->answers->at[i].as.stored == v) compare_one(&t->answers->at[i], value);
 }
 
-cnr_status cnri_compare(cnri_calibration *c, const cnr_graph *quantized, cnri_answers *answers,
-                        int64_t maximum, cnr_error *err) {
-    cnr_model *models[2] = {NULL, NULL};
-    cnri_runner runners[2] = {{0}, {0}};
+cnr_status cnri_float_net_open(cnri_calibration *c, cnri_float_net *net, cnr_error *err) {
+    *net = (cnri_float_net){0};
+    CNR_TRY(cnri_calibration_model(c, c->net, false, &net->model, err));
+    return cnri_runner_open(&net->runner, net->model, c->observer, err);
+}
+
+void cnri_float_net_close(cnri_float_net *net) {
+    cnri_runner_close(&net->runner);
+    cnr_release(net->model);
+}
+
+/* Runs one picture through both nets. */
+static cnr_status compare_picture(tapped *args, cnri_runner *real, cnri_runner *quantized,
+                                  int64_t picture, cnr_error *err) {
+    cnri_calibration *c = args[0].c;
+    cnr_sample sample;
+    CNR_TRY(cnri_samples_read(c->samples, picture, &sample, err));
+    cnr_status status = run_one(real, tap_keep, &args[0], c, &sample.picture, false, err);
+    if (!status) status = run_one(quantized, tap_compare, &args[1], c, &sample.picture, false, err);
+    cnri_free(sample.picture.data);
+    if (!status && cnri_stopped(c->observer))
+        status = cnri_fail(err, CNR_E_CANCELLED, "quantize", "stopped");
+    return status;
+}
+
+cnr_status cnri_compare_with(cnri_calibration *c, cnri_float_net *net, const cnr_graph *quantized,
+                             cnri_answers *answers, int64_t maximum, cnr_error *err) {
+    cnr_model *model = NULL;
+    cnri_runner runner = {0};
     tapped args[2] = {{c, c->net, answers}, {c, quantized, answers}};
-    cnr_status status = cnri_calibration_model(c, c->net, false, &models[0], err);
-    if (!status) status = cnri_calibration_model(c, quantized, false, &models[1], err);
-    for (int i = 0; i < 2 && !status; i++)
-        status = cnri_runner_open(&runners[i], models[i], c->observer, err);
+    cnr_status status = cnri_calibration_model(c, quantized, false, &model, err);
+    if (!status) status = cnri_runner_open(&runner, model, c->observer, err);
     for (int64_t i = 0, n = 0; i < c->pictures && n < maximum && !status; i++) {
-        cnr_sample sample;
         if (!(c->compares_held_back ? cnri_judges(c, i) : cnri_calibrates(c, i))) continue;
         n++;
-        if ((status = cnri_samples_read(c->samples, i, &sample, err)) != CNR_OK) break;
-        status = run_one(&runners[0], tap_keep, &args[0], c, &sample.picture, err);
-        if (!status) status = run_one(&runners[1], tap_compare, &args[1], c, &sample.picture, err);
-        cnri_free(sample.picture.data);
-        if (!status && cnri_stopped(c->observer))
-            status = cnri_fail(err, CNR_E_CANCELLED, "quantize", "stopped");
+        status = compare_picture(args, &net->runner, &runner, i, err);
     }
-    for (int i = 0; i < 2; i++) {
-        cnri_runner_close(&runners[i]);
-        cnr_release(models[i]);
-    }
+    cnri_runner_close(&runner);
+    cnr_release(model);
+    return status;
+}
+
+cnr_status cnri_compare(cnri_calibration *c, const cnr_graph *quantized, cnri_answers *answers,
+                        int64_t maximum, cnr_error *err) {
+    cnri_float_net net;
+    cnr_status status = cnri_float_net_open(c, &net, err);
+    if (!status) status = cnri_compare_with(c, &net, quantized, answers, maximum, err);
+    cnri_float_net_close(&net);
     return status;
 }
 

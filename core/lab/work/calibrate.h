@@ -46,6 +46,10 @@ void cnri_histogram_add(cnri_histogram *h, const cnri_range *all, const cnr_tens
  * the value. */
 cnri_range cnri_range_by(cnri_method method, bool careful, const cnri_histogram *h,
                          const cnri_range *all);
+/* Range of a value that only `function` reads, a node that applies a function of one input to each
+ * element: `given` without the ends where its results differ by less than half a step of 8 bits,
+ * as what is below -3 before a hard swish. `given` if the function only bounds. */
+cnri_range cnri_range_before(const cnr_node *function, const cnri_range *given);
 
 /* Weights of a layer, rounded to what 8 bits hold, and what is added to its bias. */
 typedef struct cnri_rounded {
@@ -95,6 +99,16 @@ cnr_status cnri_quantized(const cnri_calibration *c, const bool *wanted, cnr_gra
  * Runs nothing. */
 cnr_status cnri_answers_add_watched(const cnri_calibration *c, const cnr_graph *quantized,
                                     const bool *watched, cnri_answers *answers, cnr_error *err);
+/* The float net, ready to run. Close it after an error too. */
+typedef struct cnri_float_net {
+    cnr_model *model;
+    cnri_runner runner;
+} cnri_float_net;
+cnr_status cnri_float_net_open(cnri_calibration *c, cnri_float_net *net, cnr_error *err);
+void cnri_float_net_close(cnri_float_net *net);
+/* As cnri_compare, with a float net that serves several comparisons. */
+cnr_status cnri_compare_with(cnri_calibration *c, cnri_float_net *net, const cnr_graph *quantized,
+                             cnri_answers *answers, int64_t maximum, cnr_error *err);
 /* Fills signal and noise by running the same pictures (at most `maximum`) through both nets. */
 cnr_status cnri_compare(cnri_calibration *c, const cnr_graph *quantized, cnri_answers *answers,
                         int64_t maximum, cnr_error *err);

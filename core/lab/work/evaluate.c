@@ -155,7 +155,7 @@ static cnr_status add_sample(job *j, const cnr_sample *sample, int64_t index, in
     return j->filled == j->runner.batch || j->filled == left ? run_batch(j, err) : CNR_OK;
 }
 
-void cnri_wilson_interval(double part, int64_t n, double out[2]) {
+void cnr_wilson_interval(double part, int64_t n, double out[2]) {
     const double z = 1.959964, all = (double)n;
     const double middle = (part + z * z / (2 * all)) / (1 + z * z / all);
     const double half =

@@ -1,12 +1,14 @@
 /* Which layers are faster quantised, on this machine: both nets run in turns, each step is timed as
  * tuning times it, and a minimum cut weighs the layers against the conversions between them. */
 #include "work/calibrate.h"
-#include "people/people.h"
 #include <math.h>
 
-enum { ROUNDS = 9, TRIES = 3, NOBODY = -1 };
+/* Rounds are added, ROUNDS at a time, while other work disturbs them. */
+enum { ROUNDS = 9, MOST_ROUNDS = 6 * ROUNDS, LEAST = 3, TRIES = 3, NOBODY = -1 };
 /* Largest part of the float net's time that counts as faster; a smaller gain may be chance. */
 static const double WORTH = 0.98;
+/* Times are undisturbed if the LEAST shortest differ by less; ns after which no round is added. */
+static const double CALM = 1.05, LONGEST = 3e9;
 
 /* ---- two nets in turns ---- */
 
@@ -15,8 +17,8 @@ typedef struct contender { /* one of the two nets */
     cnri_runner runner;
     int32_t heard, n_steps;
     uint64_t run_begun, step_begun;
-    double run[ROUNDS];
-    /* Nanoseconds of each step in each round: [step][round]. */
+    double run[MOST_ROUNDS];
+    /* Nanoseconds of each step in each round: [step][MOST_ROUNDS]. */
     double *ns;
     int32_t round;
 } contender;
@@ -29,7 +31,7 @@ static void hear(void *arg, const cnri_event *e) {
     if (n->round < 0) return; /* the first run warms up */
     if (e->kind == CNRI_EVENT_RUN_END) n->run[n->round] = (double)(e->now_ns - n->run_begun);
     if (e->kind == CNRI_EVENT_STEP_END)
-        n->ns[e->step * ROUNDS + n->round] =
+        n->ns[e->step * MOST_ROUNDS + n->round] =
             (double)(e->took_ns ? e->took_ns : e->now_ns - n->step_begun);
 }
 
@@ -42,7 +44,7 @@ static cnr_status enter(contender *n, const cnri_calibration *c, const cnr_graph
     if (!status) status = cnri_runner_put(&n->runner, 0, picture, err);
     if (status) return status;
     n->n_steps = n->runner.plan->steps.n;
-    n->ns = cnri_alloc_zero(((size_t)n->n_steps + 1) * ROUNDS * sizeof *n->ns);
+    n->ns = cnri_alloc_zero(((size_t)n->n_steps + 1) * MOST_ROUNDS * sizeof *n->ns);
     if (!n->ns) return cnri_out_of_memory(err, "quantize");
     return cnri_session_listen(n->runner.session, hear, n, true, &n->heard, err);
 }
@@ -54,24 +56,52 @@ static void leave(contender *n) {
     cnri_free(n->ns);
 }
 
-/* Median of the quotients of both nets' times in each round, second over first. A disturbance
- * affects both nets of a round alike. */
-static double ratio_of(const contender both[2]) {
-    double ratio[ROUNDS];
-    for (int32_t i = 0; i < ROUNDS; i++) ratio[i] = both[1].run[i] / fmax(both[0].run[i], 1);
-    return cnri_median(ratio, ROUNDS);
+/* The LEAST smallest of n times, in order. Other work on the machine only adds to a time. */
+static void find_least(const double *times, int32_t n, double least[LEAST]) {
+    for (int32_t i = 0; i < LEAST; i++) least[i] = INFINITY;
+    for (int32_t i = 0; i < n; i++) {
+        double t = times[i];
+        for (int32_t k = 0; k < LEAST; k++) {
+            const double larger = fmax(t, least[k]);
+            least[k] = fmin(t, least[k]);
+            t = larger;
+        }
+    }
 }
 
-/* Runs both contenders in turn for all rounds. */
-static cnr_status race(const cnri_calibration *c, contender both[2], cnr_error *err) {
+/* Mean of the LEAST smallest of n times. */
+static double least_of(const double *times, int32_t n) {
+    double least[LEAST], sum = 0;
+    find_least(times, n, least);
+    for (int32_t k = 0; k < LEAST; k++) sum += least[k] / LEAST;
+    return sum;
+}
+
+/* True if n rounds have enough undisturbed ones, or took too long. */
+static bool is_enough(const contender both[2], int32_t n) {
+    double sum = 0, least[LEAST];
+    bool calm = true;
+    for (int i = 0; i < 2; i++) {
+        find_least(both[i].run, n, least);
+        calm &= least[LEAST - 1] <= CALM * least[0];
+        for (int32_t k = 0; k < n; k++) sum += both[i].run[k];
+    }
+    return calm || sum > LONGEST || n >= MOST_ROUNDS;
+}
+
+/* Runs both contenders in turn for all rounds; *rounds: how many. */
+static cnr_status race(const cnri_calibration *c, contender both[2], int32_t *rounds,
+                       cnr_error *err) {
     cnr_status status = CNR_OK;
-    for (int32_t round = -1; round < ROUNDS && !status; round++)
+    for (int32_t n = -1; !status && (n <= 0 || n % ROUNDS != 0 || !is_enough(both, n)); n++) {
+        *rounds = n + 1;
         for (int i = 0; i < 2 && !status; i++) {
-            both[i].round = round;
+            both[i].round = n;
             status = cnri_runner_run(&both[i].runner, NULL, err);
             if (!status && cnri_stopped(c->observer))
                 status = cnri_fail(err, CNR_E_CANCELLED, "quantize", "stopped");
         }
+    }
     return status;
 }
 
@@ -123,14 +153,14 @@ static int32_t node_of_step(const cnr_plan *plan, const cnri_step *s) {
     return plan->graph->values.at[plan->homes.at[s->from].value].producer;
 }
 
-/* Distributes the steps' median times over the layers. False: out of memory. */
-static bool share_out(layers *l, const contender *net, bool quantised, double *converted,
-                      double *elements) {
+/* Distributes the steps' least times over the layers. False: out of memory. */
+static bool share_out(layers *l, const contender *net, bool quantised, int32_t rounds,
+                      double *converted, double *elements) {
     const cnr_plan *plan = net->runner.plan;
     int32_t *owner = owners(l, plan->graph, quantised);
     for (int32_t i = 0; owner && i < net->n_steps; i++) {
         const int32_t node = node_of_step(plan, &plan->steps.at[i]);
-        const double ns = cnri_median(net->ns + (size_t)i * ROUNDS, ROUNDS);
+        const double ns = least_of(net->ns + (size_t)i * MOST_ROUNDS, rounds);
         if (node < 0) continue;
         if (cnri_converts(plan->graph->nodes.at[node])) {
             *converted += ns;
@@ -242,6 +272,7 @@ static cnr_status try_choice(cnri_calibration *c, const bool *wanted, const cnr_
     cnr_graph *quantized = NULL;
     contender both[2] = {{0}, {0}};
     double converted = 0, elements = 0;
+    int32_t rounds = 0;
     cnr_status status = cnri_quantized(c, wanted, &quantized, &answers, err);
     layers l = {.c = c, .quantized = quantized, .answers = &answers, .n = answers.n};
     l.answer = cnri_alloc(((size_t)l.n + 1) * sizeof *l.answer);
@@ -250,17 +281,18 @@ static cnr_status try_choice(cnri_calibration *c, const bool *wanted, const cnr_
     for (int32_t i = 0; l.answer && i < l.n; i++) l.answer[i] = i;
     for (int i = 0; i < 2 && !status; i++)
         status = enter(&both[i], c, i ? quantized : c->net, picture, err);
-    if (!status) status = race(c, both, err);
+    if (!status) status = race(c, both, &rounds, err);
     for (int i = 0; i < 2 && !status; i++)
-        if (!share_out(&l, &both[i], i, &converted, &elements))
+        if (!share_out(&l, &both[i], i, rounds, &converted, &elements))
             status = cnri_out_of_memory(err, "quantize");
     if (!status) {
         l.per_element = elements > 0 ? converted / elements : 0;
-        *ratio = ratio_of(both);
+        *ratio = least_of(both[1].run, rounds) / fmax(least_of(both[0].run, rounds), 1);
         cnri_log(CNR_LOG_INFO, "quantize",
-                 "%d layers of 8 bits: %.3f times the float net's time here; a conversion takes "
-                 "%.3g ns an element",
-                 (int)l.n, *ratio, l.per_element);
+                 "%d layers of 8 bits: %.3f times the float net's time here (%d rounds); a "
+                 "conversion "
+                 "takes %.3g ns an element",
+                 (int)l.n, *ratio, (int)rounds, l.per_element);
         for (int32_t k = 0; k < l.n && report; k++)
             report[node_of(&l, k)] = (cnri_layer_ns){{l.ns[k * 2], l.ns[k * 2 + 1]}};
         status = decide(&l, both[0].runner.plan->graph, next, err);

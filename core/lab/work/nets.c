@@ -80,6 +80,8 @@ static cnr_status take(const cnr_model *m, const cnri_quantising *q, cnr_model *
                             .bias_gain = q->bias_gain,
                             .best_epoch = q->best_epoch,
                             .trained = {q->trained[0], q->trained[1]}};
+    memcpy(out->top1_range, q->top1_range, sizeof out->top1_range);
+    memcpy(out->agree_range, q->agree_range, sizeof out->agree_range);
     cnr_status status = take_layers(q, out, err);
     if (!status) status = take_warnings(q->quantized, out, err);
     if (!status) status = cnri_graph_clone(q->quantized, &graph, err);

@@ -190,12 +190,24 @@ static int64_t pictures_to_correct(const job *q, int32_t layers) {
     return (int64_t)fmax(LEAST_PICTURES, WORK / work);
 }
 
+/* True if a wanted layer has a bias that can be corrected. */
+static bool has_bias(const job *q) {
+    const cnr_graph *net = q->out->net;
+    for (int32_t i = 0; i < net->nodes.n; i++)
+        if (q->wanted[i] && cnri_bias_of(net, net->nodes.at[i]) >= 0) return true;
+    return false;
+}
+
 /* Corrects biases before any layer is given up for noise. Keeps the correction if it reduces
  * noise in the outputs, of the held-back pictures if that was asked for. */
 static cnr_status correct_biases(job *q, cnr_error *err) {
     const bool slow = q->o->correct_bias;
     double before, after = NAN;
     int32_t layers;
+    if (!has_bias(q)) {
+        if (slow) q->out->bias_gain = 0;
+        return CNR_OK;
+    }
     q->c.compares_held_back = slow;
     cnr_status status = noise_now(q, &before, &layers, err);
     q->c.compares_held_back = false;
@@ -508,10 +520,10 @@ static cnr_status take(job *q, cnr_error *err) {
     for (int32_t i = 0; i < q->outputs.n; i++)
         if (q->outputs.at[i].signal > 0 || q->outputs.at[i].noise > 0)
             out->decibels = fmin(out->decibels, cnri_decibels(&q->outputs.at[i]));
-    cnri_wilson_interval(out->agree, q->judged, out->agree_range);
+    cnr_wilson_interval(out->agree, q->judged, out->agree_range);
     for (int i = 0; i < 2; i++) {
         out->top1[i] = share(q->right[i], q->labelled);
-        cnri_wilson_interval(out->top1[i], q->labelled, out->top1_range[i]);
+        cnr_wilson_interval(out->top1[i], q->labelled, out->top1_range[i]);
         out->bytes[i] = weight_bytes(i ? out->quantized : out->net);
         out->ms[i] = out->checked ? cnri_median(q->ns[i].at, q->ns[i].n) * 1e-6 : 0;
     }

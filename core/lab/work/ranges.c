@@ -160,3 +160,40 @@ cnri_range cnri_range_by(cnri_method method, bool careful, const cnri_histogram 
     const cnri_range r = by_method(method, h, all);
     return careful && h->bin && h->n > 0 && spoils(h, all, &r) ? *all : r;
 }
+
+/* ---- values that only a function reads ---- */
+
+/* Number of parts at one end (the last ones with `from_top`) whose results all lie within `most` of
+ * the result at the next part. */
+static int flat_parts(const float *results, bool from_top, double most) {
+    double low = INFINITY, high = -INFINITY;
+    int flat = 0;
+    for (int i = 0; i < BINS; i++) {
+        const double y = (double)results[from_top ? BINS - 1 - i : i];
+        low = fmin(low, y);
+        high = fmax(high, y);
+        if (high - y <= most && y - low <= most) flat = i;
+    }
+    return flat;
+}
+
+cnri_range cnri_range_before(const cnr_node *function, const cnri_range *given) {
+    float x[BINS], y[BINS];
+    double low = INFINITY, high = -INFINITY;
+    cnri_range r = *given;
+    bool only_bounds = true; /* a layer's output is bounded without it */
+    if (!r.seen || !(r.high > r.low)) return r;
+    for (int i = 0; i < BINS; i++) x[i] = (float)(r.low + (r.high - r.low) * i / (BINS - 1));
+    function->desc->apply_f32(function, x, NULL, y, BINS);
+    for (int i = 0; i < BINS; i++) {
+        if (!isfinite(y[i])) return r;
+        low = fmin(low, (double)y[i]);
+        high = fmax(high, (double)y[i]);
+        only_bounds &= y[i] == fminf(fmaxf(x[i], y[0]), y[BINS - 1]);
+    }
+    const double half = (high - low) / LEVELS / 2;
+    if (only_bounds || !(half > 0)) return r;
+    r.low = fmin(0, fmax(r.low, (double)x[flat_parts(y, false, half)]));
+    r.high = fmax(0, fmin(r.high, (double)x[BINS - 1 - flat_parts(y, true, half)]));
+    return r;
+}

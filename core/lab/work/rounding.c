@@ -19,7 +19,7 @@ typedef struct layer {
     int64_t rows, depth, groups, row_step, step;
     float *patch;     /* the inputs of one position, by group; then those of the picture's first */
     double *mean;     /* by group, then element: sum of the inputs */
-    float *square;    /* by group, then block: sums of products, upper triangles */
+    float *square;    /* by group, then block: sums of products, upper triangles of side_of rows */
     int64_t *largest; /* by row: where its largest weight is */
     int64_t n;        /* positions */
     bool is_wrong;    /* its outputs are not those of the gathered inputs */
@@ -33,12 +33,15 @@ typedef struct rounding {
 
 static int64_t blocks_of(const layer *l) { return (l->depth + BLOCK - 1) / BLOCK; }
 
+/* Rows of a block's matrix: a depthwise layer has many groups of a few weights each. */
+static int64_t side_of(const layer *l) { return cnr_min(BLOCK, l->depth); }
+
 static int64_t block_size(const layer *l, int64_t block) {
     return cnr_min(BLOCK, l->depth - block * BLOCK);
 }
 
 static float *square_of(const layer *l, int64_t group, int64_t block) {
-    return l->square + (group * blocks_of(l) + block) * BLOCK * BLOCK;
+    return l->square + (group * blocks_of(l) + block) * side_of(l) * side_of(l);
 }
 
 /* ---- which layers ---- */
@@ -101,8 +104,8 @@ static cnr_status add_layer(rounding *r, int32_t node, cnr_error *err) {
     const size_t inputs = (size_t)(l.groups * l.depth);
     l.patch = cnri_alloc_zero((2 * inputs + 1) * sizeof *l.patch);
     l.mean = cnri_alloc_zero((inputs + 1) * sizeof *l.mean);
-    l.square =
-        cnri_alloc_zero((size_t)(l.groups * blocks_of(&l) * BLOCK * BLOCK) * sizeof *l.square);
+    const int64_t side = side_of(&l);
+    l.square = cnri_alloc_zero((size_t)(l.groups * blocks_of(&l) * side * side) * sizeof *l.square);
     l.largest = cnri_alloc_zero((size_t)l.rows * sizeof *l.largest);
     *to = l;
     if (l.largest) find_largest(r, to);
@@ -157,24 +160,25 @@ static void gather(const layer *l, const cnr_tensor *x, const cnr_window *w, int
     else memcpy(to, (const float *)x->data + at * l->depth, (size_t)l->depth * sizeof *to);
 }
 
-/* Adds the products of a block's inputs. */
-static void add_block(const float *x, int64_t n, float *square) {
+/* Adds the products of a block's inputs. side: length of a matrix row. */
+static void add_block(const float *x, int64_t n, int64_t side, float *square) {
     for (int64_t i = 0; i < n; i++) {
         const float v = x[i];
-        float *row = square + i * BLOCK;
+        float *row = square + i * side;
         if (v == 0) continue;
         for (int64_t j = i; j < n; j++) row[j] += v * x[j];
     }
 }
 
 static void add_patch(layer *l) {
-    for (int64_t i = 0; i < l->groups * l->depth; i++) {
+    const int64_t inputs = l->groups * l->depth;
+    for (int64_t i = 0; i < inputs; i++)
         if (!isfinite(l->patch[i])) return;
-        l->mean[i] += (double)l->patch[i];
-    }
+    for (int64_t i = 0; i < inputs; i++) l->mean[i] += (double)l->patch[i];
     for (int64_t g = 0; g < l->groups; g++)
         for (int64_t b = 0; b < blocks_of(l); b++)
-            add_block(l->patch + g * l->depth + b * BLOCK, block_size(l, b), square_of(l, g, b));
+            add_block(l->patch + g * l->depth + b * BLOCK, block_size(l, b), side_of(l),
+                      square_of(l, g, b));
     l->n++;
 }
 
@@ -267,15 +271,15 @@ static void invert(double *a, int64_t n, double *column) {
 /* Computes the upper factor U of a block's inverse, U'U = inverse; false: nothing was seen. */
 static bool spread_of(const layer *l, int64_t group, int64_t block, double *u) {
     const float *square = square_of(l, group, block);
-    const int64_t n = block_size(l, block);
+    const int64_t n = block_size(l, block), side = side_of(l);
     double trace = 0, column[BLOCK];
-    for (int64_t i = 0; i < n; i++) trace += (double)square[i * BLOCK + i] / (double)n;
+    for (int64_t i = 0; i < n; i++) trace += (double)square[i * side + i] / (double)n;
     if (!(trace > 0)) return false;
     /* Few positions say little about how inputs correlate. */
     const double damping = trace * (DAMPING + 0.5 * (double)n / (double)l->n);
     for (int64_t i = 0; i < n; i++)
         for (int64_t j = 0; j <= i; j++)
-            u[i * BLOCK + j] = (double)square[j * BLOCK + i] + (i == j ? damping : 0);
+            u[i * BLOCK + j] = (double)square[j * side + i] + (i == j ? damping : 0);
     if (!factor(u, n)) return false;
     invert(u, n, column);
     return factor(u, n);

@@ -156,9 +156,6 @@ void cnri_feed_close(cnri_feed *feed);
 cnr_status cnri_evaluate(cnr_model *model, cnri_samples *samples,
                          const cnr_evaluate_options *options, const cnr_observer *observer,
                          cnr_evaluation *out, cnr_error *err);
-/* Wilson's 95% interval (low, high) of a share `part` seen among n; NaN if `part` is NaN or n is
- * 0. */
-void cnri_wilson_interval(double part, int64_t n, double out[2]);
 
 /* classes.c: reads a file with one line for each class of the net: the number of a label, or a
  * name, which stands for its place in sorted order. Free *out with cnri_free. */

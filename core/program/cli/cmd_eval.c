@@ -115,8 +115,8 @@ static cnr_status tell(const cnri_call *call, const cnr_evaluation *got, bool na
     result all = {.r = *got,
                   .fps = got->seconds > 0 ? (double)got->n / got->seconds : 0.0,
                   .e = cnri_energy_show(got->energy, "a picture", 1)};
-    cnri_wilson_interval(got->top1, got->n, all.top1_range);
-    cnri_wilson_interval(got->top5, got->n, all.top5_range);
+    cnr_wilson_interval(got->top1, got->n, all.top1_range);
+    cnr_wilson_interval(got->top5, got->n, all.top5_range);
     cnr_status status =
         call->common.json ? tell_json(call, &all, err) : cnri_tell(call, &record, &all, err);
     if (!status) status = cnri_tell_domains(call, got->energy, all.e.fps, err);

@@ -254,8 +254,8 @@ static cnr_status run(cnri_call *call, void *values, cnr_error *err) {
     cnri_watch_end(&call->watching);
     end.ended = words[end.r.ended];
     end.e = cnri_energy_show(end.r.energy, "in all", (double)(end.r.trained * end.r.epochs));
-    cnri_wilson_interval(end.r.best, end.r.validated, end.best_range);
-    cnri_wilson_interval(end.r.test, end.r.tested, end.test_range);
+    cnr_wilson_interval(end.r.best, end.r.validated, end.best_range);
+    cnr_wilson_interval(end.r.test, end.r.tested, end.test_range);
     if (!status) status = tell_ending(call, &end, err);
     if (!status) status = cnri_tell_domains(call, end.r.energy, end.e.fps, err);
     cnr_train_result_free(&end.r);

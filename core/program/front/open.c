@@ -2,8 +2,11 @@
 #define _GNU_SOURCE
 #include "front/front.h"
 #include "people/people.h"
+#include <errno.h>
 #include <malloc.h>
 #include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 /* Prints a message of the log. */
 static void print_log(void *arg, int32_t level, const char *who, const char *text) {
@@ -34,11 +37,32 @@ cnr_status cnri_call_cache_limit(const cnri_call *call, uint64_t *out, cnr_error
                      text);
 }
 
+/* Checks a cache folder, or else that it could be made, without making it: only a command that
+ * keeps something makes it. */
+static cnr_status can_keep(const char *folder, cnr_error *err) {
+    struct stat there;
+    if (stat(folder, &there) == 0) return cnri_kept_check(folder, err);
+    char *path = cnri_strdup(folder);
+    if (!path) return cnri_out_of_memory(err, folder);
+    while (*path && stat(path, &there) != 0) {
+        char *slash = strrchr(path, '/');
+        if (slash == path && path[1]) slash++;
+        *(slash ? slash : path) = 0;
+    }
+    const char *nearest = *path ? path : ".";
+    bool good = !*path || S_ISDIR(there.st_mode);
+    if (!good) errno = ENOTDIR;
+    good = good && access(nearest, W_OK | X_OK) == 0;
+    const cnr_status status = good ? CNR_OK : cnri_fail_errno(err, folder, "can't be made");
+    cnri_free(path);
+    return status;
+}
+
 /* Goes on without the cache folder if it can't be made or is not ours, and says so. */
 static void check_cache(cnri_call *call) {
     cnr_error why = CNR_ERROR_INIT;
     const char *cache = call->rt ? NULL : cnri_call_cache(call);
-    if (!cache || cnri_kept_create(cache, &why) == CNR_OK) return;
+    if (!cache || can_keep(cache, &why) == CNR_OK) return;
     call->common.no_cache = true;
     if (call->common.quiet) return;
     cnri_say_message(stderr, why.text, "cnnrun: warning: cache: nothing is kept: %s: ", why.where);

@@ -103,10 +103,12 @@ static int evaluate(lua_State *L) {
                                   ? cnri_evaluate(net->model, data.samples, &o.o, observer, e, &err)
                                   : cnr_evaluate(net->model, &o.o, observer, e, &err);
     cnri_lua_end(L, &w, status, &err);
-    lua_createtable(L, 0, 7);
+    lua_createtable(L, 0, 11);
     cnri_lua_set_whole(L, "n", e->n);
     cnri_lua_set_number(L, "top1", e->top1);
     cnri_lua_set_number(L, "top5", e->top5);
+    cnri_lua_set_interval(L, "top1", e->top1, e->n);
+    cnri_lua_set_interval(L, "top5", e->top5, e->n);
     cnri_lua_set_number(L, "loss", e->loss);
     cnri_lua_set_number(L, "seconds", e->seconds);
     cnri_lua_set_simulated(L);
@@ -264,6 +266,11 @@ static void push_quantizing(lua_State *L, const cnr_quantizing *q) {
     }
     lua_setfield(L, -2, "warnings");
     push_pair(L, "top1", q->top1);
+    for (int i = 0; i < 2; i++) {
+        const double ends[2] = {q->top1_range[0][i], q->top1_range[1][i]};
+        push_pair(L, i ? "top1_high" : "top1_low", ends);
+        cnri_lua_set_number(L, i ? "agree_high" : "agree_low", q->agree_range[i]);
+    }
     push_pair(L, "ms", q->ms);
     cnri_lua_set_simulated(L);
 }
@@ -294,9 +301,12 @@ static int quantize(lua_State *L) {
 
 const cnri_lua_row cnri_judge_methods[] = {
     {"evaluate(options: table)", evaluate,
-     "{ n: integer, top1: number, top5: number, loss: number, seconds: number, "
+     "{ n: integer, top1: number, top5: number, top1_low: number, top1_high: number, top5_low: "
+     "number, top5_high: number, loss: number, seconds: number, "
      "confusion: integer[][]?, metrics: table<string, number>?, energy: table? }",
-     "how often it is right; confusion[1][2]: pictures with label 0 taken for label 1",
+     "how often it is right; top1_low to top1_high: its 95% interval; confusion[1][2]: pictures "
+     "with "
+     "label 0 taken for label 1",
      evaluate_keys},
     {"profile(options?: table)", profile,
      "{ [integer]: { node: string, operator: string, kernel: string, device: string, ms: number, "
@@ -312,9 +322,10 @@ const cnri_lua_row cnri_judge_methods[] = {
      "cnnrun.Net, { layers: table[], quantized: integer, float: integer, method: string, checked: "
      "integer, agree: number?, "
      "decibels: number?, points_lost: number?, held_back: integer, bias_gain: number?, best_epoch: "
-     "integer?, validation: table?, top1: table, ms: table, "
-     "warnings: string[] }",
-     "a net of whole numbers, and what it costs; this one stays as it is. warnings: it is slower "
+     "integer?, validation: table?, top1: table, top1_low: table, top1_high: table, agree_low: "
+     "number?, agree_high: number?, ms: table, warnings: string[] }",
+     "a net of whole numbers, and what it costs; this one stays as it is. _low and _high are the "
+     "ends of 95% intervals. warnings: it is slower "
      "here, less "
      "accurate, or answers otherwise; an error: outputs have nothing in common",
      quantize_keys},

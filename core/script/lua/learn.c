@@ -180,7 +180,7 @@ static void read_rate(lua_State *L, options *o, training *t) {
 /* Pushes the result of a training as a table. */
 static int push_training(lua_State *L, const cnr_train_result *r) {
     static const char *const ends[] = {NULL, "stopped", "diverged"};
-    lua_createtable(L, 0, 9);
+    lua_createtable(L, 0, 13);
     cnri_lua_set_whole(L, "epochs", r->epochs);
     cnri_lua_set_whole(L, "best_epoch", r->best_epoch);
     cnri_lua_set_whole(L, "trained", r->trained);
@@ -188,6 +188,8 @@ static int push_training(lua_State *L, const cnr_train_result *r) {
     cnri_lua_set_whole(L, "tested", r->tested);
     cnri_lua_set_number(L, "best", r->best);
     cnri_lua_set_number(L, "test", r->test);
+    cnri_lua_set_interval(L, "best", r->best, r->validated);
+    cnri_lua_set_interval(L, "test", r->test, r->tested);
     cnri_lua_set_number(L, "seconds", r->seconds);
     cnri_lua_set_simulated(L);
     cnri_lua_set_text(L, "ended", ends[r->ended]);
@@ -435,7 +437,8 @@ int cnri_lua_sweep(lua_State *L) {
 const cnri_lua_row cnri_learn_methods[] = {
     {"train(options: table)", train,
      "{ epochs: integer, best_epoch: integer, best: number?, trained: integer, validated: integer, "
-     "test: number?, tested: integer, seconds: number, ended: string?, metrics: table<string, "
+     "test: number?, tested: integer, best_low: number?, best_high: number?, test_low: number?, "
+     "test_high: number?, seconds: number, ended: string?, metrics: table<string, "
      "number>?, test_metrics: table<string, number>?, energy: table? }",
      "trains it from the weights that it has; those of the best epoch are kept", cnri_train_keys},
     {"trainable()", trainable, "string[]",

@@ -144,6 +144,8 @@ void *cnri_lua_push_result(lua_State *L, size_t bytes, void (*free)(void *));
 void cnri_lua_open_work(lua_State *L);
 /* Fields of the table on top; what is no number, or NULL, is left out. */
 void cnri_lua_set_number(lua_State *L, const char *key, double value);
+/* Sets NAME_low and NAME_high: Wilson's 95% interval of a share that was seen among n. */
+void cnri_lua_set_interval(lua_State *L, const char *name, double part, int64_t n);
 /* Sets a whole-number field of the table on top. */
 void cnri_lua_set_whole(lua_State *L, const char *key, int64_t value);
 /* Sets a text field of the table on top, unless it is NULL. */

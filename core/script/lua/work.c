@@ -89,6 +89,16 @@ void cnri_lua_set_number(lua_State *L, const char *key, double value) {
     lua_setfield(L, -2, key);
 }
 
+void cnri_lua_set_interval(lua_State *L, const char *name, double part, int64_t n) {
+    double range[2];
+    char key[32];
+    cnr_wilson_interval(part, n, range);
+    for (int i = 0; i < 2; i++) {
+        snprintf(key, sizeof key, "%s_%s", name, i ? "high" : "low");
+        cnri_lua_set_number(L, key, range[i]);
+    }
+}
+
 void cnri_lua_set_simulated(lua_State *L) {
     if (cnri_clock_is_real()) return;
     lua_pushboolean(L, true);

@@ -139,6 +139,8 @@ ok $code && $out =~ /want(?:ed)? (?:one of )?lru/, 'another policy is none' or d
     cnnrun("run $lenet $root/scripts/nets/digits/three.png");
     ok !-e "$dir/env", 'MODEL_CACHE_DISABLE: nothing is kept';
     $ENV{MODEL_CACHE_DISABLE} = 0;
+    cnnrun($_) for 'plugins', "show $lenet";
+    ok !-e "$dir/env", 'commands that keep nothing make no folder';
     $ENV{MODEL_CACHE_MAXSIZE} = '10K';
     ($code, $out) = cnnrun("run $lenet $root/scripts/nets/digits/three.png");
     like $out, qr/not stored: about \d+ bytes, the cache may hold 10240/, 'MODEL_CACHE_MAXSIZE is the limit';

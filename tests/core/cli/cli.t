@@ -110,6 +110,7 @@ my @mistakes = (
     [['bench', $net, '--weights', 'random:x'], 1, qr/random:/],
     [['bench', $net, '--weights', 'random:1', '--mean', '1,x'], 1, qr/wanted numbers/],
     [['bench', $net, '--weights', 'random:1', '--symbol', 'batch'], 1, qr/NAME=VALUE/],
+    [['train', $net, '--rate', '1'], 1, qr/unknown option --rate$/m],
     [['--hlep'], 1, qr/did you mean --help\?/],
     [[], 1, qr/--help/],
     [['no/such/net.lua', 'x.png'], 6, qr/no such file/],

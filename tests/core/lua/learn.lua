@@ -92,6 +92,7 @@ end
 -- Tests: evaluation.
 local function judging(net, data)
   local e = net:evaluate { data = data, batch = 3 }
+  ok(e.top1_low < e.top1 and e.top1 <= e.top1_high and e.top1_low > e.top1 - .5, "an interval beside what is right")
   local all, right = 0, 0
   for i, row in ipairs(e.confusion) do
     for k, times in ipairs(row) do

@@ -36,6 +36,19 @@ return c.net { name = "rows", input = { "data", shape = { "batch", 1, 28, 28 } }
   function(x) return c.add { "place", x, c.weight { "table", shape = { 16, 8 } } } end,
   c.layer_normalization { "ln" }, linear("mix", 8, 16), c.gelu {}, c.reduce_mean { axes = { 1 }, keepdims = 0 }, linear("head", 16, 7) }
 LUA
+cat >"$dir/wide.lua" <<'LUA'
+local c = require "cnnrun"
+return c.net { name = "wide", input = { "data", shape = { "batch", 1, 28, 28 } }, c.conv2d { "conv", out = 4, kernel = 7, stride = 7 },
+  function(x) return c.add { "columns", x, c.weight { "vector", shape = { 4 } } } end, c.flatten {},
+  function(x) return c.matmul { "fc", x, b = c.weight { "fc.w", shape = { 64, 8 } } } end,
+  function(x) return c.add { "sum", x, c.weight { "fc.b", shape = { 1, 8 } } } end, c.relu {},
+  function(x) return c.gemm { "one", x, b = c.weight { "one.w", shape = { 8, 1 } }, c = c.weight { "one.b", shape = { 1 } } } end }
+LUA
+cat >"$dir/axes.lua" <<'LUA'
+local c = require "cnnrun"
+return c.net { name = "axes", input = { "data", shape = { "batch", 1, 28, 28 } }, c.reshape { shape = { 0, 7, 112 } },
+  function(x) return c.matmul { "fc", x, b = c.weight { "fc.w", shape = { 112, 7 } } } end }
+LUA
 cat >"$dir/look.lua" <<'LUA'
 local c = require "cnnrun"
 return function(args)
@@ -80,5 +93,23 @@ grep trainable "$dir/log" | grep -qv table; ok $? "rows: which net:trainable() t
 "$build/cnnrun" "$dir/look.lua" "$dir/rows.cnr" "$dir/p.cnr" >"$dir/log" 2>&1
 has 'mix.w.8x16.changed' "its products are pruned"
 has 'table.16x8.stayed' "its table is not"
+"$build/cnnrun" export "$dir/wide.lua" --weights random:1 -o "$dir/wide.onnx" >"$dir/log" 2>&1
+"$build/cnnrun" "$dir/look.lua" "$dir/wide.onnx" "$dir/wide.onnx" >"$dir/log" 2>&1
+net=wide
+grep trainable "$dir/log" | grep -q 'fc.b.*one.w.*one.b'; ok $? "wide: biases of one output and of the shape 1xN are trained"
+grep trainable "$dir/log" | grep -qv vector; ok $? "wide: a vector along a convolution's width is no bias"
+sed -i '/"one"/d; s/c.relu {},/}/' "$dir/wide.lua"
+"$build/cnnrun" train "$dir/wide.lua" $data --head 10 --eval '' --validation 0 --batch 5 --epochs 1 --lr 0 -o "$dir/wide.cnr" \
+    >"$dir/log" 2>&1; ok $? "wide: a head with a bias of 1xN"
+cat >"$dir/zero.lua" <<'LUA'
+return function(args)
+  local b = require "cnnrun".load(args[1]):weight("fc.b")
+  print(table.concat(b:shape(), "x"), b:norms()[1])
+end
+LUA
+"$build/cnnrun" "$dir/zero.lua" "$dir/wide.cnr" >"$dir/log" 2>&1
+has '^1x10.0.0' "which begins at 0"
+"$build/cnnrun" train "$dir/axes.lua" $data --head 10 --epochs 1 -o "$dir/axes.cnr" >"$dir/log" 2>&1
+[ $? -ne 0 ] && grep -q "axes: can't have a new head because its scores lie along axis 1" "$dir/log"; ok $? "axes: refused"
 "$build/cnnrun" quantize "$dir/flat.cnr" $data --limit 5 --all -q -o "$dir/q.cnr" >"$dir/log" 2>&1; ok $? "is quantised"
 echo "1..$n"

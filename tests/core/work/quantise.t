@@ -88,4 +88,22 @@ $told = decode_json((split /\n/, $out)[-1]);
 ok $code == 0 && $told->{agree} == 1 && $told->{output_snr_db} > 20, 'LeNet agrees';
 my $slower = $told->{ms_quantized} > 1.05 * $told->{ms_float};
 is !!(grep { /slower here/ } @{$told->{warnings} // []}), !!$slower, 'slower is told where it is so';
+# Layers that are faster in 8 bits stay so on a busy machine.
+cnnrun('convert', "$here/../../../scripts/nets/cifar10_quick.lua", '--weights', 'random:1', '-o', "$dir/quick.cnr");
+my @busy;
+my %floats;
+for my $load (0, 2) {
+    for (1 .. $load) {
+        my $child = fork // die;
+        if (!$child) { alarm 20; 1 while 1 }
+        push @busy, $child;
+    }
+    ($code, $out, $err) = cnnrun('quantize', "$dir/quick.cnr", '--data', $digits, '--limit', 2, '--check', 0, '--min-snr', -100, '--json',
+        '-o', "$dir/quick$load.cnr");
+    $floats{$load} = $code ? $err : decode_json((split /\n/, $out)[-1])->{float_layers};
+}
+kill TERM => @busy;
+waitpid $_, 0 for @busy;
+ok $floats{0} =~ /^5$/ || $floats{2} < 5, "float layers on a busy machine: $floats{2}, before $floats{0} of 5";
+
 done_testing;

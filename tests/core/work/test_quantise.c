@@ -42,6 +42,36 @@ static void methods(void) {
     cnri_free(v);
 }
 
+/* A leaky, a bounding and two swish-like functions, by the node's first letter. */
+static void curve(const cnr_node *node, const float *x, const float *y, float *out, int64_t n) {
+    const char kind = node->name[0];
+    (void)y;
+    for (int64_t i = 0; i < n; i++)
+        out[i] = kind == 'l'   ? fmaxf(x[i], 0.1f * x[i])
+                 : kind == 'b' ? fmaxf(x[i], 0)
+                 : kind == 'h' ? x[i] * fminf(fmaxf(x[i] / 6 + 0.5f, 0), 1)
+                               : 1 / (1 + expf(-x[i]));
+}
+
+/* Tests: ranges of values in front of functions. */
+static void functions(void) {
+    const cnr_op op = {.size = sizeof op, .apply_f32 = curve};
+    static const struct {
+        const char *name;
+        double low[2], high[2]; /* where the ends may be */
+    } rows[] = {{"leaky", {-30, -29}, {9.8, 10}},
+                {"bound", {-30, -30}, {10, 10}},
+                {"hard swish", {-3.1, -2.8}, {9.8, 10}},
+                {"sigmoid", {-7, -6}, {6, 7}}};
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        const cnr_node node = {.size = sizeof node, .desc = &op, .name = rows[i].name};
+        const cnri_range r = cnri_range_before(&node, &(cnri_range){-30, 10, true});
+        ok(r.low >= rows[i].low[0] && r.low <= rows[i].low[1] && r.high >= rows[i].high[0] &&
+               r.high <= rows[i].high[1],
+           "-30 to 10 before a %s: %g to %g", rows[i].name, r.low, r.high);
+    }
+}
+
 /* Tests: a quantised net. */
 static void quantised(const cnr_graph *net) {
     const cnr_load_options how = {.size = sizeof how, .device = "cpu"};
@@ -241,6 +271,7 @@ int main(void) {
         return done();
     }
     methods();
+    functions();
     quantised(net);
     rounded(net);
     points();
