@@ -21,7 +21,7 @@ local nets = {
   { "SqueezeNet", "squeezenet_v1_0", 747.705, 907.378, 298.191, 57.07, 80.01, 3.4, 1.8, 1842.67, 2125.67, 56.43, 79.21 },
   { "Inception v3", "inception_v3", 2875.93, 3025.54, 165.192, 78.23, 94.20, 49, 18, 855, 929.67, 78.02, 93.89 },
 }
-local quick = { squeezenet_v1_0 = true, mobilenet_v1 = true }
+local quick = { squeezenet_v1_0 = true }
 
 -- Loads a net and returns the seconds of its first run, and the result. phases (or nil): gets `again`, the seconds of a
 -- later run, and `kernels`, the seconds that kernels take of it.
@@ -165,7 +165,7 @@ local function throughput(d, n, device, data, why)
     local good, problem = pcall(function()
       local net <close> = c.load("nets." .. n[2], { weights = "random:1", device = device, weights_type = "fp16" })
       before = 1e3 / net:profile { runs = 5, warm = 1 }.ms_median
-      local whole <close> = net:quantize { data = data, limit = 4, check = 0, all = true }
+      local whole <close> = net:quantize { data = data, limit = d.options.quick and 1 or 4, check = 0, all = true }
       after = 1e3 / whole:profile { runs = 5, warm = 1 }.ms_median
     end)
     why = not good and args.plain(problem) or nil
