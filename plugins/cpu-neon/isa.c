@@ -14,7 +14,7 @@ enum { MOST = 3 };
 
 static atomic_int users; /* number of open devices: the build in use can't change */
 
-#if defined(__x86_64__) && !defined(NEON_GENERIC_ALONE)
+#if defined(__x86_64__)
 /* __builtin_cpu_supports does not know the name in every compiler. */
 static int has_f16c(void) {
     unsigned a, b, c, d;

@@ -31,13 +31,11 @@ void cnri_fence_fill(cnri_fence *f, const void *data, uint8_t poison) {
 }
 
 bool cnri_fence_check(const cnri_fence *f, bool bytes, const char *name, cnri_text *why) {
-    const size_t canaries = (size_t)(f->data - f->first);
-    if (*f->first != CANARY || memcmp(f->first, f->first + 1, canaries - 1) != 0) {
-        const uint8_t *p = f->data - 1;
-        while (*p == CANARY) p--;
-        cnri_text_add(why, "wrote %lld bytes before %s", (long long)(f->data - p), name);
-        return false;
-    }
+    for (const uint8_t *p = f->data; p-- > f->first;)
+        if (*p != CANARY) {
+            cnri_text_add(why, "wrote %lld bytes before %s", (long long)(f->data - p), name);
+            return false;
+        }
     if (!bytes || memcmp(f->data, f->before, (size_t)f->bytes) == 0) return true;
     uint64_t at = 0;
     while (f->data[at] == f->before[at]) at++;

@@ -14,18 +14,18 @@ double cnri_dtype_epsilon(int32_t dtype) {
 
 bool cnri_dtype_floats(int32_t dtype) { return cnri_dtype_epsilon(dtype) > 0; }
 
+/* True for whole numbers that can be below 0. */
+static bool is_signed(int32_t dtype) {
+    return dtype == CNR_i4 || dtype == CNR_i8 || dtype == CNR_i16 || dtype == CNR_i32 ||
+           dtype == CNR_i64;
+}
+
 /* Draws a float on a grid of 2^-12, so that f16 holds most of its digits and ties are rare. */
 static double draw_float(cnri_values values, cnri_dice *dice) {
     const double u = (double)cnri_dice_below(dice, 16384) / 4096 - 2; /* -2 to 2 */
     if (values == CNRI_VALUES_POSITIVE) return u < 0 ? 0.1 - u : 0.1 + u;
     if (values == CNRI_VALUES_SPARSE && cnri_dice_chance(dice, 70)) return 0;
     return values == CNRI_VALUES_MIDDLE ? 0 : u;
-}
-
-/* True for whole numbers that can be below 0. */
-static bool is_signed(int32_t dtype) {
-    return dtype == CNR_i4 || dtype == CNR_i8 || dtype == CNR_i16 || dtype == CNR_i32 ||
-           dtype == CNR_i64;
 }
 
 /* Draws an integer of a type. */
