@@ -35,7 +35,8 @@ int neon_multiplies_bf16(void) {
 /* list receives the functions that this processor can run, the widest first; returns how many. */
 static int32_t usable(const neon_ukernels *list[MOST]) {
     int32_t n = 0;
-#if defined(__x86_64__)
+#if defined(NEON_GENERIC_ALONE)
+#elif defined(__x86_64__)
     __builtin_cpu_init(); /* also checks by XGETBV that the system saves the wide registers */
     const int avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && has_f16c();
     if (avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") &&

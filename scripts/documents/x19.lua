@@ -21,7 +21,7 @@ local nets = {
   { "SqueezeNet", "squeezenet_v1_0", 747.705, 907.378, 298.191, 57.07, 80.01, 3.4, 1.8, 1842.67, 2125.67, 56.43, 79.21 },
   { "Inception v3", "inception_v3", 2875.93, 3025.54, 165.192, 78.23, 94.20, 49, 18, 855, 929.67, 78.02, 93.89 },
 }
-local quick = { squeezenet_v1_0 = true, mobilenet_v1 = true }
+local quick = { squeezenet_v1_0 = true }
 
 -- Loads a net and returns the seconds of its first run, and the result. phases (or nil): gets `again`, the seconds of a
 -- later run, and `kernels`, the seconds that kernels take of it.

@@ -17,7 +17,7 @@ sub run {
     my $out = `@_ 2>&1`;
     return $? == 0 ? $out : (diag($out), '')[1];
 }
-my $configure = "cmake -S $root -B $dir/b -G Ninja -DCMAKE_BUILD_TYPE=Debug -DCNNRUN_TESTS=OFF"
+my $configure = "cmake -S $root -B $dir/b -G Ninja -DCMAKE_BUILD_TYPE=None -DCNNRUN_TESTS=OFF" # compiles fastest
     . ($ccache ? " -DCMAKE_C_COMPILER_LAUNCHER=$ccache" : '');
 like(`$configure -DCNNRUN_PROGRAM=dynamic 2>&1`, qr/CNNRUN_PROGRAM: expected static or shared, got dynamic/, 'another word is refused');
 ok(run("$configure -DCNNRUN_PROGRAM=shared"), 'it is configured') or BAIL_OUT('cmake');

@@ -326,10 +326,10 @@ static cnr_status decode(const cnr_tensor *encoded, cnr_tensor *dense, const cnr
     double size = 0, lost = 0;
     double *was = cnri_alloc(((size_t)n + 1) * sizeof *was);
     if (!was) return no_memory(err);
-    for (int64_t i = 0; i < n; i++) was[i] = cnri_element(dense->dtype, dense->data, i);
+    for (int64_t i = 0; i < n; i++) was[i] = cnri_number_at(dense, i);
     const cnr_status status = how->decode(encoded, dense->data, err);
     for (int64_t i = 0; i < n && !status; i++) {
-        const double off = cnri_element(dense->dtype, dense->data, i) - was[i];
+        const double off = cnri_number_at(dense, i) - was[i];
         size += was[i] * was[i];
         lost += off * off;
     }
@@ -378,21 +378,29 @@ static void thin(cnr_tensor *t) {
         if (cnri_dice_below(&dice, 10) < share) v[i] = 0;
 }
 
-/* Rounds constant f32 inputs to the 16-bit type in which the kernel stores them. Finite numbers
- * stay finite: kernels refuse those beyond the type's range, and weights may be multiplied by
- * padding. */
-static void round_constants(cnri_case *c, int32_t dtype) {
+/* Rounds n floats to a 16-bit type. Finite numbers stay finite: kernels refuse those beyond the
+ * type's range, and weights may be multiplied by padding. */
+static void round_floats(float *data, int64_t n, int32_t dtype) {
+    enum { PART = 256 };
     const double max = dtype == CNR_f16 ? 65504 : 0x1.fep127;
+    double v[PART];
+    uint16_t rounded[PART];
+    for (int64_t m; n > 0; n -= m, data += m) {
+        m = n < PART ? n : PART;
+        for (int64_t k = 0; k < m; k++)
+            v[k] = isfinite(data[k]) ? fmax(-max, fmin(max, (double)data[k])) : (double)data[k];
+        cnri_elements_write(dtype, rounded, 0, m, CNR_f64, v);
+        cnri_elements_read(dtype, rounded, 0, 1, m, CNR_f64, v);
+        for (int64_t k = 0; k < m; k++) data[k] = (float)v[k];
+    }
+}
+
+/* Rounds constant f32 inputs to the 16-bit type in which the kernel stores them. */
+static void round_constants(cnri_case *c, int32_t dtype) {
     for (int32_t i = 0; i < c->node.n_inputs; i++) {
         cnr_tensor *t = &c->in[i];
-        uint16_t rounded;
-        if (!c->inputs[i] || t->dtype != CNR_f32 || !(t->flags & CNR_TENSOR_CONST)) continue;
-        for (int64_t k = 0, n = cnr_count(t); k < n; k++) {
-            double v = cnri_element(t->dtype, t->data, k);
-            if (isfinite(v)) v = fmax(-max, fmin(max, v));
-            cnri_element_set(dtype, &rounded, 0, v);
-            cnri_element_set(t->dtype, t->data, k, cnri_element(dtype, &rounded, 0));
-        }
+        if (c->inputs[i] && t->dtype == CNR_f32 && t->flags & CNR_TENSOR_CONST)
+            round_floats((float *)t->data, cnr_count(t), dtype);
     }
 }
 

@@ -10,7 +10,9 @@ uint64_t cnri_dice_next(cnri_dice *d) {
 
 int64_t cnri_dice_below(cnri_dice *d, int64_t n) {
     const uint64_t next = cnri_dice_next(d);
-    return n < 1 ? 0 : (int64_t)(next % (uint64_t)n);
+    if (n < 1) return 0;
+    const uint64_t below = (uint64_t)n; /* a division takes longer than all else here */
+    return (int64_t)(below & (below - 1) ? next % below : next & (below - 1));
 }
 
 bool cnri_dice_chance(cnri_dice *d, int32_t percent) { return cnri_dice_below(d, 100) < percent; }

@@ -42,7 +42,7 @@ static double largest(const cnr_tensor *t) {
     double most = 0;
     const int64_t n = t && t->data && cnri_dtype_floats(t->dtype) ? cnr_count(t) : 0;
     for (int64_t i = 0; i < n; i++) {
-        const double v = fabs(cnri_element(t->dtype, t->data, i));
+        const double v = fabs(cnri_number_at(t, i));
         if (v > most && isfinite(v)) most = v;
     }
     return most;
@@ -74,7 +74,7 @@ static void shake(cnr_tensor *t, cnri_dice *dice) {
     const int64_t n = cnr_count(t);
     const double by = 2 * cnri_dtype_epsilon(t->dtype);
     for (int64_t i = 0; i < n; i++) {
-        const double v = cnri_element(t->dtype, t->data, i);
+        const double v = cnri_number_at(t, i);
         cnri_element_set(t->dtype, t->data, i,
                          v * (!dice || cnri_dice_next(dice) >> 40 & 1 ? 1 + by : 1 - by));
     }
@@ -84,8 +84,8 @@ static void shake(cnr_tensor *t, cnri_dice *dice) {
 static void add_difference(double *bound, const cnr_tensor *a, const cnr_tensor *b, double times) {
     const int64_t n = cnr_count(a);
     for (int64_t i = 0; i < n; i++) {
-        const double x = cnri_element(a->dtype, a->data, i);
-        const double y = cnri_element(b->dtype, b->data, i);
+        const double x = cnri_number_at(a, i);
+        const double y = cnri_number_at(b, i);
         if (x != y && !(isnan(x) && isnan(y))) bound[i] += times * fabs(x - y);
     }
 }
@@ -162,7 +162,7 @@ static void add_rounding(double *bound, const cnr_tensor *t, double absolute) {
     const int64_t n = cnr_count(t);
     const double epsilon = cnri_dtype_epsilon(t->dtype);
     for (int64_t i = 0; i < n; i++) {
-        const double v = fabs(cnri_element(t->dtype, t->data, i));
+        const double v = fabs(cnri_number_at(t, i));
         bound[i] += epsilon * (absolute + (isfinite(v) ? 8 * v : 0)) + 1e-37;
     }
 }
@@ -181,17 +181,16 @@ static cnr_status add_halves(cnri_case *c, cnr_error *err) {
         if (!c->inputs[i]) continue;
         good = one_like(&c->in[i], &was[i], true);
         for (int64_t k = 0, n = good ? cnr_count(&was[i]) : 0; k < n; k++)
-            cnri_element_set(was[i].dtype, c->in[i].data, k,
-                             fabs(cnri_element(was[i].dtype, was[i].data, k)));
+            cnri_element_set(was[i].dtype, c->in[i].data, k, fabs(cnri_number_at(&was[i], k)));
     }
     cnr_status status = good ? call(c, &node, outs, err) : no_memory(err);
     if (CNRI_HAS(node.desc, cost)) node.desc->cost(&node, &cost);
     const int64_t n = cnr_count(&c->out[0]);
     const double part = c->halves & CNR_KERNEL_F16_MATH ? (CNR_F16_TERMS + 2) * 0x1p-11 : 0x1p-7;
     for (int64_t i = 0; i < n && !status; i++)
-        if (isfinite(cnri_element(out.dtype, out.data, i)))
-            c->bound[0][i] += part * cnri_element(out.dtype, out.data, i) +
-                              (double)cost.macs / (double)n * 0x1p-24;
+        if (isfinite(cnri_number_at(&out, i)))
+            c->bound[0][i] +=
+                part * cnri_number_at(&out, i) + (double)cost.macs / (double)n * 0x1p-24;
     for (int32_t i = 0; i < CNRI_CHECK_PORTS; i++) {
         if (was[i].data) memcpy(c->in[i].data, was[i].data, (size_t)cnr_dense_bytes(&was[i]));
         cnri_free(was[i].data);
@@ -209,7 +208,7 @@ static bool near_special(cnri_case *c) {
     cnri_free(c->near_special);
     if (!(c->near_special = cnri_alloc_zero((size_t)cells + 1))) return false;
     for (int64_t i = 0; i < n; i++)
-        if (!isfinite(cnri_element(y->dtype, y->data, i)))
+        if (!isfinite(cnri_number_at(y, i)))
             c->near_special[i / inner / channels * inner + i % inner] = 1;
     for (int32_t axis = 2; axis < y->rank; axis++) {
         const int64_t step = cnr_span(y, axis + 1, y->rank), dim = y->dim[axis];
@@ -250,8 +249,8 @@ static cnr_status node_bounds(cnri_case *c, uint64_t seed, cnr_error *err) {
 static void take_difference(double *bound, const cnr_tensor *a, const cnr_tensor *b) {
     const int64_t n = cnr_count(a);
     for (int64_t i = 0; i < n; i++) {
-        const double x = cnri_element(a->dtype, a->data, i);
-        const double y = cnri_element(b->dtype, b->data, i);
+        const double x = cnri_number_at(a, i);
+        const double y = cnri_number_at(b, i);
         if (isnan(x) || isnan(y)) bound[i] = isnan(x) && isnan(y) ? bound[i] : INFINITY;
         else if (x != y && fabs(x - y) > bound[i]) bound[i] = fabs(x - y);
     }
@@ -272,8 +271,7 @@ static cnr_status shift_link(cnri_link *link, const double *from, double part, d
     }
     const int64_t n = cnr_count(&value);
     for (int64_t i = 0; i < n; i++)
-        cnri_element_set(value.dtype, value.data, i,
-                         cnri_element(value.dtype, value.data, i) + part * from[i]);
+        cnri_element_set(value.dtype, value.data, i, cnri_number_at(&value, i) + part * from[i]);
     link->in[0] = value;
     node.outputs = seen;
     const cnr_status status = cnri_judge_call(&node, outs, err);
@@ -326,7 +324,7 @@ static cnr_status link_bounds(cnri_case *c, int32_t i, cnr_error *err) {
         if (!bound) return no_memory(err);
         add_rounding(bound, &link->out, each ? 0 : rounding(&link->node));
         for (int64_t k = 0; each && k < cnr_count(&link->out); k++) { /* 1 + erf(x) and its like */
-            const double v = cnri_element(link->in[0].dtype, link->in[0].data, k);
+            const double v = cnri_number_at(&link->in[0], k);
             bound[k] += before && !isfinite(before[k]) ? INFINITY
                         : isfinite(v) ? 2 * cnri_dtype_epsilon(link->out.dtype) * fabs(v)
                                       : 0;
@@ -344,7 +342,7 @@ static cnr_status link_bounds(cnri_case *c, int32_t i, cnr_error *err) {
 static bool mostly_finite(const cnr_tensor *t) {
     const int64_t n = cnr_count(t);
     int64_t finite = 0;
-    for (int64_t i = 0; i < n; i++) finite += isfinite(cnri_element(t->dtype, t->data, i)) != 0;
+    for (int64_t i = 0; i < n; i++) finite += isfinite(cnri_number_at(t, i)) != 0;
     return 2 * finite >= n;
 }
 
@@ -444,8 +442,8 @@ bool cnri_judge(cnri_case *c, int32_t links, int32_t output, const cnr_tensor *g
     for (int64_t i = 0; i < n; i++) {
         const int64_t at = axis < 0 ? 0 : i / inner % want->dim[axis];
         if (axis >= 0 && (at < begin || at >= end)) continue;
-        const double w = cnri_element(want->dtype, want->data, i);
-        const double g = cnri_element(got->dtype, got->data, i);
+        const double w = cnri_number_at(want, i);
+        const double g = cnri_number_at(got, i);
         const bool known = !c->n_parts || in_parts(c, i / within % want->dim[c->part_axis]);
         const double *room = bound ? &bound[i] : NULL;
         if (known ? agrees(w, g, room) : !isnan(g)) continue;
@@ -456,8 +454,8 @@ bool cnri_judge(cnri_case *c, int32_t links, int32_t output, const cnr_tensor *g
     cnri_text_add(why, "output %d: %lld of %lld wrong, first at ", output, (long long)wrong,
                   (long long)n);
     place(want, first, why);
-    const double g = cnri_element(got->dtype, got->data, first);
-    cnri_text_add(why, ": got %.9g, want %.9g", g, cnri_element(want->dtype, want->data, first));
+    const double g = cnri_number_at(got, first);
+    cnri_text_add(why, ": got %.9g, want %.9g", g, cnri_number_at(want, first));
     if (bound) cnri_text_add(why, " within %.3g", bound[first]);
     return false;
 }

@@ -188,6 +188,11 @@ double cnri_dtype_epsilon(int32_t dtype);
 void cnri_values_fill(cnr_tensor *t, cnri_values values, const int64_t *list, cnri_dice *dice);
 /* Replaces a few elements of a float tensor by NaN, infinities, denormals and -0. */
 void cnri_values_specials(cnr_tensor *t, cnri_dice *dice);
+/* Element i as a number; floats, which nearly all are, without a call. */
+static inline double cnri_number_at(const cnr_tensor *t, int64_t i) {
+    return t->dtype == CNR_f32 ? (double)((const float *)t->data)[i]
+                               : cnri_element(t->dtype, t->data, i);
+}
 /* Replaces special values: denormals by 0; NaN and infinities by drawn numbers. */
 void cnri_values_flush(cnr_tensor *t);
 /* Replaces NaN and infinities by ordinary numbers. */

@@ -68,30 +68,34 @@ bool cnri_piece_fill(cnri_piece *p, const void *data, uint8_t poison, cnri_text 
     return cnri_said(why, "write", status, &err);
 }
 
+/* The first byte from `at` to `end` that was changed; `end`: none was. */
+static uint64_t changed(const cnri_piece *p, const uint8_t *now, uint64_t at, uint64_t end) {
+    if (memcmp(now + at, p->before + at, (size_t)(end - at)) == 0) return end;
+    while (now[at] == p->before[at]) at++;
+    return at;
+}
+
 bool cnri_piece_check(cnri_piece *p, bool bytes, const char *name, void *data, cnri_text *why) {
     const cnr_device_class *cls = p->device->cls;
     cnr_error err = CNR_ERROR_INIT;
     uint8_t *now = cnri_alloc((size_t)p->total + 1);
+    uint64_t at = 0;
     bool good = now != NULL;
     if (!good) cnri_text_add(why, "out of memory");
     cnr_status status = CNR_OK;
     if (good && p->total) status = cls->read(p->stream, &p->whole, 0, now, p->total, &err);
     if (good && !status) status = cls->sync(p->stream, &err);
     good = good && cnri_said(why, "read", status, &err);
-    for (uint64_t i = 0; i < p->total && good; i++) {
-        const bool inside = i >= p->head && i < p->head + p->bytes;
-        if (now[i] == p->before[i] || (inside && !bytes)) continue;
-        if (inside)
-            cnri_text_add(why, "%s was changed, at byte %llu", name,
-                          (unsigned long long)(i - p->head));
-        else if (i < p->head)
-            cnri_text_add(why, "wrote %llu bytes before %s", (unsigned long long)(p->head - i),
-                          name);
-        else
-            cnri_text_add(why, "wrote past the end of %s, by %llu bytes", name,
-                          (unsigned long long)(i - p->head - p->bytes + 1));
-        good = false;
-    }
+    const uint64_t end = p->head + p->bytes;
+    if (good && (at = changed(p, now, 0, p->head)) < p->head)
+        cnri_text_add(why, "wrote %llu bytes before %s", (unsigned long long)(p->head - at), name);
+    else if (good && bytes && (at = changed(p, now, p->head, end)) < end)
+        cnri_text_add(why, "%s was changed, at byte %llu", name,
+                      (unsigned long long)(at - p->head));
+    else if (good && (at = changed(p, now, end, p->total)) < p->total)
+        cnri_text_add(why, "wrote past the end of %s, by %llu bytes", name,
+                      (unsigned long long)(at - end + 1));
+    good = good && at == p->total;
     if (good && data) memcpy(data, now + p->head, (size_t)p->bytes);
     cnri_free(now);
     return good;

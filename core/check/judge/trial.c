@@ -312,7 +312,7 @@ static bool same_again(cnri_trial *t, const cnr_tensor *got, const cnri_way *way
         const int64_t at = way->axis < 0 ? 0 : i / inner % got->dim[way->axis];
         if (way->axis >= 0 && (at < way->begin || at >= way->end)) continue;
         const double was = cnri_element(got->dtype, c->first, i);
-        const double is = cnri_element(got->dtype, got->data, i);
+        const double is = cnri_number_at(got, i);
         if (was == is || (isnan(was) && isnan(is))) continue;
         cnri_text_add(why, "output 0: element %lld was %.9g before and is now %.9g", (long long)i,
                       was, is);

@@ -14,6 +14,12 @@ double cnri_dtype_epsilon(int32_t dtype) {
 
 bool cnri_dtype_floats(int32_t dtype) { return cnri_dtype_epsilon(dtype) > 0; }
 
+/* True for whole numbers that can be below 0. */
+static bool is_signed(int32_t dtype) {
+    return dtype == CNR_i4 || dtype == CNR_i8 || dtype == CNR_i16 || dtype == CNR_i32 ||
+           dtype == CNR_i64;
+}
+
 /* Draws a float on a grid of 2^-12, so that f16 holds most of its digits and ties are rare. */
 static double draw_float(cnri_values values, cnri_dice *dice) {
     const double u = (double)cnri_dice_below(dice, 16384) / 4096 - 2; /* -2 to 2 */
@@ -25,8 +31,7 @@ static double draw_float(cnri_values values, cnri_dice *dice) {
 /* Draws an integer of a type. */
 static double draw_integer(int32_t dtype, cnri_values values, cnri_dice *dice) {
     const int32_t bits = (int32_t)cnr_dtype_bits(dtype);
-    const bool negative = dtype == CNR_i4 || dtype == CNR_i8 || dtype == CNR_i16 ||
-                          dtype == CNR_i32 || dtype == CNR_i64;
+    const bool negative = is_signed(dtype);
     if (values == CNRI_VALUES_MIDDLE) return negative || bits > 16 ? 0 : (double)(1 << (bits - 1));
     if (dtype == CNR_bool) return (double)cnri_dice_below(dice, 2);
     if (values == CNRI_VALUES_WIDE && bits <= 8) {
@@ -39,18 +44,19 @@ static double draw_integer(int32_t dtype, cnri_values values, cnri_dice *dice) {
 }
 
 void cnri_values_fill(cnr_tensor *t, cnri_values values, const int64_t *list, cnri_dice *dice) {
+    enum { PART = 256 };
+    double v[PART];
     const int64_t n = cnr_count(t);
-    const bool floats = cnri_dtype_floats(t->dtype);
-    for (int64_t i = 0; i < n; i++) {
-        double v;
-        if (values == CNRI_VALUES_LIST) v = (double)list[i % CNRI_CHECK_LIST];
-        else if (floats) v = draw_float(values, dice);
-        else v = draw_integer(t->dtype, values, dice);
-        if (v < 0 && !floats && t->dtype != CNR_i4 && t->dtype != CNR_i8 && t->dtype != CNR_i16 &&
-            t->dtype != CNR_i32 && t->dtype != CNR_i64)
-            v = -v;
-        if (t->dtype == CNR_f32) ((float *)t->data)[i] = (float)v; /* nearly all are */
-        else cnri_element_set(t->dtype, t->data, i, v);
+    const bool floats = cnri_dtype_floats(t->dtype), negative = floats || is_signed(t->dtype);
+    for (int64_t at = 0, end; at < n; at = end) {
+        end = n - at < PART ? n : at + PART;
+        for (int64_t i = at; i < end; i++) {
+            const double one = values == CNRI_VALUES_LIST ? (double)list[i % CNRI_CHECK_LIST]
+                               : floats                   ? draw_float(values, dice)
+                                                          : draw_integer(t->dtype, values, dice);
+            v[i - at] = negative ? one : fabs(one);
+        }
+        cnri_elements_write(t->dtype, t->data, at, end - at, CNR_f64, v);
     }
 }
 
@@ -73,7 +79,7 @@ void cnri_values_specials(cnr_tensor *t, cnri_dice *dice) {
 void cnri_values_flush(cnr_tensor *t) {
     const int64_t n = cnri_dtype_floats(t->dtype) ? cnr_count(t) : 0;
     for (int64_t i = 0; i < n; i++) {
-        const double v = cnri_element(t->dtype, t->data, i);
+        const double v = cnri_number_at(t, i);
         if (v != 0 && fabs(v) < least_normal(t->dtype)) cnri_element_set(t->dtype, t->data, i, 0);
     }
 }
@@ -81,7 +87,7 @@ void cnri_values_flush(cnr_tensor *t) {
 void cnri_values_ordinary(cnr_tensor *t, cnri_dice *dice) {
     const int64_t n = cnri_dtype_floats(t->dtype) ? cnr_count(t) : 0;
     for (int64_t i = 0; i < n; i++)
-        if (!isfinite(cnri_element(t->dtype, t->data, i)))
+        if (!isfinite(cnri_number_at(t, i)))
             cnri_element_set(t->dtype, t->data, i, draw_float(CNRI_VALUES_SIGNED, dice));
 }
 

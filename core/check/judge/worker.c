@@ -239,7 +239,7 @@ cnr_status cnri_work_run(const cnri_work *w, cnr_error *err) {
     const cnr_op *own = !w->kernel ? w->op : any ? NULL : cnri_op_find(w->kernel->op);
     const int32_t n_ops = any ? cnri_descriptor_count(CNR_KIND_OPERATOR) : 1;
     const int64_t each = any && !w->op ? (w->cases + 9) / 10 : w->cases;
-    int64_t found = 0;
+    int64_t found = 0, drawn = 0;
     memset(&s, 0, sizeof s);
     s.w = w;
     s.any = any;
@@ -251,7 +251,7 @@ cnr_status cnri_work_run(const cnri_work *w, cnr_error *err) {
         if (!op || !drawable(w, op) || (w->only >= 0 && k != w->only)) continue;
         s.device = devices[k % 2];
         found += one_case(&s, op, k, !any || w->op);
-        if (found == 0 && !any && k >= w->first + 7) break; /* nor will the others be */
+        if (found == 0 && (!any || w->op) && ++drawn >= 8) break; /* nor will the others be */
     }
     if (!own && !any && strcmp(w->kernel->op, CNR_REGION) == 0)
         snprintf(s.why, sizeof s.why,

@@ -204,4 +204,7 @@ cnr_status cnri_board_check(const cnri_board *board, const char *file, cnr_error
 /* True if the key accepts `true`; in a board that was read, numbers and flags look alike. */
 bool cnri_board_takes_flag(const char *path);
 
+/* Processor time that a script which describes a net may use; tests lower it. */
+extern uint64_t cnri_script_cpu_ns;
+
 #endif

@@ -8,7 +8,8 @@ enum {
     BLOCK_COST = 64   /* bytes that the allocator puts before each block */
 };
 #define CHECK_TIME_NS UINT64_C(10000000)
-#define CPU_LIMIT_NS UINT64_C(2000000000)
+
+uint64_t cnri_script_cpu_ns = UINT64_C(2000000000);
 
 /* ---- memory ---- */
 
@@ -242,7 +243,7 @@ cnr_status cnri_script_new(cnri_script *s, cnr_runtime *rt, const char *path, bo
                        .trust = trust,
                        .limit = CNRI_SCRIPT_BYTES,
                        .budget = CNRI_SCRIPT_INSTRUCTIONS,
-                       .cpu_limit_ns = CPU_LIMIT_NS};
+                       .cpu_limit_ns = cnri_script_cpu_ns};
     s->checked_ns = cnri_real_ns();
     s->cpu_excepted_ns = cpu_ns(); /* what the thread had used before */
     s->dir = cnri_path_dir(path);

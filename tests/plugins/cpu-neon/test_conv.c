@@ -159,7 +159,9 @@ static void edges(void) {
 
 int main(void) {
     neon_open();
+    kernel_cases.keeps = 1;
     NEON_EACH_ISA {
+        seed = 7; /* the same cases, so that the reference runs once */
         convolutions();
         gradients();
         transposed();
