@@ -120,3 +120,30 @@ cnr_status ops_example_taps(struct cnr_graph *g, cnr_error *err) {
                             ops_host->graph_constant(g, NULL, &w)};
     return output(&b, kit_node(&b, "conv", in, 2, attrs, CNR_ROWS(attrs)));
 }
+
+/* A border of zeros in front of a convolution with padding of its own, and of an average. */
+cnr_status ops_example_pads(struct cnr_graph *g, cnr_error *err) {
+    static const int64_t ones[] = {1, 1, 1, 1}, two[] = {2, 2}, border[] = {0, 0, 1, 1, 0, 0, 0, 1};
+    float weight[2 * 2 * 9];
+    const cnr_tensor x = {.size = sizeof x, .dtype = CNR_f32, .rank = 4, .dim = {1, 2, 6, 5}};
+    cnr_tensor w = {.size = sizeof w,
+                    .dtype = CNR_f32,
+                    .rank = 4,
+                    .dim = {2, 2, 3, 3},
+                    .flags = CNR_TENSOR_CONST,
+                    .bytes = sizeof weight,
+                    .data = weight};
+    const cnr_attr attrs[] = {kit_attr_ints("pads", ones, 4),
+                              {.name = "bias", .type = CNR_ATTR_BOOL, .set = 1}};
+    const cnr_attr window = kit_attr_ints("kernel_shape", two, 2);
+    const cnr_attr pads = kit_attr_ints("pads", border, 8);
+    kit_build b = {ops_host, g, CNR_OK};
+    (void)err;
+    for (int i = 0; i < 36; i++) weight[i] = (float)(i % 7) - 3;
+    const cnr_value first = ops_host->graph_input(g, "x", &x);
+    const cnr_value in[] = {kit_node(&b, "pad", &first, 1, &pads, 1),
+                            ops_host->graph_constant(g, NULL, &w)};
+    const cnr_value y = kit_node(&b, "conv", in, 2, attrs, CNR_ROWS(attrs));
+    const cnr_value again = kit_node(&b, "pad", &y, 1, &pads, 1);
+    return output(&b, kit_node(&b, "average_pool", &again, 1, &window, 1));
+}

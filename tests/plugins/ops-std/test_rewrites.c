@@ -86,11 +86,14 @@ static void look(const cnr_graph *g) {
 
 /* Runs the graph with all rewrites and with none; they agree, and `nodes` are left. */
 static void compare(cnr_graph *g, cnr_value y, int32_t nodes, const char *what) {
-    static const char *const off[] = {"remove-dead",      "remove-identity",  "fold-constants",
-                                      "fold-affine",      "merge-transposes", "einsum-to-matmul",
-                                      "fuse-activations", "clip-limits",      "fuse-normalization",
-                                      "gather-to-slice",  "drop-copies",      "drop-neutral",
-                                      "scale-products",   "trim-taps",        NULL};
+    static const char *const off[] = {"remove-dead",        "remove-identity",
+                                      "fold-constants",     "fold-affine",
+                                      "merge-transposes",   "einsum-to-matmul",
+                                      "fuse-activations",   "clip-limits",
+                                      "fuse-normalization", "gather-to-slice",
+                                      "drop-copies",        "drop-neutral",
+                                      "scale-products",     "trim-taps",
+                                      "fold-pads",          NULL};
     cnr_error err = CNR_ERROR_INIT;
     float input[200], *kept = NULL;
     int64_t n = 0;
@@ -395,6 +398,68 @@ static void slices(void) {
     }
 }
 
+/* ---- borders that become padding ---- */
+
+static void borders(void) {
+    enum { AVERAGE = 1, CEIL = 2, OWN = 4, VALID = 8 };
+    static const struct {
+        int64_t pads[8]; /* before each axis, then after */
+        double value;
+        int flags;
+        int32_t nodes;
+        const char *what;
+    } rows[] =
+        {{{0, 0, 2, 1, 0, 0, 0, 2}, 0, 0, 3, "a border that is not the same at all edges"},
+         {{0, 0, 1, 1, 0, 0, 1, 1}, 0, OWN, 3, "a border beside the node's own padding"},
+         {{0, 0, 2, 2, 0, 0, 2, 2}, 0, OWN, 4, "windows within padding alone: it stays"},
+         {{0, 0, 1, 1, 0, 0, 1, 1}, 0, VALID, 3, "a node that wants no padding itself"},
+         {{0, 0, 1, 1, 0, 0, 1, 1}, 0.5, 0, 4, "a border of other numbers stays"},
+         {{0, 0, 1, 0, 0, 0, -1, 0}, 0, 0, 4, "a border that crops stays"},
+         {{0, 0, 0, 0, 1, 0, 0, 0}, 0, 0, 4, "a border of the batch stays"},
+         {{0, 0, 1, 1, 0, 0, 0, 1}, 0, AVERAGE, 3, "an average of the whole window"},
+         {{0, 0, 1, 1, 0, 0, 0, 1}, 0, AVERAGE | CEIL, 4, "windows beyond the edge: it stays"},
+         {{0, 0, 1, 1, 0, 0, 0, 1},
+          0,
+          AVERAGE | OWN,
+          4,
+          "an average with its own divisor: it stays"}};
+    for (size_t i = 0; i < CNR_ROWS(rows); i++) {
+        const int64_t ones[] = {1, 1, 1, 1}, window[] = {3, 3}, steps[] = {2, 2};
+        const cnr_attr
+            border = {.name = "pads",
+                      .type = CNR_ATTR_INTS,
+                      .set = 1,
+                      .n = 8,
+                      .ints = rows[i].pads},
+            value = {.name = "value", .type = CNR_ATTR_FLOAT, .set = 1, .f = rows[i].value},
+            strides = {.name = "strides", .type = CNR_ATTR_INTS, .set = 1, .n = 2, .ints = steps},
+            kernel = {.name = "kernel_shape",
+                      .type = CNR_ATTR_INTS,
+                      .set = 1,
+                      .n = 2,
+                      .ints = window},
+            own = {.name = "pads", .type = CNR_ATTR_INTS, .set = 1, .n = 4, .ints = ones},
+            valid = {.name = "auto_pad", .type = CNR_ATTR_ENUM, .set = 1, .s = "VALID"},
+            ceil = {.name = "ceil_mode", .type = CNR_ATTR_BOOL, .set = 1, .i = 1};
+        const cnr_attr *around[] = {&border, &value}, *attrs[6] = {&kernel, &strides};
+        int32_t n = 2;
+        cnr_value x, y, padded;
+        cnr_graph *g = begin(&x);
+        x = OF("tanh", x);
+        cnri_graph_node(g, "pad", NULL, NULL, &x, 1, around, 2, &padded, 1);
+        const cnr_value in[] = {padded, rows[i].flags & AVERAGE
+                                            ? -1
+                                            : weight(g, "w", DIMS(3, 4, 3, 3), -1, 1)};
+        if (!(rows[i].flags & AVERAGE)) attrs[n++] = &no_bias;
+        if (rows[i].flags & OWN) attrs[n++] = &own;
+        if (rows[i].flags & VALID) attrs[n++] = &valid;
+        if (rows[i].flags & CEIL) attrs[n++] = &ceil;
+        cnri_graph_node(g, rows[i].flags & AVERAGE ? "average_pool" : "conv", "window", NULL, in,
+                        rows[i].flags & AVERAGE ? 1 : 2, attrs, n, &y, 1);
+        compare(g, OF("sin", y), rows[i].nodes, rows[i].what);
+    }
+}
+
 /* ---- taps that meet nothing but padding ---- */
 
 static void dilated(void) {
@@ -606,6 +671,7 @@ int main(void) {
     neutral();
     scales();
     slices();
+    borders();
     dilated();
     normals();
     cnr_close(rt);
