@@ -147,3 +147,30 @@ cnr_status ops_example_pads(struct cnr_graph *g, cnr_error *err) {
     const cnr_value again = kit_node(&b, "pad", &y, 1, &pads, 1);
     return output(&b, kit_node(&b, "average_pool", &again, 1, &window, 1));
 }
+
+/* A linear layer of two axes of rows, normalised as one axis, and a second one without a product.
+ */
+cnr_status ops_example_rows(struct cnr_graph *g, cnr_error *err) {
+    float data[15];
+    const cnr_tensor x = {.size = sizeof x, .dtype = CNR_f32, .rank = 3, .dim = {2, 4, 5}};
+    const cnr_tensor rows = {.size = sizeof rows, .dtype = CNR_f32, .rank = 2, .dim = {8, 3}};
+    cnr_tensor w = {.size = sizeof w,
+                    .dtype = CNR_f32,
+                    .rank = 2,
+                    .dim = {5, 3},
+                    .flags = CNR_TENSOR_CONST,
+                    .bytes = sizeof data,
+                    .data = data};
+    cnr_tensor v = w;
+    kit_build b = {ops_host, g, CNR_OK};
+    (void)err;
+    for (int i = 0; i < 15; i++) data[i] = 0.5f + (float)(i % 4);
+    v.rank = 1, v.dim[0] = 3, v.bytes = 3 * sizeof(float);
+    const cnr_value first = ops_host->graph_input(g, "x", &x);
+    const cnr_value product = kit_node2(&b, "matmul", first, ops_host->graph_constant(g, NULL, &w));
+    const cnr_value four = ops_host->graph_constant(g, NULL, &v);
+    cnr_value list[] = {kit_reshape(&b, product, &rows), four, four, four, four};
+    list[0] = kit_node(&b, "batch_normalization", list, 5, NULL, 0);
+    list[0] = kit_node1(&b, "tanh", list[0]);
+    return output(&b, kit_node(&b, "batch_normalization", list, 5, NULL, 0));
+}

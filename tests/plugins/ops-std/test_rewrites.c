@@ -86,14 +86,23 @@ static void look(const cnr_graph *g) {
 
 /* Runs the graph with all rewrites and with none; they agree, and `nodes` are left. */
 static void compare(cnr_graph *g, cnr_value y, int32_t nodes, const char *what) {
-    static const char *const off[] = {"remove-dead",        "remove-identity",
-                                      "fold-constants",     "fold-affine",
-                                      "merge-transposes",   "einsum-to-matmul",
-                                      "fuse-activations",   "clip-limits",
-                                      "fuse-normalization", "gather-to-slice",
-                                      "drop-copies",        "drop-neutral",
-                                      "scale-products",     "trim-taps",
-                                      "fold-pads",          NULL};
+    static const char *const off[] = {"remove-dead",
+                                      "remove-identity",
+                                      "fold-constants",
+                                      "fold-affine",
+                                      "merge-transposes",
+                                      "einsum-to-matmul",
+                                      "fuse-activations",
+                                      "clip-limits",
+                                      "fuse-normalization",
+                                      "gather-to-slice",
+                                      "drop-copies",
+                                      "drop-neutral",
+                                      "scale-products",
+                                      "trim-taps",
+                                      "fold-pads",
+                                      "spread-row-norms",
+                                      NULL};
     cnr_error err = CNR_ERROR_INIT;
     float input[200], *kept = NULL;
     int64_t n = 0;
@@ -398,6 +407,36 @@ static void slices(void) {
     }
 }
 
+/* ---- normalisations of rows ---- */
+
+/* Reshapes to so many columns. */
+static cnr_value columns(cnr_graph *g, cnr_value x, int64_t n) {
+    const int64_t dim[] = {-1, n};
+    const cnr_attr shape = {.name = "shape", .type = CNR_ATTR_INTS, .set = 1, .n = 2, .ints = dim};
+    return NODE(g, "reshape", &shape, x);
+}
+
+/* A linear layer of several axes of rows that is normalised as rows: a product and a sum are left,
+ * beside the reshape. Without a product: three operations. */
+static void row_norms(void) {
+    static const struct {
+        int bias, product;
+        int32_t nodes;
+        const char *what;
+    } rows[] = {{0, 1, 5, "a product that is normalised by rows"},
+                {1, 1, 5, "a product with a bias"},
+                {0, 0, 6, "rows of anything else"}};
+    for (size_t i = 0; i < CNR_ROWS(rows); i++) {
+        cnr_value x;
+        cnr_graph *g = begin(&x);
+        cnr_value y = OF("tanh", x);
+        if (rows[i].product) y = NODE(g, "matmul", NULL, y, weight(g, "w", DIMS(5, 6), -1, 1));
+        if (rows[i].bias) y = ADD(weight(g, "bias", DIMS(6), -1, 1), y);
+        y = affine(g, "norm", columns(g, y, rows[i].product ? 6 : 5), rows[i].product ? 6 : 5);
+        compare(g, OF("sin", y), rows[i].nodes, rows[i].what);
+    }
+}
+
 /* ---- borders that become padding ---- */
 
 static void borders(void) {
@@ -672,6 +711,7 @@ int main(void) {
     scales();
     slices();
     borders();
+    row_norms();
     dilated();
     normals();
     cnr_close(rt);
