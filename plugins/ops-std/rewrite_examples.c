@@ -174,3 +174,33 @@ cnr_status ops_example_rows(struct cnr_graph *g, cnr_error *err) {
     list[0] = kit_node1(&b, "tanh", list[0]);
     return output(&b, kit_node(&b, "batch_normalization", list, 5, NULL, 0));
 }
+
+/* A window of 3 by 3, one of 1 by 1, and a normalisation, of one input. */
+cnr_status ops_example_branches(struct cnr_graph *g, cnr_error *err) {
+    static const int64_t ones[] = {1, 1, 1, 1};
+    float data[2 * 2 * 9];
+    const cnr_tensor x = {.size = sizeof x, .dtype = CNR_f32, .rank = 4, .dim = {1, 2, 5, 4}};
+    cnr_tensor w = {.size = sizeof w,
+                    .dtype = CNR_f32,
+                    .rank = 4,
+                    .dim = {2, 2, 3, 3},
+                    .flags = CNR_TENSOR_CONST,
+                    .bytes = sizeof data,
+                    .data = data};
+    const cnr_attr pads = kit_attr_ints("pads", ones, 4);
+    cnr_tensor small = w, v = w;
+    kit_build b = {ops_host, g, CNR_OK};
+    (void)err;
+    for (int i = 0; i < 36; i++) data[i] = 0.5f + (float)(i % 7);
+    small.dim[2] = small.dim[3] = 1, small.bytes = 4 * sizeof(float);
+    v.rank = 1, v.dim[0] = 2, v.bytes = 2 * sizeof(float);
+    const cnr_value first = ops_host->graph_input(g, "x", &x);
+    const cnr_value four = ops_host->graph_constant(g, NULL, &v);
+    const cnr_value wide[] = {first, ops_host->graph_constant(g, NULL, &w)};
+    const cnr_value narrow[] = {first, ops_host->graph_constant(g, NULL, &small), four};
+    const cnr_value norm[] = {first, four, four, four, four};
+    cnr_value y = kit_node2(&b, "add", kit_node(&b, "conv", narrow, 3, NULL, 0),
+                            kit_node(&b, "conv", wide, 2, &pads, 1));
+    y = kit_node2(&b, "add", y, kit_node(&b, "batch_normalization", norm, 5, NULL, 0));
+    return output(&b, y);
+}

@@ -86,23 +86,12 @@ static void look(const cnr_graph *g) {
 
 /* Runs the graph with all rewrites and with none; they agree, and `nodes` are left. */
 static void compare(cnr_graph *g, cnr_value y, int32_t nodes, const char *what) {
-    static const char *const off[] = {"remove-dead",
-                                      "remove-identity",
-                                      "fold-constants",
-                                      "fold-affine",
-                                      "merge-transposes",
-                                      "einsum-to-matmul",
-                                      "fuse-activations",
-                                      "clip-limits",
-                                      "fuse-normalization",
-                                      "gather-to-slice",
-                                      "drop-copies",
-                                      "drop-neutral",
-                                      "scale-products",
-                                      "trim-taps",
-                                      "fold-pads",
-                                      "spread-row-norms",
-                                      NULL};
+    static const char *const off[] = {"remove-dead",      "remove-identity",  "fold-constants",
+                                      "fold-affine",      "merge-transposes", "einsum-to-matmul",
+                                      "fuse-activations", "clip-limits",      "fuse-normalization",
+                                      "gather-to-slice",  "drop-copies",      "drop-neutral",
+                                      "scale-products",   "trim-taps",        "fold-pads",
+                                      "merge-branches",   "spread-row-norms", NULL};
     cnr_error err = CNR_ERROR_INIT;
     float input[200], *kept = NULL;
     int64_t n = 0;
@@ -405,6 +394,54 @@ static void slices(void) {
         compare(g, OF("sin", y), rows[i].nodes, rows[i].what);
         is_int(gathers, rows[i].gathers, "and the gathers that are left");
     }
+}
+
+/* ---- branches of one input ---- */
+
+/* A convolution with a window of `high` by `wide`, so padded, in steps and groups. */
+static cnr_value branch(cnr_graph *g, const char *name, cnr_value x, int64_t high, int64_t wide,
+                        const int64_t pads[4], int64_t step, int64_t group) {
+    const int64_t steps[] = {step, step};
+    const cnr_attr list[] =
+        {{.name = "pads", .type = CNR_ATTR_INTS, .set = 1, .n = 4, .ints = pads},
+         {.name = "strides", .type = CNR_ATTR_INTS, .set = 1, .n = 2, .ints = steps},
+         {.name = "group", .type = CNR_ATTR_INT, .set = 1, .i = group}};
+    const cnr_attr *attrs[] = {&list[0], &list[1], &list[2], &no_bias};
+    const cnr_value in[] = {x, weight(g, name, DIMS(4, 4 / group, high, wide), -1, 1)};
+    cnr_value y = -1;
+    cnri_graph_node(g, "conv", name, NULL, in, 2, attrs, 4, &y, 1);
+    return y;
+}
+
+/* Sums of branches become one convolution where one window lies within the other. */
+static void branches(void) {
+    static const int64_t none[4] = {0}, around[] = {1, 1, 1, 1}, side[] = {0, 1, 0, 1},
+                         below[] = {0, 0, 2, 2};
+    for (int group = 1; group <= 4; group *= 2)
+        for (int step = 1; step <= 2; step++) {
+            cnr_value x;
+            cnr_graph *g = begin(&x);
+            x = OF("tanh", x);
+            cnr_value y = ADD(branch(g, "a", x, 1, 1, none, step, group),
+                              branch(g, "b", x, 3, 3, around, step, group));
+            y = ADD(affine(g, "after", branch(g, "c", x, 1, 3, side, step, group), 4), y);
+            if (step == 1) y = ADD(y, affine(g, "norm", x, 4));
+            compare(g, OF("sin", y), 3, "branches of several windows");
+        }
+    cnr_value x;
+    cnr_graph *g = begin(&x);
+    x = OF("tanh", x);
+    compare(g, ADD(branch(g, "a", x, 1, 3, side, 1, 1), branch(g, "b", x, 3, 3, below, 1, 1)), 4,
+            "windows that lie apart stay");
+    g = begin(&x);
+    x = OF("tanh", x);
+    compare(g, ADD(branch(g, "a", x, 1, 1, none, 1, 2), branch(g, "b", x, 3, 3, around, 1, 4)), 4,
+            "branches of other groups stay");
+    g = begin(&x);
+    x = OF("tanh", x);
+    const cnr_value a = branch(g, "a", x, 1, 1, none, 1, 1);
+    compare(g, MUL(a, ADD(a, branch(g, "b", x, 3, 3, around, 1, 1))), 5,
+            "a branch that others read stays");
 }
 
 /* ---- normalisations of rows ---- */
@@ -711,6 +748,7 @@ int main(void) {
     scales();
     slices();
     borders();
+    branches();
     row_norms();
     dilated();
     normals();
