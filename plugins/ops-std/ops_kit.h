@@ -135,6 +135,8 @@ cnr_status ops_example_pads(struct cnr_graph *g, cnr_error *err);
 cnr_status ops_example_rows(struct cnr_graph *g, cnr_error *err);
 /* Example net for the rewrite of branches. */
 cnr_status ops_example_branches(struct cnr_graph *g, cnr_error *err);
+/* Example net for the rewrite of RMS normalisations. */
+cnr_status ops_example_rms(struct cnr_graph *g, cnr_error *err);
 /* Example net for the rewrite of taps. */
 cnr_status ops_example_taps(struct cnr_graph *g, cnr_error *err);
 

@@ -15,6 +15,7 @@ extern const cnr_rewrite ops_fuse_attention;     /* rewrite_attention.c */
 extern const cnr_rewrite ops_fold_pads;          /* rewrite_pad.c */
 extern const cnr_rewrite ops_spread_row_norms;   /* rewrite_rows.c */
 extern const cnr_rewrite ops_merge_branches;     /* rewrite_branches.c */
+extern const cnr_rewrite ops_fuse_rms;           /* rewrite_norm.c */
 extern const cnr_rewrite ops_trim_taps;          /* rewrite_taps.c */
 
 static const cnr_item items[] = {
@@ -29,6 +30,7 @@ static const cnr_item items[] = {
     {CNR_KIND_REWRITE, &ops_fuse_attention},   {CNR_KIND_REWRITE, &ops_trim_taps},
     {CNR_KIND_REWRITE, &ops_fold_pads},        {CNR_KIND_REWRITE, &ops_spread_row_norms},
     {CNR_KIND_REWRITE, &ops_drop_neutral},     {CNR_KIND_REWRITE, &ops_merge_branches},
+    {CNR_KIND_REWRITE, &ops_fuse_rms},
 };
 
 /* Registers all operators and rewrites. */

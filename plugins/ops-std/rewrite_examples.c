@@ -204,3 +204,28 @@ cnr_status ops_example_branches(struct cnr_graph *g, cnr_error *err) {
     y = kit_node2(&b, "add", y, kit_node(&b, "batch_normalization", norm, 5, NULL, 0));
     return output(&b, y);
 }
+
+/* A row over the root of its mean square, times a constant. */
+cnr_status ops_example_rms(struct cnr_graph *g, cnr_error *err) {
+    static const int64_t last[] = {-1};
+    float data[5];
+    const cnr_tensor x = {.size = sizeof x, .dtype = CNR_f32, .rank = 3, .dim = {2, 3, 5}};
+    const cnr_tensor v = {.size = sizeof v,
+                          .dtype = CNR_f32,
+                          .rank = 1,
+                          .dim = {5},
+                          .flags = CNR_TENSOR_CONST,
+                          .bytes = sizeof data,
+                          .data = data};
+    const cnr_attr axes = kit_attr_ints("axes", last, 1);
+    kit_build b = {ops_host, g, CNR_OK};
+    (void)err;
+    for (int i = 0; i < 5; i++) data[i] = 0.5f + (float)(i % 3);
+    const cnr_value first = ops_host->graph_input(g, "x", &x);
+    const cnr_value square = kit_node2(&b, "mul", first, first);
+    const cnr_value mean = kit_node(&b, "reduce_mean", &square, 1, &axes, 1);
+    const cnr_value root =
+        kit_node1(&b, "sqrt", kit_node2(&b, "add", mean, kit_constant(&b, CNR_f32, 1e-5)));
+    const cnr_value y = kit_node2(&b, "div", first, root);
+    return output(&b, kit_node2(&b, "mul", y, ops_host->graph_constant(g, NULL, &v)));
+}

@@ -86,12 +86,25 @@ static void look(const cnr_graph *g) {
 
 /* Runs the graph with all rewrites and with none; they agree, and `nodes` are left. */
 static void compare(cnr_graph *g, cnr_value y, int32_t nodes, const char *what) {
-    static const char *const off[] = {"remove-dead",      "remove-identity",  "fold-constants",
-                                      "fold-affine",      "merge-transposes", "einsum-to-matmul",
-                                      "fuse-activations", "clip-limits",      "fuse-normalization",
-                                      "gather-to-slice",  "drop-copies",      "drop-neutral",
-                                      "scale-products",   "trim-taps",        "fold-pads",
-                                      "merge-branches",   "spread-row-norms", NULL};
+    static const char *const off[] = {"remove-dead",
+                                      "remove-identity",
+                                      "fold-constants",
+                                      "fold-affine",
+                                      "merge-transposes",
+                                      "einsum-to-matmul",
+                                      "fuse-activations",
+                                      "clip-limits",
+                                      "fuse-normalization",
+                                      "gather-to-slice",
+                                      "drop-copies",
+                                      "drop-neutral",
+                                      "scale-products",
+                                      "trim-taps",
+                                      "fold-pads",
+                                      "fuse-rms",
+                                      "merge-branches",
+                                      "spread-row-norms",
+                                      NULL};
     cnr_error err = CNR_ERROR_INIT;
     float input[200], *kept = NULL;
     int64_t n = 0;
@@ -336,6 +349,21 @@ static cnr_value norm_uncentred(cnr_graph *g, cnr_value x) { /* by the root of t
     return DIV(SUB(x, MEAN(x, -1)), OF("sqrt", ADD(MEAN(SQUARED(x), -1), N(1e-5))));
 }
 
+static cnr_value rms_torch(cnr_graph *g, cnr_value x) { /* as Llama's is exported */
+    const cnr_value inverse = DIV(N(1), OF("sqrt", ADD(MEAN(SQUARED(x), -1), N(1e-6))));
+    return MUL(weight(g, "w", DIMS(5), -1, 1), MUL(x, inverse));
+}
+static cnr_value rms_quotient(cnr_graph *g, cnr_value x) { /* as ONNX expands its own operator */
+    return MUL(DIV(x, OF("sqrt", ADD(N(1e-3), MEAN(MUL(x, x), 2, 3)))),
+               weight(g, "w", DIMS(5, 1), -1, 1));
+}
+static cnr_value rms_plain(cnr_graph *g, cnr_value x) { /* without a scale */
+    return MUL(OF("reciprocal", OF("sqrt", ADD(MEAN(MUL(x, x), -1), N(1e-5)))), x);
+}
+static cnr_value rms_other(cnr_graph *g, cnr_value x) { /* of another value's square: none */
+    return DIV(x, OF("sqrt", ADD(MEAN(SQUARED(OF("exp", x)), -1), N(1e-5))));
+}
+
 /* Tests: normalisations are found. */
 static void normals(void) {
     static const struct {
@@ -347,7 +375,11 @@ static void normals(void) {
                 {norm_plain, 1, 1, "one without scale and shift"},
                 {norm_scaled, 1, 2, "a scale of another axis"},
                 {norm_channels, 0, 7, "over other axes than the last ones"},
-                {norm_mixed, 0, 7, "a variance of other axes"},
+                {norm_mixed, 1, 3, "a variance of other axes is a mean square"},
+                {rms_torch, 1, 1, "an RMS normalisation by an inverse root"},
+                {rms_quotient, 1, 1, "one by a quotient"},
+                {rms_plain, 1, 1, "one without a scale"},
+                {rms_other, 0, 6, "the mean square of another value"},
                 {norm_uncentred, 0, 7, "a mean square"}};
     cnr_value x;
     for (size_t i = 0; i < CNR_ROWS(made); i++) {
