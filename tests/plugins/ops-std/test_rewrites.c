@@ -682,6 +682,16 @@ static void copies(void) {
     compare(g, OF("abs", scattered(g, x, 1, 0)), 4, "one in another order stays");
     g = begin(&x);
     compare(g, OF("abs", scattered(g, x, 1, 1)), 4, "one that leaves a slice stays");
+    const int64_t dims[] = {2, 4, 5, 5};
+    const cnr_attr shape = {.name = "shape", .type = CNR_ATTR_INTS, .set = 1, .n = 4, .ints = dims};
+    g = begin(&x);
+    x = OF("tanh", x);
+    const cnr_value wide = NODE(g, "expand", &shape, MEAN(x, -1));
+    compare(g, OF("sin", SUB(wide, x)), 4, "an expansion that broadcasting makes needless");
+    g = begin(&x);
+    x = NODE(g, "expand", &shape, MEAN(OF("tanh", x), -1));
+    compare(g, OF("sin", ADD(x, weight(g, "row", DIMS(5), -1, 1))), 5,
+            "one that decides the shape stays");
 }
 
 /* ---- arithmetic that changes nothing ---- */
