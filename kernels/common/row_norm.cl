@@ -59,7 +59,7 @@ __kernel void row_norm(PARAMETERS) {
     if (row >= shape.s1) return;
     float sum = 0.0f, squares = 0.0f;
     SUM_OVER(sum, 0, n, x[x_at + first + i])
-    const float mean = ADD_UP(sum) / n;
+    const float mean = shape.s5 & 4 ? 0.0f : ADD_UP(sum) / n;
     SUM_OVER(squares, 0, n, SQUARE(x[x_at + first + i] - mean))
     const float inverse = 1.0f / sqrt(ADD_UP(squares) / n + epsilon);
     for (int i = FIRST; i < n; i += LINE) { STORE }

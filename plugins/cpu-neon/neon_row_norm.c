@@ -17,6 +17,7 @@ typedef struct row_norm_state {
     int64_t rows, step; /* row r's scale and shift start at number r % rows * step */
     row_operand operand[2];
     double epsilon;
+    int32_t centred; /* 0: RMS normalisation */
 } row_norm_state;
 
 /* Reads the sizes of layer_normalization. 0: not taken. */
@@ -88,6 +89,7 @@ static cnr_status plan(const cnr_device *device, const cnr_node *node, cnr_space
     neon_chain_plan(node, &s->chain);
     shape_of(node, s);
     s->epsilon = cnr_attr_float(node, "epsilon");
+    s->centred = !is_layer(node) || cnr_attr_int(node, "centred");
     *state = s;
     return CNR_OK;
 }
@@ -144,6 +146,7 @@ static void one_row(const row_norm_job *job, int64_t i) {
     float *y = (float *)job->run->outputs[0]->data + at;
     double mean, variance;
     neon_uk->moments(x, s->length, &mean, &variance);
+    if (!s->centred) variance += mean * mean, mean = 0;
     const double inverse = 1 / __builtin_sqrt(variance + s->epsilon);
     const double stats[] = {mean, inverse};
     for (int32_t o = 1; o < node->n_outputs; o++)

@@ -211,6 +211,11 @@ static void put_attrs(out_job *j, Onnx__NodeProto *n, const struct row *row) {
 /* Writes a node by its row. */
 static void plain(out_job *j, const struct row *row) {
     out_writer *w = j->w;
+    const cnr_attr *centred = cnr_attr_find(j->node, "centred");
+    if (centred && !centred->i)
+        return out_unsupported(w, j->node,
+                               "operator set 21 has no RMS normalisation: write it as "
+                               "operators of its own");
     for (int32_t i = 0; i < j->node->n_attrs; i++) {
         const cnr_attr *a = j->node->attrs[i];
         const int port = port_of(row->inputs, a->name);

@@ -19,6 +19,7 @@ typedef struct row_norm_state {
     row_operand operand[2];
     int32_t line, group; /* group: work-items a row or piece; 0: rows are work-items */
     int64_t cut, piece;  /* pieces of a row, elements of a piece */
+    int32_t centred;     /* 0: RMS normalisation */
 } row_norm_state;
 
 /* Sizes of a layer or RMS normalisation into *s; 0: it is not one that rows can do. */
@@ -58,6 +59,7 @@ static int shape_of(const cnr_node *node, row_norm_state *s) {
     if (!x || x->rank < 1 || !ocl_plain(node)) return 0;
     const int is_layer = strcmp(node->desc->name, "layer_normalization") == 0;
     if (!(is_layer ? layer_shape : group_shape)(node, x, s)) return 0;
+    s->centred = !is_layer || cnr_attr_int(node, "centred");
     s->count = s->n > 0 ? cnr_count(x) / s->n : 0;
     return s->n > 0;
 }
@@ -90,7 +92,7 @@ static cnr_status plan(const cnr_device *device, const cnr_node *node, cnr_space
     if (s->group) ocl_plan_options(&p, "-DLINE=%d ", LINE);
     ocl_plan_chain(&p, &s->chain);
     s->piece = cnr_max(PIECE, cnr_div_up(s->n, MOST_PIECES));
-    s->cut = s->group && s->count < 2 * (int64_t)ocl_of(device)->found->units
+    s->cut = s->group && s->centred && s->count < 2 * (int64_t)ocl_of(device)->found->units
                  ? cnr_div_up(s->n, s->piece)
                  : 1;
     if (s->cut > 1) {
@@ -109,8 +111,9 @@ static void begin(ocl_call *call, const cnr_run *run, const ocl_code *code, int6
     const cnr_node *node = run->node;
     const cnr_tensor *x = node->inputs[0], *scale = cnr_own_input(node, 1);
     const cnr_tensor *shift = cnr_own_input(node, 2);
-    const int64_t shape[8] = {first,   end,     s->n,
-                              s->rows, s->step, (scale ? 1 : 0) | (shift ? 2 : 0),
+    const int64_t shape[8] = {first,   end,
+                              s->n,    s->rows,
+                              s->step, (scale ? 1 : 0) | (shift ? 2 : 0) | (s->centred ? 0 : 4),
                               s->piece};
     const int64_t by[4] = {s->operand[0].each, s->operand[0].n, s->operand[1].each,
                            s->operand[1].n};

@@ -4,6 +4,10 @@
 static const cnr_attr_spec attrs[] =
     {OPS_AXIS_ROW(-1, "the first axis that is normalised, with all after it"),
      OPS_EPSILON_ROW(1e-5),
+     {.name = "centred",
+      .type = CNR_ATTR_BOOL,
+      .default_i = 1,
+      .help = "false: RMS normalisation; the mean is taken for 0"},
      {.name = "stash_type",
       .type = CNR_ATTR_INT,
       .default_i = 1,
@@ -110,6 +114,7 @@ OPS_INLINE void body(const cnr_run *run, int32_t axis, int32_t dtype) {
             double mean, variance;
             if (ops_cancelled(run)) return;
             ops_moments(dtype, x->data, first, block, &mean, &variance);
+            if (!cnr_attr_int(run->node, "centred")) variance += mean * mean, mean = 0;
             const double inverse = 1 / sqrt(variance + epsilon);
             const double stats[] = {mean, inverse};
             for (int32_t o = 1; o < run->node->n_outputs; o++)
@@ -136,6 +141,9 @@ static cnr_status gradient(OPS_GRADIENT_ARGS) {
     const cnr_tensor *x = node->inputs[0];
     int32_t axis;
     CNR_TRY(ops_axis(node, "axis", x->rank, 0, &axis, err));
+    if (!cnr_attr_int(node, "centred"))
+        return ops_fail(err, CNR_E_UNSUPPORTED, node,
+                        "only a centred normalisation has a gradient");
     return ops_norm_gradient(host, graph, node, inputs, outputs, grad_out, want, grad_in, err,
                              cnr_span(x, 0, axis), x, node->inputs[1], cnr_own_input(node, 2));
 }

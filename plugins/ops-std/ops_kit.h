@@ -129,6 +129,14 @@ cnr_status ops_example_scale(struct cnr_graph *g, cnr_error *err);
 cnr_status ops_example_neutral(struct cnr_graph *g, cnr_error *err);
 /* Example net for the rewrite of attention. */
 cnr_status ops_example_attention(struct cnr_graph *g, cnr_error *err);
+/* Example net for the rewrite of pads. */
+cnr_status ops_example_pads(struct cnr_graph *g, cnr_error *err);
+/* Example net for the rewrite of normalisations of rows. */
+cnr_status ops_example_rows(struct cnr_graph *g, cnr_error *err);
+/* Example net for the rewrite of branches. */
+cnr_status ops_example_branches(struct cnr_graph *g, cnr_error *err);
+/* Example net for the rewrite of RMS normalisations. */
+cnr_status ops_example_rms(struct cnr_graph *g, cnr_error *err);
 /* Example net for the rewrite of taps. */
 cnr_status ops_example_taps(struct cnr_graph *g, cnr_error *err);
 

@@ -12,6 +12,10 @@ extern const cnr_rewrite ops_drop_neutral;       /* rewrite_neutral.c */
 extern const cnr_rewrite ops_scale_products;     /* rewrite_scale.c */
 extern const cnr_rewrite ops_gather_to_slice;    /* rewrite_gather.c */
 extern const cnr_rewrite ops_fuse_attention;     /* rewrite_attention.c */
+extern const cnr_rewrite ops_fold_pads;          /* rewrite_pad.c */
+extern const cnr_rewrite ops_spread_row_norms;   /* rewrite_rows.c */
+extern const cnr_rewrite ops_merge_branches;     /* rewrite_branches.c */
+extern const cnr_rewrite ops_fuse_rms;           /* rewrite_norm.c */
 extern const cnr_rewrite ops_trim_taps;          /* rewrite_taps.c */
 
 static const cnr_item items[] = {
@@ -24,7 +28,9 @@ static const cnr_item items[] = {
     {CNR_KIND_REWRITE, &ops_merge_transposes}, {CNR_KIND_REWRITE, &ops_gather_to_slice},
     {CNR_KIND_REWRITE, &ops_scale_products},   {CNR_KIND_REWRITE, &ops_drop_copies},
     {CNR_KIND_REWRITE, &ops_fuse_attention},   {CNR_KIND_REWRITE, &ops_trim_taps},
-    {CNR_KIND_REWRITE, &ops_drop_neutral},
+    {CNR_KIND_REWRITE, &ops_fold_pads},        {CNR_KIND_REWRITE, &ops_spread_row_norms},
+    {CNR_KIND_REWRITE, &ops_drop_neutral},     {CNR_KIND_REWRITE, &ops_merge_branches},
+    {CNR_KIND_REWRITE, &ops_fuse_rms},
 };
 
 /* Registers all operators and rewrites. */

@@ -31,6 +31,9 @@ static inline int64_t ops_volume(const int64_t *extent) {
     return extent[0] * extent[1] * extent[2];
 }
 
+/* 1: the node is a pad that adds zeros or crops; the lists receive how much, by axis. */
+int ops_zero_border(const cnr_node *pad, int64_t before[CNR_MAX_RANK], int64_t after[CNR_MAX_RANK]);
+
 /* ---- conv and its gradients (conv.c) ---- */
 
 /* out: number of channels of the weight if a script omits the weight. */

@@ -1,5 +1,6 @@
 /* pad: adds elements around a tensor; negative pads crop. */
 #include "move.h"
+#include "ops_window.h"
 
 static const char *const modes[] = {"constant", "reflect", "edge", "wrap", NULL};
 enum { PAD_CONSTANT, PAD_REFLECT, PAD_EDGE, PAD_WRAP };
@@ -59,6 +60,19 @@ static cnr_status plan_of(const cnr_node *node, pad_plan *p, cnr_error *err) {
             return ops_fail(err, CNR_E_LIMIT, node, "a pad is too large");
     }
     return CNR_OK;
+}
+
+int ops_zero_border(const cnr_node *pad, int64_t before[CNR_MAX_RANK],
+                    int64_t after[CNR_MAX_RANK]) {
+    cnr_error err = CNR_ERROR_INIT;
+    pad_plan p;
+    int known;
+    if (!kit_is(pad, "pad") || plan_of(pad, &p, &err) || !p.known || p.mode != PAD_CONSTANT)
+        return 0;
+    if (kit_scalar(pad, 2, "value", &known) != 0 || !known) return 0;
+    memcpy(before, p.before, sizeof p.before);
+    memcpy(after, p.after, sizeof p.after);
+    return 1;
 }
 
 /* Method infer: checks the inputs' types and shapes, and gives each output its own. */

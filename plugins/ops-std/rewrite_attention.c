@@ -108,6 +108,9 @@ typedef struct pattern {
     cnr_value factor; /* of whole heads: constant along rows and columns of the scores; -1: none */
     cnr_value more;   /* is added to bias `more_of`, whose shape it has; -1: none */
     int32_t n_biases, more_of;
+    /* A bias that is a condition: 1 where scores are kept, -1 where they are masked; 0: a bias. */
+    int32_t condition[2];
+    double masks[2];  /* what takes the place of masked scores */
     cnr_tensor at[2]; /* the scores' shape where each bias is added */
     cnr_tensor inner; /* and where they leave the first product */
     cnr_tensor outer; /* and enter the second one */
@@ -151,17 +154,24 @@ static int scaled(const struct cnr_graph *g, const cnr_node *node, const cnr_val
     return scores(g, first ? b : a, depth - 1, p);
 }
 
+/* Whether `bias` can be added to the last bias, which has its shape. */
+static int joins_last(const struct cnr_graph *g, cnr_value bias, const cnr_tensor *sum,
+                      const pattern *p) {
+    const int32_t last = p->n_biases - 1;
+    return last >= 0 && p->more < 0 && !p->condition[last] && cnr_same_shape(&p->at[last], sum) &&
+           cnr_same_shape(ops_host->graph_type(g, p->input[ATTENTION_BIAS + last]),
+                          ops_host->graph_type(g, bias));
+}
+
 /* One more bias; a second one of the shape of the last is added to that. */
 static int add_bias(const struct cnr_graph *g, cnr_value bias, const cnr_tensor *sum, pattern *p) {
-    const int32_t last = p->n_biases - 1;
-    if (last >= 0 && p->more < 0 && cnr_same_shape(&p->at[last], sum) &&
-        cnr_same_shape(ops_host->graph_type(g, p->input[ATTENTION_BIAS + last]),
-                       ops_host->graph_type(g, bias))) {
+    if (joins_last(g, bias, sum, p)) {
         p->more = bias;
-        p->more_of = last;
+        p->more_of = p->n_biases - 1;
         return 1;
     }
     if (p->n_biases == 2) return 0;
+    p->condition[p->n_biases] = 0;
     p->input[ATTENTION_BIAS + p->n_biases] = bias;
     p->at[p->n_biases++] = *sum;
     return 1;
@@ -185,6 +195,27 @@ static int biased(const struct cnr_graph *g, const cnr_node *node, const cnr_val
     return 0;
 }
 
+/* Scores of which some are replaced by a very low number, by a condition that broadcasts to them.
+ * The condition stands for a bias of 0 and of a number so low that it swallows any score. */
+static int masked(const struct cnr_graph *g, const cnr_node *node, const cnr_value *in, int depth,
+                  pattern *p) {
+    const cnr_value condition = in[0], pair[2] = {in[1], in[2]};
+    const cnr_tensor whole_shape = *node->outputs[0];
+    for (int k = 0; k < 2 && p->scale == 1 && p->n_biases < 2; k++) {
+        double number;
+        if (!kit_number(g, pair[1 - k], &number) || !(number <= -1e4) ||
+            !cnr_same_shape(ops_host->graph_type(g, pair[k]), &whole_shape) ||
+            !kit_known(ops_host->graph_type(g, condition)))
+            continue;
+        p->input[ATTENTION_BIAS + p->n_biases] = condition;
+        p->condition[p->n_biases] = k ? -1 : 1;
+        p->masks[p->n_biases] = isinf(number) ? number : -1e38;
+        p->at[p->n_biases++] = whole_shape;
+        return scores(g, pair[k], depth - 1, p);
+    }
+    return 0;
+}
+
 /* Whether `value` is a scaled product with biases, which nothing else reads. */
 static int scores(const struct cnr_graph *g, cnr_value value, int depth, pattern *p) {
     const cnr_value *in;
@@ -192,6 +223,7 @@ static int scores(const struct cnr_graph *g, cnr_value value, int depth, pattern
     if (!node || depth == 0 || !is_inner(g, value)) return 0;
     if (kit_is(node, "mul") || kit_is(node, "div")) return scaled(g, node, in, depth, p);
     if (kit_is(node, "add")) return biased(g, node, in, depth, p);
+    if (kit_is(node, "where")) return masked(g, node, in, depth, p);
     if (kit_is(node, "reshape") || kit_is(node, "squeeze") || kit_is(node, "unsqueeze"))
         return scores(g, in[0], depth - 1, p);
     if (!kit_is(node, "matmul") || node->inputs[0]->rank < 2 || node->inputs[1]->rank < 2) return 0;
@@ -370,10 +402,20 @@ static cnr_status fuse(struct cnr_graph *g, int32_t index, const pattern *p, fus
     return b.status ? b.status : ops_host->graph_replace(g, old, y);
 }
 
-/* Nodes for what the operator does not have: factors of q, sums of biases. Returns how many. */
+/* Nodes for what the operator does not have: biases of conditions, factors of q, sums of biases.
+ * Returns how many. */
 static int32_t prepare(kit_build *b, int32_t index, pattern *p) {
     int32_t n = 0;
     ops_host->graph_insert_before(b->graph, index);
+    for (int32_t i = 0; i < p->n_biases; i++) {
+        if (!p->condition[i]) continue;
+        cnr_value *bias = &p->input[ATTENTION_BIAS + i];
+        const cnr_value zero = kit_constant(b, CNR_f32, 0);
+        const cnr_value low = kit_constant(b, CNR_f32, p->masks[i]);
+        *bias = p->condition[i] > 0 ? kit_node3(b, "where", *bias, zero, low)
+                                    : kit_node3(b, "where", *bias, low, zero);
+        n++;
+    }
     if (p->factor >= 0) {
         p->input[ATTENTION_Q] = kit_node2(b, "mul", p->input[ATTENTION_Q], p->factor);
         n++;

@@ -1,5 +1,6 @@
-/* drop-copies: removes casts to the type that a value already has, and scatters that replace every
- * element, as assignments to whole ranges are exported. */
+/* drop-copies: removes casts to the type that a value already has, scatters that replace every
+ * element, as assignments to whole ranges are exported, and expansions of an operand that its
+ * reader would broadcast anyway, as normalised vectors are. */
 #include "ops_kit.h"
 
 extern const cnr_rewrite ops_drop_copies;
@@ -42,6 +43,30 @@ static cnr_status replace_scatter(struct cnr_graph *g, int32_t index, const cnr_
     return b.status ? b.status : ops_host->graph_replace(g, old, y);
 }
 
+/* A sum, product or the like whose expanded operand is read as it was before; -1: it stays. */
+static cnr_value spared(kit_build *b, const cnr_node *node, const cnr_value *in) {
+    static const char *const ops[] = {"add", "sub", "mul", "div", "pow", "max", "min"};
+    const cnr_attr *attrs[4];
+    cnr_value two[2] = {in[0], node->n_inputs == 2 ? in[1] : -1}, y = -1;
+    int known = 0, fewer = 0, n = 0;
+    for (size_t i = 0; i < CNR_ROWS(ops); i++) known |= kit_is(node, ops[i]);
+    if (!known || two[1] < 0 || node->n_attrs > (int32_t)CNR_ROWS(attrs)) return -1;
+    for (int k = 0; k < 2 && !fewer; k++) {
+        const cnr_value *from;
+        if (!kit_is(kit_maker(b->graph, two[k], &from), "expand") || !kit_known(node->outputs[0]) ||
+            !cnr_same_shape(node->inputs[1 - k], node->outputs[0]))
+            continue;
+        two[k] = from[0];
+        fewer = 1;
+    }
+    if (!fewer) return -1;
+    for (int32_t i = 0; i < node->n_attrs; i++)
+        if (node->attrs[i]->set) attrs[n++] = node->attrs[i];
+    b->status =
+        ops_host->graph_node(b->graph, node->desc->name, node->name, NULL, two, 2, attrs, n, &y, 1);
+    return y;
+}
+
 /* The rewrite: returns how many changes it made, negative on failure. */
 static int32_t apply(struct cnr_graph *g, cnr_error *err) {
     int32_t changes = 0;
@@ -62,14 +87,16 @@ static int32_t apply(struct cnr_graph *g, cnr_error *err) {
             return ops_host->fail(err, status, ops_drop_copies.name, "could not be applied");
         changes++;
     }
-    return changes;
+    const int32_t more = kit_replace_nodes(g, &ops_drop_copies, spared, err);
+    return more < 0 ? more : changes + more;
 }
 
 const cnr_rewrite ops_drop_copies = {
     .size = sizeof(cnr_rewrite),
     .order = 7,
     .name = "drop-copies",
-    .summary = "removes casts to the same type, and scatters that replace all of a tensor",
+    .summary = "removes casts to the same type, scatters that replace all of a tensor, needless "
+               "expansions",
     .apply = apply,
     .flags = CNR_REWRITE_STRUCTURE,
 };

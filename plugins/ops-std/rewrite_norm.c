@@ -3,10 +3,11 @@
 #include "ops_kit.h"
 #include "shapes.h"
 
-extern const cnr_rewrite ops_fuse_normalization;
+extern const cnr_rewrite ops_fuse_normalization, ops_fuse_rms;
 
 typedef struct normal { /* (x - mean) / sqrt(variance + epsilon) over the axes from `axis` on */
     cnr_value x;
+    int is_rms; /* the mean is taken for 0 */
     int32_t axis;
     double epsilon;
 } normal;
@@ -90,6 +91,36 @@ static int is_normal(const struct cnr_graph *g, cnr_value value, normal *n) {
     return 0;
 }
 
+/* Whether `value` is sqrt(mean of squares of n->x + n->epsilon). */
+static int is_root_mean_square(const struct cnr_graph *g, cnr_value value, normal *n) {
+    const cnr_value *in;
+    cnr_value square, of;
+    if (!kit_is(kit_maker(g, value, &in), "sqrt") || !kit_is(kit_maker(g, in[0], &in), "add"))
+        return 0;
+    const cnr_value a = in[0], b = in[1];
+    const int first = kit_number(g, a, &n->epsilon);
+    if (!first && !kit_number(g, b, &n->epsilon)) return 0;
+    return is_mean(g, first ? b : a, &square, &n->axis) && is_square(g, square, &of) && of == n->x;
+}
+
+/* 1: the value is x over its root mean square, and *n receives how. */
+static int is_rms(const struct cnr_graph *g, cnr_value value, normal *n, cnr_value *none) {
+    const cnr_value *in;
+    cnr_value root;
+    const cnr_node *node = kit_maker(g, value, &in);
+    (void)none;
+    if (!kit_is(node, "div") && !kit_is(node, "mul")) return 0;
+    const int divides = kit_is(node, "div");
+    const cnr_value pair[2] = {in[0], in[1]};
+    for (int32_t k = 0; k < 1 + !divides; k++) {
+        *n = (normal){.x = pair[k], .is_rms = 1};
+        root = pair[1 - k];
+        if ((divides || is_inverse(g, pair[1 - k], &root)) && is_root_mean_square(g, root, n))
+            return cnr_same_shape(ops_host->graph_type(g, value), ops_host->graph_type(g, n->x));
+    }
+    return 0;
+}
+
 /* Whether the value is a constant that broadcasts over the axes of x from n->axis on only. */
 static int suits(const struct cnr_graph *g, cnr_value value, const normal *n) {
     const cnr_tensor *t = ops_host->graph_type(g, value), *x = ops_host->graph_type(g, n->x);
@@ -145,10 +176,11 @@ static cnr_status replace(struct cnr_graph *g, int32_t index, const normal *n, c
     const cnr_value inputs[3] = {n->x, scale >= 0 ? scale : one(g, n), shift};
     const cnr_attr axis = kit_attr_int("axis", n->axis),
                    epsilon = kit_attr_float("epsilon", n->epsilon);
-    const cnr_attr bias = {.name = "bias", .type = CNR_ATTR_BOOL, .set = 1, .i = shift >= 0};
-    const cnr_attr *const attrs[] = {&axis, &epsilon, &bias};
+    const cnr_attr bias = {.name = "bias", .type = CNR_ATTR_BOOL, .set = 1, .i = shift >= 0},
+                   centred = {.name = "centred", .type = CNR_ATTR_BOOL, .set = 1, .i = !n->is_rms};
+    const cnr_attr *const attrs[] = {&axis, &epsilon, &bias, &centred};
     CNR_TRY(ops_host->graph_node(g, "layer_normalization", NULL, NULL, inputs, 2 + (shift >= 0),
-                                 attrs, 3, &made, 1));
+                                 attrs, 3 + n->is_rms, &made, 1));
     return ops_host->graph_replace(g, old, made);
 }
 
@@ -206,4 +238,41 @@ const cnr_rewrite ops_fuse_normalization = {
     .apply = apply,
     .flags = CNR_REWRITE_STRUCTURE,
     .example = ops_example_normalization,
+};
+
+/* Makes RMS normalisations of nodes: with a scale, or those that have none. */
+static int32_t rms_pass(struct cnr_graph *g, int has_scale, cnr_error *err) {
+    int32_t changes = 0;
+    for (int32_t i = 0; i < ops_host->graph_node_count(g); i++) {
+        const cnr_value *in, *out;
+        const cnr_node *node = ops_host->graph_node_at(g, i, &in, &out);
+        cnr_value scale = -1, none;
+        normal n = {.x = -1};
+        if (node->n_outputs != 1 || ops_host->graph_use_count(g, out[0]) == 0) continue;
+        const cnr_value old = out[0];
+        if (has_scale ? !with_constant(g, old, "mul", is_rms, &n, &none, &scale)
+                      : !is_rms(g, old, &n, &none))
+            continue;
+        const cnr_status status = replace(g, i, &n, scale, -1, old);
+        if (status) return ops_host->fail(err, status, ops_fuse_rms.name, "could not be applied");
+        i++; /* the node that was put before this one */
+        changes++;
+    }
+    return changes;
+}
+
+/* The rewrite: returns how many changes it made, negative on failure. */
+static int32_t apply_rms(struct cnr_graph *g, cnr_error *err) {
+    const int32_t with = rms_pass(g, 1, err), without = with < 0 ? 0 : rms_pass(g, 0, err);
+    return with < 0 ? with : without < 0 ? without : with + without;
+}
+
+const cnr_rewrite ops_fuse_rms = {
+    .size = sizeof(cnr_rewrite),
+    .order = 9,
+    .name = "fuse-rms",
+    .summary = "makes one node of RMS normalisation that is written as several",
+    .apply = apply_rms,
+    .flags = CNR_REWRITE_STRUCTURE | CNR_REWRITE_PLAN,
+    .example = ops_example_rms,
 };

@@ -125,9 +125,10 @@ class Ncnn:
         import ncnn
         self.ncnn = ncnn
         base, (_, self.names) = model[:-5], outputs_of(model)
-        program = os.path.join(os.path.dirname(ncnn.__file__), "..", "pnnx", "bin", "pnnx")
-        if not os.path.exists(program):
-            program = os.path.join(os.path.dirname(sys.executable), "pnnx")
+        # the program itself, wherever the wheel has it: its script would import PyTorch
+        wheel = os.path.join(os.path.dirname(ncnn.__file__), "..", "pnnx")
+        places = [os.path.join(wheel, "bin", "pnnx"), os.path.join(wheel, "pnnx")]
+        program = next((p for p in places if os.access(p, os.X_OK)), "pnnx")
         shape = "inputshape=[%s]f32" % ",".join(str(d) for d in value.shape)
         made(base + ".ncnn.param", [program, model, shape, "fp16=0"])
         self.net = ncnn.Net()

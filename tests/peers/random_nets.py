@@ -3,13 +3,14 @@
 inputs: on the processor at every instruction set with one to four threads, on other devices, twice with a cache,
 with bounds of memory, with weights as fp16 and bf16, and with sparse weights. A refusal is counted and told;
 an answer that is another is a failure. See README.md here."""
-import argparse, collections, os, pickle, re, shutil, subprocess, sys, tempfile
+import argparse, collections, json, os, pickle, re, shutil, subprocess, sys, tempfile
 
 import numpy as np
 import onnx
 import onnxruntime as ort
 from onnx import numpy_helper as nh
 
+import random_blocks
 import random_onnx
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -17,7 +18,6 @@ ROOT = os.path.dirname(os.path.dirname(HERE))
 TYPES = {"f32": "f4", "f64": "f8", "f16": "f2", "i8": "i1", "u8": "u1", "i16": "i2", "u16": "u2", "i32": "i4",
          "u32": "u4", "i64": "i8", "u64": "u8", "bool": "?"}
 NAMES = {np.dtype(v): k for k, v in TYPES.items()}
-
 
 class Refused(Exception):
     pass
@@ -51,9 +51,9 @@ class Server:
             raise Refused(answer[1])
         return answer[1:]
 
-    def load(self, net, device="cpu", threads=1, cache="-", memory=0, limit=0, weights="-"):
+    def load(self, net, device="cpu", threads=1, cache="-", memory=0, limit=0, weights="-", arithmetic="-", no_rewrite="-"):
         """Loads a net."""
-        self.ask("\t".join(str(w) for w in ("load", net, device, threads, cache, memory, limit, weights)))
+        self.ask("\t".join(str(w) for w in ("load", net, device, threads, cache, memory, limit, weights, arithmetic, no_rewrite)))
 
     def run(self, arrays):
         """Runs arrays; returns the outputs."""
@@ -85,7 +85,7 @@ def stirred(model, feeds, r, of_weights, of_inputs):
         """The array, changed by a small part."""
         return (a * (1 + part * r.choice([-1, 1], a.shape))).astype(a.dtype) if a.dtype.kind == "f" else a
 
-    exact = {i for n in model.graph.node if n.op_type in ("Resize", "QuantizeLinear", "DequantizeLinear", "QLinearConv",
+    exact = {i for n in model.graph.node if n.op_type in ("Resize", "Pow", "QuantizeLinear", "DequantizeLinear", "QLinearConv",
                                                           "QLinearMatMul") for i in n.input[1:]}
     for w in other.graph.initializer:
         if w.name in exact:
@@ -131,7 +131,7 @@ def ways(args, seed, work, has_weights):
     """(name, server, options of load, how far weights may be rounded), of the net."""
     cache = os.path.join(work, "cache%d" % seed)
     for i, isa in enumerate(args.isa):
-        for t in range(1, 5):
+        for t in (1, 2, 3, 5):
             yield "%s/%d" % (isa, t), isa, {"threads": t}, 0
     isa = args.isa[seed % len(args.isa)]
     for name in "cache", "cache again":
@@ -140,6 +140,10 @@ def ways(args, seed, work, has_weights):
     yield "memory-limit", isa, {"limit": [2000, 20000, 200000][seed % 3]}, 0
     yield "fp16", isa, {"weights": "fp16"}, 2.0 ** -11
     yield "bf16", isa, {"weights": "bf16"}, 2.0 ** -8
+    yield "arithmetic fp16", isa, {"arithmetic": "fp16"}, 2.0 ** -11
+    yield "arithmetic bf16", isa, {"arithmetic": "bf16"}, 2.0 ** -8
+    r = np.random.RandomState(seed)
+    yield "no rewrites", isa, {"no_rewrite": ",".join(w for w in args.rewrites if r.rand() < 0.5) or "-"}, 0
     yield "native file", isa, {"native": []}, 0
     if has_weights:
         yield "sparse", isa, {"native": ["--layers", "*", "--encode", "sparse-csr:keep=1,values=f32"]}, 0
@@ -263,7 +267,7 @@ class Judge:
 
     def draw(self, seed):
         """Draws a net, and writes it with inputs and outputs."""
-        drawn = random_onnx.draw(seed)
+        drawn = (random_blocks if self.args.blocks else random_onnx).draw(seed)
         if not drawn:
             return None
         model, feeds, ops = drawn
@@ -306,6 +310,7 @@ def main():
     parser.add_argument("--build", default=os.path.join(ROOT, "build"))
     parser.add_argument("--nets", type=int, default=400)
     parser.add_argument("--seed", type=int, default=0, help="of the first net")
+    parser.add_argument("--blocks", action="store_true", help="nets of blocks, as people write them, instead of single operators")
     parser.add_argument("--isa", action="append", default=[], help="instruction sets (avx512, avx2, generic)")
     parser.add_argument("--device", action="append", default=[], help="other devices, such as opencl:0 (repeatable)")
     parser.add_argument("--way", action="append", default=[], help="only ways with this word in their name")
@@ -314,6 +319,8 @@ def main():
     parser.add_argument("--keep", action="store_true", help="all nets stay")
     parser.add_argument("--verbose", action="store_true")
     args = parser.parse_args()
+    listed = subprocess.run([os.path.join(args.build, "cnnrun"), "plugins", "--json"], capture_output=True, text=True, check=True).stdout
+    args.rewrites = [w for line in listed.splitlines() for w in json.loads(line)["provides"].get("rewrite", [])]
     args.isa = args.isa or ["avx512", "avx2", "generic"]
     work = args.work or tempfile.mkdtemp()
     os.makedirs(os.path.join(work, "programs"), mode=0o700, exist_ok=True)

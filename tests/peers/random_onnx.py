@@ -5,7 +5,6 @@ import onnxruntime as ort
 from onnx import TensorProto as T, helper as h, numpy_helper as nh
 
 FLOAT, INT, BOOL = T.FLOAT, T.INT64, T.BOOL
-LIMIT = 60000  # elements of a value
 
 
 def options():
@@ -44,6 +43,8 @@ class Value:
 
 
 class Net:
+    limit = 60000  # elements of a value
+
     def __init__(self, seed):
         """Draws a net by the seed."""
         self.r = np.random.RandomState(seed)
@@ -101,6 +102,10 @@ class Net:
         fan = max(1, int(np.prod(shape[1:])))
         return self.const(self.noise(shape, 1.0 / np.sqrt(fan)))
 
+    def left_out(self):
+        """A Resize's region or scales that are not used: empty, since they could not be left out before operator set 13."""
+        return None if self.opset >= 13 else self.const(np.zeros(0, "f4"))
+
     def ints(self, values, as_input=0.15):
         """Axes, sizes: a constant, or now and then an input of the net, whose data decides shapes."""
         array = np.asarray(values, "i8")
@@ -120,8 +125,8 @@ class Net:
         names = [i.name if i is not None else "" for i in inputs]
         node = h.make_node(op, names, outs, name=self.name(op.lower()), **attrs)
         given = {i.name: i for i in inputs if i is not None}
-        infos = [h.make_tensor_value_info(n, h.np_dtype_to_tensor_dtype(v.dtype), [None] * v.rank)
-                 for n, v in given.items()]
+        infos = [h.make_tensor_value_info(n, h.np_dtype_to_tensor_dtype(v.dtype), [v.arrays[0].shape[0] if v.rank == 1 and v.fixed(0)
+                                                                                  else None] * v.rank) for n, v in given.items()]
         graph = h.make_graph([node], "one", infos, [h.make_empty_tensor_value_info(o) for o in outs])
         model = h.make_model(graph, opset_imports=[h.make_opsetid("", self.opset)], ir_version=10)
         try:
@@ -129,7 +134,7 @@ class Net:
             got = [session.run(None, {n: v.arrays[k] for n, v in given.items()}) for k in range(self.n_sets)]
         except Exception as e:
             raise Skip(str(e))
-        if any(a.size > LIMIT or a.ndim > 6 for g in got for a in g):
+        if any(a.size > self.limit or a.ndim > 6 for g in got for a in g):
             raise Skip
         if not all(np.isfinite(a).all() for g in got for a in g if a.dtype.kind == "f"):
             raise Skip
@@ -534,10 +539,10 @@ def resize(n):
     if where == "align_corners":  # of fractional lengths ONNX Runtime takes the whole ones, unlike ONNX's own tests
         scales = [1.0, 1.0] + [n.pick([1.0, 2.0, 3.0]) for _ in range(v.rank - 2)]
     if n.chance(0.7):
-        n.node("Resize", [v, None, n.const(np.asarray(scales, "f4"))], **more)
+        n.node("Resize", [v, n.left_out(), n.const(np.asarray(scales, "f4"))], **more)
     else:
         sizes = [v.size(0), v.size(1)] + [n.whole(1, 9) for _ in range(v.rank - 2)]
-        n.node("Resize", [v, None, None, n.ints(sizes)], **more)
+        n.node("Resize", [v, n.left_out(), n.left_out(), n.ints(sizes)], **more)
 
 
 @kind(3)
@@ -679,6 +684,8 @@ def recurrent(n):
     size, hidden = v.size(2), n.whole(1, 6)
     op = n.pick(["LSTM", "GRU", "RNN"])
     gates = {"LSTM": 4, "GRU": 3, "RNN": 1}[op]
+    if any(a.size == 0 for a in v.arrays):
+        raise Skip  # ONNX Runtime leaves the states of no steps as they were in memory
     direction = n.pick(["forward", "reverse", "bidirectional"])
     d = 2 if direction == "bidirectional" else 1
     w = n.const(n.noise([d, gates * hidden, size], 1 / np.sqrt(max(size, 1))))
@@ -815,7 +822,7 @@ def typed(n):
            lambda: n.node("MaxPool", [u], kernel_shape=[2] * (u.rank - 2), pads=[1] * (2 * (u.rank - 2))),
            lambda: n.node("Softmax", [u], axis=axis), lambda: n.node("CumSum", [u, n.const(np.int64(axis))]),
            lambda: n.node("MatMul", [u, number(n.r.randint(0, 4, [u.size(u.rank - 1), 5]))]),
-           lambda: n.node("Resize", [u, None, n.const(np.asarray([1] * (u.rank - 1) + [2], "f4"))], mode="nearest"),
+           lambda: n.node("Resize", [u, n.left_out(), n.const(np.asarray([1] * (u.rank - 1) + [2], "f4"))], mode="nearest"),
            lambda: n.node("Div", [u, number(3)]), lambda: n.node("Pow", [u, number(2)]),
            lambda: n.node("Mod", [u, number(4)], fmod=1), lambda: n.node("Tile", [u, n.ints([2] * u.rank)]),
            lambda: n.node("BitShift", [u, number(1)], direction="LEFT"), lambda: n.node("BitwiseAnd", [u, number(6)]),
@@ -863,6 +870,11 @@ def draw(seed):
             n.nodes, n.weights, n.inputs, n.values = (n.nodes[:before[0]], n.weights[:before[1]], n.inputs[:before[2]],
                                                       n.values[:before[3]])
             n.used, n.feeds = before[4], before[5]
+    return finished(n, seed)
+
+
+def finished(n, seed):
+    """What was drawn as a model, its inputs' sets, and its operators; None: it has no outputs."""
     made = {o for node in n.nodes for o in node.output}
     outs = [v for v in n.values if v.name in made and v.name not in n.used][-8:]
     if not outs:

@@ -3,9 +3,10 @@
  * "error TEXT".
  *
  *     serve PLUGIN_FOLDER [ISA]
- *     load NET DEVICE THREADS CACHE MEMORY LIMIT WEIGHTS_TYPE     "-": left out; 0: as usual
- *     run N, then N times: DTYPE RANK DIM... BYTES and the bytes  -> ok N, and N outputs in the
- * same form */
+ *     load NET DEVICE THREADS CACHE MEMORY LIMIT WEIGHTS_TYPE ARITHMETIC NO_REWRITE
+ *                                                       "-": left out; 0: as usual; NO_REWRITE:
+ * names with commas between run N, then N times: DTYPE RANK DIM... BYTES and the bytes  -> ok N,
+ * and N outputs in the same form */
 #include <cnnrun/cnnrun.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -45,9 +46,19 @@ static void answer(cnr_status status, const cnr_error *err) {
 
 static const char *given(const char *word) { return strcmp(word, "-") == 0 ? NULL : word; }
 
+/* Splits names at commas; the list ends in NULL. */
+static const char *const *names_of(char *word, const char *names[MOST_WORDS + 1]) {
+    int n = 0;
+    if (strcmp(word, "-") == 0) return NULL;
+    for (char *at = strtok(word, ","); at && n < MOST_WORDS; at = strtok(NULL, ","))
+        names[n++] = at;
+    names[n] = NULL;
+    return names;
+}
+
 /* Loads the net that the words tell. */
 static cnr_status load(char **w, const char *plugins, const char *isa, cnr_error *err) {
-    const char *dirs[] = {plugins, NULL};
+    const char *dirs[] = {plugins, NULL}, *names[MOST_WORDS + 1];
     const int threads = atoi(w[3]);
     const cnr_open_options open = {.size = sizeof open,
                                    .plugin_dirs = dirs,
@@ -60,7 +71,9 @@ static cnr_status load(char **w, const char *plugins, const char *isa, cnr_error
                                 .cache = given(w[4]),
                                 .memory_bound = strtoull(w[5], NULL, 10),
                                 .memory_limit = strtoull(w[6], NULL, 10),
-                                .weights_type = given(w[7])};
+                                .weights_type = given(w[7]),
+                                .arithmetic = given(w[8]),
+                                .no_rewrite = names_of(w[9], names)};
     if (threads < 0 || threads > MOST_THREADS) return CNR_E_ARG;
     if (model) cnr_release(model);
     model = NULL;
@@ -122,7 +135,7 @@ int main(int argc, char **argv) {
         return 2;
     }
     while ((n = read_words(line, sizeof line, w)) > 0) {
-        if (strcmp(w[0], "load") == 0 && n == 8) {
+        if (strcmp(w[0], "load") == 0 && n == 10) {
             cnr_error err = CNR_ERROR_INIT;
             const cnr_status status = load(w, argv[1], argc > 2 ? argv[2] : NULL, &err);
             answer(status, &err);

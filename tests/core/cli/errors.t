@@ -57,7 +57,7 @@ ok $code == 130 || $code == 2, 'so does work that nobody looks up from' or diag 
 ok !grep({ /cnnrun-tmp/ } split / /, listing($dir)), 'and leaves nothing';
 SKIP: {
     my $case = "$dir/case";
-    skip 'no ONNX importer', 3 unless has_plugin('import-onnx');
+    skip 'no ONNX importer', 4 unless has_plugin('import-onnx');
     mkdir $case;
     run('convert', $net, '--weights', 'random:1', '-o', "$dir/net.cnr");
     run('export', "$dir/net.cnr", '-o', "$case/model.onnx");
@@ -72,6 +72,12 @@ SKIP: {
         $list->[1]{failed} == 1, 'a case that fails' or diag $out;
     ($code, $out, $err) = run('verify', $case);
     ok $code == 1 && $out =~ /^not ok 1 - case$/m && $out =~ /^1\.\.1$/m, 'without, it is TAP';
+    spew("$dir/rms.lua", <<'LUA');
+local c = require "cnnrun"
+return c.net { input = { "x", shape = { 2, 8 } }, c.layer_normalization { "n", centred = false, bias = false } }
+LUA
+    ($code, $out, $err) = run('export', "$dir/rms.lua", '--weights', 'random:1', '-o', "$dir/rms.onnx");
+    ok $code == 5 && $err =~ /node n .*no RMS normalisation/ && !-e "$dir/rms.onnx", 'what ONNX has no operator for';
 }
 
 # ---- scripts ----

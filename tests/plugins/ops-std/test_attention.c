@@ -139,6 +139,16 @@ static cnr_value masked(cnr_graph *g, cnr_value scores, const sizes *s, int64_t 
     return RESHAPE(of2(g, "add", parts, CONSTANT(1, s->b, 1, m, n)), s->b, s->h, m, n);
 }
 
+/* Scores are replaced where a condition is true, or where it is false; whole rows may be. */
+static cnr_value replaced(cnr_graph *g, cnr_value scores, int64_t m, int64_t n) {
+    static const float low[] = {-1e4f, -1e9f, -3.4e38f};
+    const cnr_value condition = of2(g, "greater", CONSTANT(1, m, n), number(g, -0.3f));
+    const cnr_value least = number(g, low[draw(0, 2)]);
+    const int swapped = draw(0, 1);
+    cnr_value in[] = {condition, swapped ? least : scores, swapped ? scores : least};
+    return node(g, "where", 3, in, NULL, 0);
+}
+
 /* Adds an attention that is spelt in nodes. */
 static cnr_value attention_of_nodes(cnr_graph *g, cnr_value x, sizes *s, int spelling) {
     static void (*const spell[])(cnr_graph *, cnr_value, const sizes *,
@@ -152,7 +162,9 @@ static cnr_value attention_of_nodes(cnr_graph *g, cnr_value x, sizes *s, int spe
     if (draw(0, 1)) scores = of2(g, "div", scores, number(g, 2.5f));
     if (draw(0, 2) == 0) scores = of2(g, "mul", CONSTANT(2, s->h, 1, 1), scores);
     if (draw(0, 1)) scores = of2(g, "add", CONSTANT(2, s->h, m, n), scores);
-    if (draw(0, 1)) scores = masked(g, scores, s, m, n);
+    const int64_t mask = draw(0, 2);
+    if (mask == 1) scores = masked(g, scores, s, m, n);
+    if (mask == 2) scores = replaced(g, scores, m, n);
     const cnr_attr axis = {.name = "axis", .type = CNR_ATTR_INT, .set = 1, .i = -1};
     const cnr_value y = of2(g, "matmul", node(g, "softmax", 1, &scores, &axis, 1), qkv[2]);
     if (draw(0, 3) == 0) return y;

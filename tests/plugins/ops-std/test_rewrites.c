@@ -86,11 +86,25 @@ static void look(const cnr_graph *g) {
 
 /* Runs the graph with all rewrites and with none; they agree, and `nodes` are left. */
 static void compare(cnr_graph *g, cnr_value y, int32_t nodes, const char *what) {
-    static const char *const off[] = {"remove-dead",      "remove-identity",  "fold-constants",
-                                      "fold-affine",      "merge-transposes", "einsum-to-matmul",
-                                      "fuse-activations", "clip-limits",      "fuse-normalization",
-                                      "gather-to-slice",  "drop-copies",      "drop-neutral",
-                                      "scale-products",   "trim-taps",        NULL};
+    static const char *const off[] = {"remove-dead",
+                                      "remove-identity",
+                                      "fold-constants",
+                                      "fold-affine",
+                                      "merge-transposes",
+                                      "einsum-to-matmul",
+                                      "fuse-activations",
+                                      "clip-limits",
+                                      "fuse-normalization",
+                                      "gather-to-slice",
+                                      "drop-copies",
+                                      "drop-neutral",
+                                      "scale-products",
+                                      "trim-taps",
+                                      "fold-pads",
+                                      "fuse-rms",
+                                      "merge-branches",
+                                      "spread-row-norms",
+                                      NULL};
     cnr_error err = CNR_ERROR_INIT;
     float input[200], *kept = NULL;
     int64_t n = 0;
@@ -335,6 +349,21 @@ static cnr_value norm_uncentred(cnr_graph *g, cnr_value x) { /* by the root of t
     return DIV(SUB(x, MEAN(x, -1)), OF("sqrt", ADD(MEAN(SQUARED(x), -1), N(1e-5))));
 }
 
+static cnr_value rms_torch(cnr_graph *g, cnr_value x) { /* as Llama's is exported */
+    const cnr_value inverse = DIV(N(1), OF("sqrt", ADD(MEAN(SQUARED(x), -1), N(1e-6))));
+    return MUL(weight(g, "w", DIMS(5), -1, 1), MUL(x, inverse));
+}
+static cnr_value rms_quotient(cnr_graph *g, cnr_value x) { /* as ONNX expands its own operator */
+    return MUL(DIV(x, OF("sqrt", ADD(N(1e-3), MEAN(MUL(x, x), 2, 3)))),
+               weight(g, "w", DIMS(5, 1), -1, 1));
+}
+static cnr_value rms_plain(cnr_graph *g, cnr_value x) { /* without a scale */
+    return MUL(OF("reciprocal", OF("sqrt", ADD(MEAN(MUL(x, x), -1), N(1e-5)))), x);
+}
+static cnr_value rms_other(cnr_graph *g, cnr_value x) { /* of another value's square: none */
+    return DIV(x, OF("sqrt", ADD(MEAN(SQUARED(OF("exp", x)), -1), N(1e-5))));
+}
+
 /* Tests: normalisations are found. */
 static void normals(void) {
     static const struct {
@@ -346,7 +375,11 @@ static void normals(void) {
                 {norm_plain, 1, 1, "one without scale and shift"},
                 {norm_scaled, 1, 2, "a scale of another axis"},
                 {norm_channels, 0, 7, "over other axes than the last ones"},
-                {norm_mixed, 0, 7, "a variance of other axes"},
+                {norm_mixed, 1, 3, "a variance of other axes is a mean square"},
+                {rms_torch, 1, 1, "an RMS normalisation by an inverse root"},
+                {rms_quotient, 1, 1, "one by a quotient"},
+                {rms_plain, 1, 1, "one without a scale"},
+                {rms_other, 0, 6, "the mean square of another value"},
                 {norm_uncentred, 0, 7, "a mean square"}};
     cnr_value x;
     for (size_t i = 0; i < CNR_ROWS(made); i++) {
@@ -392,6 +425,146 @@ static void slices(void) {
         const cnr_value y = gathered(g, OF("tanh", x), rows[i].axis, rows[i].n, rows[i].indices);
         compare(g, OF("sin", y), rows[i].nodes, rows[i].what);
         is_int(gathers, rows[i].gathers, "and the gathers that are left");
+    }
+}
+
+/* ---- branches of one input ---- */
+
+/* A convolution with a window of `high` by `wide`, so padded, in steps and groups. */
+static cnr_value branch(cnr_graph *g, const char *name, cnr_value x, int64_t high, int64_t wide,
+                        const int64_t pads[4], int64_t step, int64_t group) {
+    const int64_t steps[] = {step, step};
+    const cnr_attr list[] =
+        {{.name = "pads", .type = CNR_ATTR_INTS, .set = 1, .n = 4, .ints = pads},
+         {.name = "strides", .type = CNR_ATTR_INTS, .set = 1, .n = 2, .ints = steps},
+         {.name = "group", .type = CNR_ATTR_INT, .set = 1, .i = group}};
+    const cnr_attr *attrs[] = {&list[0], &list[1], &list[2], &no_bias};
+    const cnr_value in[] = {x, weight(g, name, DIMS(4, 4 / group, high, wide), -1, 1)};
+    cnr_value y = -1;
+    cnri_graph_node(g, "conv", name, NULL, in, 2, attrs, 4, &y, 1);
+    return y;
+}
+
+/* Sums of branches become one convolution where one window lies within the other. */
+static void branches(void) {
+    static const int64_t none[4] = {0}, around[] = {1, 1, 1, 1}, side[] = {0, 1, 0, 1},
+                         below[] = {0, 0, 2, 2};
+    for (int group = 1; group <= 4; group *= 2)
+        for (int step = 1; step <= 2; step++) {
+            cnr_value x;
+            cnr_graph *g = begin(&x);
+            x = OF("tanh", x);
+            cnr_value y = ADD(branch(g, "a", x, 1, 1, none, step, group),
+                              branch(g, "b", x, 3, 3, around, step, group));
+            y = ADD(affine(g, "after", branch(g, "c", x, 1, 3, side, step, group), 4), y);
+            if (step == 1) y = ADD(y, affine(g, "norm", x, 4));
+            compare(g, OF("sin", y), 3, "branches of several windows");
+        }
+    cnr_value x;
+    cnr_graph *g = begin(&x);
+    x = OF("tanh", x);
+    compare(g, ADD(branch(g, "a", x, 1, 3, side, 1, 1), branch(g, "b", x, 3, 3, below, 1, 1)), 4,
+            "windows that lie apart stay");
+    g = begin(&x);
+    x = OF("tanh", x);
+    compare(g, ADD(branch(g, "a", x, 1, 1, none, 1, 2), branch(g, "b", x, 3, 3, around, 1, 4)), 4,
+            "branches of other groups stay");
+    g = begin(&x);
+    x = OF("tanh", x);
+    const cnr_value a = branch(g, "a", x, 1, 1, none, 1, 1);
+    compare(g, MUL(a, ADD(a, branch(g, "b", x, 3, 3, around, 1, 1))), 5,
+            "a branch that others read stays");
+}
+
+/* ---- normalisations of rows ---- */
+
+/* Reshapes to so many columns. */
+static cnr_value columns(cnr_graph *g, cnr_value x, int64_t n) {
+    const int64_t dim[] = {-1, n};
+    const cnr_attr shape = {.name = "shape", .type = CNR_ATTR_INTS, .set = 1, .n = 2, .ints = dim};
+    return NODE(g, "reshape", &shape, x);
+}
+
+/* A linear layer of several axes of rows that is normalised as rows: a product and a sum are left,
+ * beside the reshape. Without a product: three operations. */
+static void row_norms(void) {
+    static const struct {
+        int bias, product;
+        int32_t nodes;
+        const char *what;
+    } rows[] = {{0, 1, 5, "a product that is normalised by rows"},
+                {1, 1, 5, "a product with a bias"},
+                {0, 0, 6, "rows of anything else"}};
+    for (size_t i = 0; i < CNR_ROWS(rows); i++) {
+        cnr_value x;
+        cnr_graph *g = begin(&x);
+        cnr_value y = OF("tanh", x);
+        if (rows[i].product) y = NODE(g, "matmul", NULL, y, weight(g, "w", DIMS(5, 6), -1, 1));
+        if (rows[i].bias) y = ADD(weight(g, "bias", DIMS(6), -1, 1), y);
+        y = affine(g, "norm", columns(g, y, rows[i].product ? 6 : 5), rows[i].product ? 6 : 5);
+        compare(g, OF("sin", y), rows[i].nodes, rows[i].what);
+    }
+}
+
+/* ---- borders that become padding ---- */
+
+static void borders(void) {
+    enum { AVERAGE = 1, CEIL = 2, OWN = 4, VALID = 8 };
+    static const struct {
+        int64_t pads[8]; /* before each axis, then after */
+        double value;
+        int flags;
+        int32_t nodes;
+        const char *what;
+    } rows[] =
+        {{{0, 0, 2, 1, 0, 0, 0, 2}, 0, 0, 3, "a border that is not the same at all edges"},
+         {{0, 0, 1, 1, 0, 0, 1, 1}, 0, OWN, 3, "a border beside the node's own padding"},
+         {{0, 0, 2, 2, 0, 0, 2, 2}, 0, OWN, 4, "windows within padding alone: it stays"},
+         {{0, 0, 1, 1, 0, 0, 1, 1}, 0, VALID, 3, "a node that wants no padding itself"},
+         {{0, 0, 1, 1, 0, 0, 1, 1}, 0.5, 0, 4, "a border of other numbers stays"},
+         {{0, 0, 1, 0, 0, 0, -1, 0}, 0, 0, 4, "a border that crops stays"},
+         {{0, 0, 0, 0, 1, 0, 0, 0}, 0, 0, 4, "a border of the batch stays"},
+         {{0, 0, 1, 1, 0, 0, 0, 1}, 0, AVERAGE, 3, "an average of the whole window"},
+         {{0, 0, 1, 1, 0, 0, 0, 1}, 0, AVERAGE | CEIL, 4, "windows beyond the edge: it stays"},
+         {{0, 0, 1, 1, 0, 0, 0, 1},
+          0,
+          AVERAGE | OWN,
+          4,
+          "an average with its own divisor: it stays"}};
+    for (size_t i = 0; i < CNR_ROWS(rows); i++) {
+        const int64_t ones[] = {1, 1, 1, 1}, window[] = {3, 3}, steps[] = {2, 2};
+        const cnr_attr
+            border = {.name = "pads",
+                      .type = CNR_ATTR_INTS,
+                      .set = 1,
+                      .n = 8,
+                      .ints = rows[i].pads},
+            value = {.name = "value", .type = CNR_ATTR_FLOAT, .set = 1, .f = rows[i].value},
+            strides = {.name = "strides", .type = CNR_ATTR_INTS, .set = 1, .n = 2, .ints = steps},
+            kernel = {.name = "kernel_shape",
+                      .type = CNR_ATTR_INTS,
+                      .set = 1,
+                      .n = 2,
+                      .ints = window},
+            own = {.name = "pads", .type = CNR_ATTR_INTS, .set = 1, .n = 4, .ints = ones},
+            valid = {.name = "auto_pad", .type = CNR_ATTR_ENUM, .set = 1, .s = "VALID"},
+            ceil = {.name = "ceil_mode", .type = CNR_ATTR_BOOL, .set = 1, .i = 1};
+        const cnr_attr *around[] = {&border, &value}, *attrs[6] = {&kernel, &strides};
+        int32_t n = 2;
+        cnr_value x, y, padded;
+        cnr_graph *g = begin(&x);
+        x = OF("tanh", x);
+        cnri_graph_node(g, "pad", NULL, NULL, &x, 1, around, 2, &padded, 1);
+        const cnr_value in[] = {padded, rows[i].flags & AVERAGE
+                                            ? -1
+                                            : weight(g, "w", DIMS(3, 4, 3, 3), -1, 1)};
+        if (!(rows[i].flags & AVERAGE)) attrs[n++] = &no_bias;
+        if (rows[i].flags & OWN) attrs[n++] = &own;
+        if (rows[i].flags & VALID) attrs[n++] = &valid;
+        if (rows[i].flags & CEIL) attrs[n++] = &ceil;
+        cnri_graph_node(g, rows[i].flags & AVERAGE ? "average_pool" : "conv", "window", NULL, in,
+                        rows[i].flags & AVERAGE ? 1 : 2, attrs, n, &y, 1);
+        compare(g, OF("sin", y), rows[i].nodes, rows[i].what);
     }
 }
 
@@ -509,6 +682,16 @@ static void copies(void) {
     compare(g, OF("abs", scattered(g, x, 1, 0)), 4, "one in another order stays");
     g = begin(&x);
     compare(g, OF("abs", scattered(g, x, 1, 1)), 4, "one that leaves a slice stays");
+    const int64_t dims[] = {2, 4, 5, 5};
+    const cnr_attr shape = {.name = "shape", .type = CNR_ATTR_INTS, .set = 1, .n = 4, .ints = dims};
+    g = begin(&x);
+    x = OF("tanh", x);
+    const cnr_value wide = NODE(g, "expand", &shape, MEAN(x, -1));
+    compare(g, OF("sin", SUB(wide, x)), 4, "an expansion that broadcasting makes needless");
+    g = begin(&x);
+    x = NODE(g, "expand", &shape, MEAN(OF("tanh", x), -1));
+    compare(g, OF("sin", ADD(x, weight(g, "row", DIMS(5), -1, 1))), 5,
+            "one that decides the shape stays");
 }
 
 /* ---- arithmetic that changes nothing ---- */
@@ -606,6 +789,9 @@ int main(void) {
     neutral();
     scales();
     slices();
+    borders();
+    branches();
+    row_norms();
     dilated();
     normals();
     cnr_close(rt);
