@@ -149,8 +149,10 @@ static grad_task task_of(const grad_job *job, int64_t i, int32_t thread) {
                    .v = job->scratch + s->v_at + thread * s->v_floats,
                    .d = job->scratch + s->d_at + thread * s->d_floats,
                    .room = job->scratch + s->room_at + thread * s->room_floats};
-    t.part = i % s->parts;
-    i /= s->parts;
+    /* parts are slowest: a thread has images of its own, as elsewhere */
+    const int64_t blocks = s->group * s->blocks_in * s->blocks_out;
+    t.part = i / blocks;
+    i %= blocks;
     t.in = i % s->blocks_in * s->block_in;
     i /= s->blocks_in;
     t.out = i % s->blocks_out * s->block_out;
@@ -250,17 +252,19 @@ static void add_parts(void *arg, int64_t i, int32_t thread) {
     const grad_state *s = job->s;
     const int64_t vl = neon_uk->vl, taps = s->b.side == 4 ? 9 : 25;
     const int64_t group = i / s->cout, out = i % s->cout, row = out % s->block_out;
+    const int64_t blocks = s->group * s->blocks_in * s->blocks_out;
     float sums[WINO_COMPONENTS * 16];
     (void)thread;
     for (int64_t in = 0; in < s->cin; in += vl) {
         const int64_t block =
             (group * s->blocks_out + out / s->block_out) * s->blocks_in + in / s->block_in;
-        const float *from = job->scratch + s->s_at + block * s->parts * s->s_floats +
-                            row * s->block_in + in % s->block_in;
+        const float *from =
+            job->scratch + s->s_at + block * s->s_floats + row * s->block_in + in % s->block_in;
         for (int64_t k = 0; k < WINO_COMPONENTS; k++) {
             memcpy(sums + k * vl, from + k * s->s_component, (size_t)vl * sizeof *sums);
             for (int64_t p = 1; p < s->parts; p++)
-                neon_uk->add(sums + k * vl, from + p * s->s_floats + k * s->s_component, vl);
+                neon_uk->add(sums + k * vl, from + p * blocks * s->s_floats + k * s->s_component,
+                             vl);
         }
         neon_uk->wino_slope(s->b.side, sums, vl, cnr_min(vl, s->cin - in),
                             job->dw + (i * s->cin + in) * taps, taps);
