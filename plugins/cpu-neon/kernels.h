@@ -11,6 +11,9 @@
     X(neon_conv_grad_input_turned) \
     X(neon_conv_grad_input_depthwise) \
     X(neon_conv_grad_weight) \
+    X(neon_conv_winograd_planes) \
+    X(neon_conv_grad_input_winograd) \
+    X(neon_conv_grad_weight_winograd) \
     X(neon_conv_transpose) \
     X(neon_dense) \
     X(neon_dense_f16) \

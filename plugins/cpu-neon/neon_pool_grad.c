@@ -7,9 +7,9 @@ typedef struct pool_grad_state {
     neon_padded *pad;
     int64_t channels;
     int32_t max;
-    int64_t pitch;                         /* length of scratch rows: whole vectors */
-    int64_t room, top_at, rest_at, tap_at; /* offsets in a thread's scratch */
-    float scale[];                         /* average: a factor for each output position */
+    int64_t pitch;                        /* length of scratch rows: whole vectors */
+    int64_t room, top_at, rest_at, dx_at; /* offsets in a thread's scratch */
+    float scale[];                        /* average: a factor for each output position */
 } pool_grad_state;
 
 /* Takes f32 gradients of pooling. */
@@ -42,7 +42,7 @@ static cnr_status plan(const cnr_device *device, const cnr_node *node, cnr_space
     neon_reserve(&s->room, s->max ? pad->plane + NEON_SLACK : 0);
     s->top_at = neon_reserve(&s->room, s->max ? scratch : 0);
     s->rest_at = neon_reserve(&s->room, scratch);
-    s->tap_at = neon_reserve(&s->room, s->max ? scratch : 0);
+    s->dx_at = neon_reserve(&s->room, pad->plane + NEON_SLACK);
     workspace->bytes = (uint64_t)(s->room * device->concurrency) * sizeof(float);
     *state = s;
     return CNR_OK;
@@ -55,19 +55,23 @@ typedef struct pool_grad_job {
     neon_part part;
 } pool_grad_job;
 
-/* Each output's gradient goes to the first tap with the window's maximum. */
-static void max_taps(const pool_grad_state *s, const float *x, float *room, float *dx) {
+/* Adds the gradients of a plane's outputs, in `rest`, to the padded plane dx. x: padded input;
+ * NULL: of the average. Of several maxima the first tap's takes the gradient. */
+static void all_taps(const pool_grad_state *s, const float *x, float *room) {
     const neon_padded *g = s->pad;
-    const int64_t rows = g->w.out[0] * g->w.out[1];
-    float *top = room + s->top_at, *rest = room + s->rest_at, *tap = room + s->tap_at;
-    neon_pad(g, x, -__builtin_inff(), room);
-    neon_window_plane(g, NEON_WINDOW_MAX, room, 0, rows, top, s->pitch);
-    for (int64_t t = 0; t < g->taps; t++) {
-        for (int64_t row = 0; row < rows; row++)
-            neon_uk->pick(room + neon_padded_row(g, row) + g->tap[t], top + row * s->pitch,
-                          rest + row * s->pitch, tap + row * s->pitch, s->pitch);
-        neon_col2im_tap(g, t, tap, s->pitch, dx);
-    }
+    const int64_t rows = g->w.out[1];
+    for (int64_t t = 0; t < g->taps; t++)
+        for (int64_t z = 0; z < g->w.out[0]; z++) {
+            const int64_t at = neon_padded_row(g, z * rows) + g->tap[t];
+            const neon_pool_tap tap = {.x = x ? x + at : NULL,
+                                       .top = room + s->top_at + z * rows * s->pitch,
+                                       .rest = room + s->rest_at + z * rows * s->pitch,
+                                       .dx = room + s->dx_at + at,
+                                       .row = g->w.stride[1] * g->pitch,
+                                       .pitch = s->pitch,
+                                       .rows = rows};
+            neon_uk->pool_tap(&tap);
+        }
 }
 
 /* Task: gradient of one plane. */
@@ -81,17 +85,21 @@ static void one_plane(void *arg, int64_t i, int32_t thread) {
     float *room = (float *)job->run->workspace_data + thread * s->room, *rest = room + s->rest_at;
     float *dx = (float *)job->run->outputs[0]->data + plane * g->in;
     if (cnr_cancelled(job->run->stream)) return;
-    memset(dx, 0, (size_t)g->in * sizeof *dx);
+    const int64_t rows = g->w.out[0] * g->w.out[1];
     const float *dy = neon_floats(job->run->node->inputs[0]) + plane * g->n;
-    for (int64_t row = 0; row < g->w.out[0] * g->w.out[1]; row++) {
+    memset(rest, 0, (size_t)(rows * s->pitch) * sizeof *rest);
+    for (int64_t row = 0; row < rows; row++) {
         memcpy(rest + row * s->pitch, dy + row * wide, (size_t)wide * sizeof *rest);
         if (!s->max) neon_uk->mul(rest + row * s->pitch, s->scale + row * wide, wide);
     }
     if (s->max) {
-        max_taps(s, neon_floats(job->run->node->inputs[1]) + plane * g->in, room, dx);
-        return;
+        neon_pad(g, neon_floats(job->run->node->inputs[1]) + plane * g->in, -__builtin_inff(),
+                 room);
+        neon_window_plane(g, NEON_WINDOW_MAX, room, 0, rows, room + s->top_at, s->pitch);
     }
-    for (int64_t t = 0; t < g->taps; t++) neon_col2im_tap(g, t, rest, s->pitch, dx);
+    memset(room + s->dx_at, 0, (size_t)(g->plane + NEON_SLACK) * sizeof *room);
+    all_taps(s, s->max ? room : NULL, room);
+    neon_unpad(g, room + s->dx_at, dx);
 }
 
 /* Computes all planes. */

@@ -86,6 +86,32 @@ void neon_pad(const neon_padded *g, const float *x, float fill, float *out) {
     }
 }
 
+/* Copies one row of a padded plane back: x[i * stride + first] = from[i] of each phase. */
+static void unpad_row(const neon_padded *g, const float *from, float *x) {
+    const int64_t stride = g->w.stride[2], in = g->w.in[2], pad = g->w.pad_begin[2];
+    if (g->pitch - pad < in) memset(x, 0, (size_t)in * sizeof *x);
+    if (stride == 1) {
+        memcpy(x, from + pad, (size_t)cnr_max(0, cnr_min(in, g->pitch - pad)) * sizeof *x);
+        return;
+    }
+    for (int64_t s = 0; s < stride; s++, from += g->phase) {
+        const int64_t first = s - pad, begin = first < 0 ? cnr_div_up(-first, stride) : 0;
+        const int64_t end = first < in ? cnr_min(g->phase, cnr_div_up(in - first, stride)) : 0;
+        for (int64_t i = begin; i < end; i++) x[i * stride + first] = from[i];
+    }
+}
+
+void neon_unpad(const neon_padded *g, const float *padded, float *x) {
+    const cnr_window *w = &g->w;
+    for (int64_t z = 0; z < w->in[0]; z++)
+        for (int64_t y = 0; y < w->in[1]; y++, x += w->in[2]) {
+            const int64_t pz = z + w->pad_begin[0], py = y + w->pad_begin[1];
+            if (pz < g->deep && py < g->high)
+                unpad_row(g, padded + pz * g->slice + py * g->pitch, x);
+            else memset(x, 0, (size_t)w->in[2] * sizeof *x);
+        }
+}
+
 int64_t neon_segments(const neon_padded *g, int64_t col, int64_t n, neon_segment *out) {
     const int64_t wide = g->w.out[2];
     int64_t count = 0;

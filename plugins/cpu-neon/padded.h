@@ -41,6 +41,9 @@ int64_t neon_padded_row(const neon_padded *g, int64_t row);
 int neon_unpadded(const neon_padded *g);
 /* Copies one channel. */
 void neon_pad(const neon_padded *g, const float *x, float fill, float *out);
+/* Copies a padded channel back to a plane x: its padding is left out, and what no window reaches
+ * becomes 0. */
+void neon_unpad(const neon_padded *g, const float *padded, float *x);
 /* Splits output columns [col, col + n) into segments; at most n. Returns how many. */
 int64_t neon_segments(const neon_padded *g, int64_t col, int64_t n, neon_segment *out);
 /* Adds a tap's values, one for each output position in rows `pitch` apart, to an unpadded input

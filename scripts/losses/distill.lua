@@ -19,13 +19,18 @@ local function read(options)
   return how
 end
 
--- The table of a layer on x, with the teacher's weights as constants.
+-- The table of a layer on x, with the teacher's weights as constants: NAME.weight and NAME.bias, or the weights
+-- that a layer of an imported net reads, under whatever names.
 local function giver(teacher)
-  local has = {}
+  local has, reads = {}, {}
   for _, name in ipairs(teacher:weights()) do has[name] = true end
+  for _, layer in ipairs(teacher:layers()) do reads[layer.name] = layer.weights end
   return function(x, name, attributes)
-    local layer = { x, c.data { teacher:weight(name .. ".weight") } }
-    if has[name .. ".bias"] then layer[3] = c.data { teacher:weight(name .. ".bias") } end
+    local names = reads[name] or {}
+    if has[name .. ".weight"] then names = { name .. ".weight", has[name .. ".bias"] and name .. ".bias" or nil } end
+    if #names == 0 then error(("distill: %s: the teacher has no such layer with weights"):format(name), 0) end
+    local layer = { x }
+    for i, weight in ipairs(names) do layer[i + 1] = c.data { teacher:weight(weight) } end
     for key, value in pairs(attributes or {}) do layer[key] = value end
     return layer
   end

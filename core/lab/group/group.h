@@ -26,6 +26,8 @@ cnr_status cnri_group_sum(double *data, int64_t n, cnr_error *err);
 cnr_status cnri_group_sum_floats(float *data, int64_t n, cnr_error *err);
 /* *any: true if `here` is true on some rank. */
 cnr_status cnri_group_any(bool here, bool *any, cnr_error *err);
+/* Lets sums advance that were begun within a graph, without waiting for any. */
+void cnri_group_poke(void);
 /* Copies the bytes of rank 0 to all ranks. */
 cnr_status cnri_group_broadcast(void *data, uint64_t bytes, cnr_error *err);
 /* Waits until all ranks have called it. */

@@ -339,13 +339,25 @@ static cnr_status add_loss(cnr_graph *g, const cnr_op *loss, const cnri_own_loss
     return g->problems.n > 0 || g->out_of_memory ? cnri_graph_status(g, false, err) : CNR_OK;
 }
 
+/* Fails because the loss is of that type. */
+static cnr_status refuse_loss(const cnr_graph *g, const cnr_tensor *type, cnr_error *err) {
+    cnri_text text = {0};
+    cnri_type_print(g, type, &text);
+    cnri_fail(err, CNR_E_SHAPE, g->name,
+              "the loss is %s, not one number f32 or f64; reduce_mean { ..., keepdims = false } "
+              "makes one",
+              text.at ? text.at : "");
+    cnri_text_free(&text);
+    return CNR_E_SHAPE;
+}
+
 /* Starts with the gradient 1 of the loss, which must be one number. */
 static cnr_status seed(walk *w, const cnri_backward *b, cnr_error *err) {
     float one = 1;
     double one64 = 1;
     cnr_tensor type = *cnri_graph_type(w->g, b->loss);
     if (cnr_count(&type) != 1 || (type.dtype != CNR_f32 && type.dtype != CNR_f64))
-        return cnri_fail(err, CNR_E_SHAPE, w->g->name, "the loss is not one number");
+        return refuse_loss(w->g, &type, err);
     type.data = type.dtype == CNR_f32 ? (void *)&one : (void *)&one64;
     const cnr_value v = cnri_graph_constant(w->g, "loss.gradient", &type);
     return v < 0 ? cnri_graph_status(w->g, false, err) : give(w, b->loss, v, err);

@@ -41,6 +41,17 @@ static void shuffle(int64_t *order, int64_t n, random_state *r) {
     }
 }
 
+/* Fails for a sample without a label that the net tells apart, naming the sample. */
+static cnr_status check_label(const cnri_trainer *t, const cnr_sample *s, cnr_error *err) {
+    if (s->label >= 0 && s->label < t->classes) return CNR_OK;
+    if (s->label == -1)
+        return cnri_fail(err, CNR_E_ARG, s->name,
+                         "the picture has no label; use folders named by class, or images:LIST");
+    return cnri_fail(err, CNR_E_ARG, s->name,
+                     "the picture has label %d, and the net tells %lld classes apart, from 0 on",
+                     s->label, (long long)t->classes);
+}
+
 /* How a sample is put into a row of the batch: varied for the epoch, or unchanged. */
 enum { AS_IT_IS = -1 };
 /* Reads a sample, varied unless epoch is AS_IT_IS, and preprocesses it into row `row` of the
@@ -58,7 +69,9 @@ static cnr_status read_sample(cnri_trainer *t, cnri_samples *samples, int64_t in
     out.dim[0] = 1;
     out.bytes = (uint64_t)t->sample * sizeof(float);
     out.data = t->inputs + row * t->sample;
-    status = cnri_preprocess_apply(&t->preprocess, &sample.picture, &out, err);
+    status = check_label(t, &sample, err);
+    if (status == CNR_OK)
+        status = cnri_preprocess_apply(&t->preprocess, &sample.picture, &out, err);
     t->labels[row] = sample.label;
     cnri_free(sample.picture.data);
     return status;
@@ -334,6 +347,10 @@ static bool ended(const loop *l) { return l->p.stopped || l->p.diverged; }
 static cnr_status verdict(const loop *l, cnr_error *err) {
     if (!ended(l) || l->p.best_epoch > 0) return CNR_OK;
     if (l->p.stopped) return too_early(l->t, l->t->options.checkpoint, err);
+    if (l->t->step == 1) /* no step had changed the weights yet, so the rate is not to blame */
+        return cnri_fail(err, CNR_E_STATE, l->t->net->name,
+                         "the loss is no number on the first batch: nothing is kept; look at the "
+                         "loss, the weights, and how pictures become the input");
     const char *what = isfinite(l->p.loss) ? "a hundred times what it was" : "no number any more";
     return cnri_fail(err, CNR_E_STATE, l->t->net->name,
                      "the loss is %s after %lld steps: nothing is kept; want a smaller rate", what,

@@ -186,6 +186,12 @@ static cnr_status build(cnri_trainer *t, cnr_graph *g, const cnr_op *loss, cnr_e
     return status;
 }
 
+/* Listener: lets sums over ranks advance behind each operator. */
+static void poke(void *arg, const cnri_event *event) {
+    (void)arg;
+    if (event->kind == CNRI_EVENT_STEP_END) cnri_group_poke();
+}
+
 /* Builds loss, gradients and optimiser, and opens the session that trains. */
 static cnr_status open_training(cnri_trainer *t, cnr_error *err) {
     const char *name = t->options.loss ? t->options.loss : cnri_graph_meta(t->net, "loss");
@@ -213,6 +219,9 @@ static cnr_status open_training(cnri_trainer *t, cnr_error *err) {
     /* a stop waits for the end of the step, because a checkpoint must not contain half a step */
     if (status == CNR_OK && (t->options.checkpoint || t->batch != t->options.batch))
         cnri_session_cancel_by(t->session, NULL); /* other ranks would wait for this one's sums */
+    int32_t listener;
+    if (status == CNR_OK && t->batch != t->options.batch)
+        status = cnri_session_listen(t->session, poke, NULL, false, &listener, err);
     for (int32_t i = 0; i < t->weights.n && status == CNR_OK; i++)
         t->weights.at[i].prepared = cnri_residency_uses(t->plan, t->weights.at[i].value);
     return status;

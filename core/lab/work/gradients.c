@@ -85,25 +85,31 @@ static cnr_status open_learner(cnr_model *m, const cnr_gradient_options *o,
 
 /* ---- a batch ---- */
 
+/* Fails unless the input is a batch of `want`, whose open sizes (< 0) may be any. */
+static cnr_status check_batch(const cnr_model *m, const cnr_tensor *input, const cnr_tensor *want,
+                              cnr_error *err) {
+    bool same = input->rank == want->rank && input->dtype == want->dtype && input->rank > 1 &&
+                !input->encoding;
+    for (int32_t i = 1; same && i < want->rank; i++)
+        same = want->dim[i] < 0 || want->dim[i] == input->dim[i];
+    if (same) return CNR_OK;
+    cnri_text t = {0};
+    for (int32_t i = 1; i < want->rank; i++)
+        if (want->dim[i] < 0) cnri_text_add(&t, ",?");
+        else cnri_text_add(&t, ",%lld", (long long)want->dim[i]);
+    cnri_fail(err, CNR_E_SHAPE, cnr_input_name(m, 0), "a batch %s [n%s] is wanted",
+              cnr_dtype_name(want->dtype), t.at ? t.at : "");
+    cnri_text_free(&t);
+    return CNR_E_SHAPE;
+}
+
 /* Checks the input's type and the number of labels. */
 static cnr_status check(const cnr_model *m, const cnr_tensor *input, int64_t n_labels,
                         cnr_error *err) {
-    const cnr_tensor *want = cnr_input_type(m, 0);
     if (cnr_input_count(m) != 1)
         return cnri_fail(err, CNR_E_UNSUPPORTED, m->graph->name,
                          "gradients are of nets of one input; this one has %d", cnr_input_count(m));
-    bool same = input->rank == want->rank && input->dtype == want->dtype && input->rank > 1 &&
-                !input->encoding;
-    for (int32_t i = 1; same && i < want->rank; i++) same = want->dim[i] == input->dim[i];
-    if (!same) {
-        cnri_text t = {0};
-        for (int32_t i = 1; i < want->rank; i++)
-            cnri_text_add(&t, ",%lld", (long long)want->dim[i]);
-        cnri_fail(err, CNR_E_SHAPE, cnr_input_name(m, 0), "a batch %s [n%s] is wanted",
-                  cnr_dtype_name(want->dtype), t.at ? t.at : "");
-        cnri_text_free(&t);
-        return CNR_E_SHAPE;
-    }
+    CNR_TRY(check_batch(m, input, cnr_input_type(m, 0), err));
     if (input->dim[0] == n_labels && n_labels > 0) return CNR_OK;
     return cnri_fail(err, CNR_E_ARG, "labels", "%lld for a batch of %lld", (long long)n_labels,
                      (long long)input->dim[0]);
@@ -148,6 +154,7 @@ static cnr_status derive(cnr_model *m, const cnr_gradient_options *o, const cnri
         status = open_learner(m, o, own, input->dim[0], err);
     if (status) return status;
     learner *l = m->learner.state;
+    CNR_TRY(check_batch(m, input, &l->t->input, err)); /* sizes by the preprocessing */
     memcpy(l->t->labels, labels, (size_t)l->batch * sizeof *labels);
     status = cnri_trainer_gradients(l->t, input->data, &loss, err);
     if (!status) status = take_statistics(m, l->t, err);

@@ -108,9 +108,9 @@ static const char *wrong(const cnri_call *call, const void *values) {
     const cnri_common *c = &call->common;
     (void)values;
     if (cnri_call_prepares(c) || c->load.labels || c->load.import_options || c->load.symbols)
-        return "the net is taken as it is; how pictures become its input, labels, settings and "
-               "sizes go into "
-               "a .cnr first: cnnrun import, cnnrun convert";
+        return "the net is taken as it is: options that say how pictures become its input, and "
+               "--labels, --import-option and --symbol have no place here; they go into a .cnr "
+               "first: cnnrun import, cnnrun convert";
     if (c->load.net || c->load.no_rewrite || c->load.memory_bound || c->load.cache)
         return "nets change on the way: --net, --no-rewrite, --memory and --cache have no place "
                "here";

@@ -173,6 +173,27 @@ static void add_result(void *arg, const cnri_lua_named *value) {
     else cnri_json_real(&l->json, value->name, value->number);
 }
 
+/* Fails if the study can't be read or is no study, before any point is begun. */
+static cnr_status check_study(const state *t, cnr_error *err) {
+    cnri_call *call = t->call;
+    cnri_loading loading = {0};
+    cnri_lua_program *program = NULL;
+    const char *path = call->operands.at[0];
+    CNR_TRY(cnri_call_loading(call, &loading, err));
+    const cnri_lua_rights rights = {.trust = call->common.trust,
+                                    .cancelled = cnri_cancelled,
+                                    .watch = cnri_watch_script(call),
+                                    .load = &loading.options};
+    cnr_status status = cnri_lua_open(call->rt, path, call->operands.n - 1,
+                                      (char **)call->operands.at + 1, &rights, &program, err);
+    if (!status && !cnri_lua_is_main(program))
+        status = cnri_fail(err, CNR_E_NOT_FOUND, path,
+                           "no study: it returns no function that returns results");
+    cnri_lua_close(program);
+    cnri_loading_free(&loading);
+    return status;
+}
+
 /* Runs the study with the point's values beside its words, and appends the results to the line. */
 static cnr_status run_study(const state *t, const cnri_lua_named *values, line *l, cnr_error *err) {
     cnri_call *call = t->call;
@@ -559,6 +580,7 @@ static cnr_status run(cnri_call *call, void *values, cnr_error *err) {
         status = cnri_fail(err, CNR_E_ARG, "--grid", "more than a million points");
     if (!status && s->point >= t.n)
         status = cnri_fail(err, CNR_E_ARG, "--point", "want 0 to %lld", (long long)t.n - 1);
+    if (!status && s->point < 0) status = check_study(&t, err);
     if (!status) status = s->point >= 0 ? run_point(&t, err) : run_parent(&t, err);
     cnri_sweep_axes_free(&t.axes);
     cnri_vec_free(&t.running);

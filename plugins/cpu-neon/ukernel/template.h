@@ -479,14 +479,21 @@ static void pairs(neon_window_kind kind, const float *top, const float *bottom, 
     else pairs_all(NEON_WINDOW_SUM, top, bottom, out, n);
 }
 
-/* Gradient of max pooling: gives each element that is the maximum what is left of its window's
- * gradient. */
-static void pick(const float *x, const float *top, float *rest, float *out, int64_t n) {
-    for (int64_t i = 0; i < n; i += VL) {
-        const vec v = load(x + i), r = load(rest + i);
-        const ivec here = (v == load(top + i)) | (v != v);
-        store(out + i, (vec)((ivec)r & here));
-        store(rest + i, (vec)((ivec)r & ~here));
+/* Gradient of pooling, for one tap: adds each output's gradient to the tap's element; of max
+ * pooling only where that is the maximum, and then nothing is left for later taps. */
+static void pool_tap(const neon_pool_tap *t) {
+    for (int64_t row = 0; row < t->rows; row++) {
+        float *to = t->dx + row * t->row, *rest = t->rest + row * t->pitch;
+        for (int64_t i = 0; i < t->pitch; i += VL) {
+            vec r = load(rest + i);
+            if (t->x) {
+                const vec v = load(t->x + row * t->row + i);
+                const ivec here = (v == load(t->top + row * t->pitch + i)) | (v != v);
+                store(rest + i, (vec)((ivec)r & ~here));
+                r = (vec)((ivec)r & here);
+            }
+            store(to + i, load(to + i) + r);
+        }
     }
 }
 
@@ -767,6 +774,7 @@ static void adam(float *restrict x, float *restrict mean, float *restrict square
 #include "turn.h"
 #include "blocked.h"
 #include "winograd.h"
+#include "wino_planes.h"
 
 const neon_ukernels NEON_PASTE(neon_ukernels_, NEON_ISA) = {
     .name = NEON_TEXT(NEON_ISA),
@@ -793,6 +801,11 @@ const neon_ukernels NEON_PASTE(neon_ukernels_, NEON_ISA) = {
     .wino_output = wino_output,
     .wino_weights = wino_weights,
     .wino_halves = wino_halves,
+    .wino_take = wino_take,
+    .wino_spread = wino_spread,
+    .wino_give = wino_give,
+    .wino_filter = wino_filter,
+    .wino_slope = wino_slope,
     .sgemm = sgemm,
     .sdot = {dot_f32, dot_f16, dot_bf16},
     .narrow = {NULL, narrow_f16, narrow_bf16},
@@ -802,7 +815,7 @@ const neon_ukernels NEON_PASTE(neon_ukernels_, NEON_ISA) = {
     .pack_columns = pack_columns,
     .window = window,
     .pairs = pairs,
-    .pick = pick,
+    .pool_tap = pool_tap,
     .strided = strided,
     .relu = relu,
     .leaky_relu = leaky_relu,

@@ -135,6 +135,29 @@ typedef struct neon_wino_output {
     neon_bound bound;
 } neon_wino_output;
 
+/* Tiles [first, first + n) of a grid, `wide` of them in a row, and their 36 components. Positions
+ * are blocks of vl channels with room for whole tiles; vector i of component k is at v + k *
+ * component + i * pitch. */
+typedef struct neon_wino_grid {
+    int64_t side; /* outputs of a tile along each axis: 4, or 2 for windows of 5 x 5 */
+    int64_t first, n, wide;
+    float *x;
+    int64_t row; /* floats from one row of positions to the next */
+    float *v;
+    int64_t component, pitch;
+    int64_t panel;     /* wino_spread: floats between panels of mr rows, with pitch mr */
+    const float *bias; /* wino_give: vl numbers */
+} neon_wino_grid;
+
+/* One tap of the gradient of pooling, over rows of outputs: x, dx at the tap's element of the first
+ * one, `row` floats from one row to the next. top: maxima; rest: gradients that no tap has taken
+ * yet, 0 beyond the outputs; both `pitch` floats a row, whole vectors. x NULL: the average. */
+typedef struct neon_pool_tap {
+    const float *x, *top;
+    float *rest, *dx;
+    int64_t row, pitch, rows;
+} neon_pool_tap;
+
 /* All functions that exist once for each instruction set. */
 typedef struct neon_ukernels {
     const char *name; /* "avx512" */
@@ -170,6 +193,17 @@ typedef struct neon_ukernels {
     void (*wino_halves)(int64_t out_side, neon_stored as, const uint16_t *w, int64_t n,
                         int64_t vectors, float *u, int64_t component);
 
+    /* Transforms on planes, for training (wino_planes.h): of the input (B), of a gradient (A), of
+     * sums back to positions (A^T), of n <= vl filters (G), and of their gradient's sums (G^T).
+     * Filters are `lane` floats apart. */
+    void (*wino_take)(const neon_wino_grid *grid);
+    void (*wino_spread)(const neon_wino_grid *grid);
+    void (*wino_give)(const neon_wino_grid *grid);
+    void (*wino_filter)(int64_t side, const float *w, int64_t lane, int64_t n, int turned, float *u,
+                        int64_t component);
+    void (*wino_slope)(int64_t side, const float *s, int64_t component, int64_t n, float *dw,
+                       int64_t lane);
+
     /* c[m][n] = bias (NULL: 0), or c if `add`, + the product of a panel of A (rows m <= mr) and one
      * of B (n <= nr). */
     void (*sgemm)(int64_t k, const float *a, const float *b, float *c, int64_t ldc, int64_t m,
@@ -203,9 +237,7 @@ typedef struct neon_ukernels {
     void (*pairs)(neon_window_kind kind, const float *top, const float *bottom, float *out,
                   int64_t n);
 
-    /* Where x equals `top` (or is NaN), moves rest[i] to out[i]; elsewhere out[i] is 0. n is a
-     * multiple of vl. */
-    void (*pick)(const float *x, const float *top, float *rest, float *out, int64_t n);
+    void (*pool_tap)(const neon_pool_tap *tap);
     /* out[i] = x[i * stride]; reads no element beyond the last of these. */
     void (*strided)(const float *x, int64_t stride, float *out, int64_t n);
 

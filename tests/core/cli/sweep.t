@@ -70,6 +70,10 @@ my $before = (stat "$dir/grid/points/x=1,name=a,seed=1.json")[1];
 is decode_json($out)->{done}, 12, '--resume runs what lacks, of a larger grid too';
 is $before, (stat "$dir/grid/points/x=1,name=a,seed=1.json")[1], '... and nothing else';
 
+# ---- a study that is none ----
+($code, $out, $err) = sweep("$dir/nowhere.lua --grid x=1,2 -o $dir/none");
+ok $code && $err =~ /nowhere\.lua: can't be opened/ && $err !~ /x=1/, 'a study that is not there is told before any point' or diag $err;
+
 # ---- points that fail ----
 ($code, $out, $err) = sweep("$dir/study.lua --grid x=1 --grid name=good,bad -o $dir/fail --json");
 is $code, 1, 'a point that fails is in the exit code';

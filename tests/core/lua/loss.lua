@@ -151,7 +151,7 @@ local function refused(net, batch, labels)
   fails(net, batch, labels, "a number", "loss.lua:%d+: the function returned a number", function() return 1 end)
   fails(net, batch, labels, "an error of the function", "loss.lua:%d+: not today",
         function() error "not today" end)
-  fails(net, batch, labels, "one number is wanted", "not one number", function(scores) return scores end)
+  fails(net, batch, labels, "one number is wanted", "loss is %[6,10%] f32, not one number", function(scores) return scores end)
   fails(net, batch, labels, "a weight", "no weights and no inputs",
         function(scores) return c.reduce_mean { c.dense { scores, out = 3 }, keepdims = false } end)
   fails(net, batch, labels, "a mistake in a layer", "loss.lua:%d+.*axis",

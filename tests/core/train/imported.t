@@ -44,6 +44,16 @@ return c.net { name = "open", input = { "data", shape = { "batch", 1, "height", 
 LUA
 "$build/cnnrun" export "$dir/open.lua" --weights random:1 -o "$dir/open.onnx" >"$dir/log" 2>&1; ok $? "an ONNX file with open sizes"
 imported open "train prune quantize" "$dir/open.onnx" --resize 28x28
+# A criterion of gradients wants a batch of the sizes that the preprocessing gives.
+cat >"$dir/toward.lua" <<'LUA'
+local few = { epochs = 1, rate = 0.0001, batch = 5 }
+return require "lib.prune".schedule { keep = 0.5, rates = { 0.5 }, scan = false, saliency = { batches = 1, batch = 5 },
+  criterion = function(weight, gradient) return weight:times(gradient) end, train = few, finish = few }
+LUA
+"$build/cnnrun" prune "$dir/open.cnr" "$dir/toward.lua" $data --eval '' --validation 5 -q -o "$dir/open.g.cnr" >"$dir/log" 2>&1
+ok $? "open: prune by gradients"
+"$build/cnnrun" train "$dir/open.cnr" --head 3 $data --eval '' --batch 5 --epochs 1 -q -o "$dir/open.h.cnr" >"$dir/log" 2>&1
+grep -q '\.png: the picture has label [3-9], and the net tells 3 classes apart' "$dir/log"; ok $? "a label that the net has no class for is told with the picture"
 imported caffe "train prune quantize" "$shared/caffe/lenet/lenet_deploy.prototxt" "$shared/caffe/lenet/lenet_iter_10000.caffemodel"
 imported mxnet "train prune quantize" "$shared/mxnet/lenet/lenet-symbol.json" "$shared/mxnet/lenet/lenet-0001.params" --option shape=1,28,28
 imported darknet "train prune quantize" "$shared/darknet/tiny-darknet/tiny.cfg" "$shared/darknet/tiny-darknet/tiny.weights"

@@ -66,6 +66,12 @@ static const shape shapes[] = {
     /* most taps lie in the padding, and each is multiplied alone */
     {"1x64x14x15", "40x64x3x3", "dilations=12; pads=12", 0},
     {"1x64x4x4", "32x64x1x5", "pads=0,2", 0}, /* variable weights */
+    /* Winograd's method on planes: bands of an image, several images, rests of tiles and channels
+     */
+    {"3x20x9x11", "18x20x5x5", "pads=2", 0},
+    {"17x33x6x7", "34x33x3x3", "pads=1", 0},
+    {"2x32x13x6", "40x16x5x5", "group=2; pads=1,2,2,0", 0},
+    {"1x16x50x37", "16x16x3x3", "pads=0,1,2,1", 0},
     {"2x272x5x7", "8x272x3x3", "dilations=6,5; strides=1,2; pads=6,2,6,5", 0},
     {"1x128x5x4", "32x64x5x1", "group=2; dilations=2,1; pads=4,0", 0},
 };
