@@ -4,6 +4,7 @@
 local c = require "cnnrun"
 local args = require "lib.args"
 local document = require "documents.document"
+local kept = require "documents.kept"
 local page = require "lib.page"
 
 local titles = { w18 = "W18: energy-efficient inference on Android", cd = "CD: CNNdroid",
@@ -78,8 +79,8 @@ local function work(options)
   c.folder(folder)
   c.output(folder .. "/report.html")
   if not pcall(c.now) then c.note("times of starts and of loading are left out: they want --trust before the script") end
+  options.kept = kept.open(folder, options)
   for _, name in ipairs { "w18", "cd", "s16", "x19" } do
-    c.note(name)
     all[#all + 1] = require("documents." .. name)(nil, options)
     all[#all]:write(folder)
   end
@@ -94,6 +95,7 @@ local function work(options)
   for _, d in ipairs(all) do section(d, out) end
   out[#out + 1] = "</body></html>\n"
   c.write(folder .. "/report.html", table.concat(out, "\n"))
+  options.kept:done()
   for _, d in ipairs(all) do print(document.summary_text(d:summary())) end
   print(document.total_text(all))
 end

@@ -213,9 +213,11 @@ end
 local function memory(d, pruned, why)
   local bytes
   if not why then
-    local net <close> = c.load(pruned, { device = d.devices[1] })
-    local t = net:profile { runs = 1, warm = 0 }
-    bytes = t.weight_bytes + t.arena_bytes
+    bytes = d:keep("AlexNet, pruned, memory", function()
+      local net <close> = c.load(pruned, { device = d.devices[1] })
+      local t = net:profile { runs = 1, warm = 0 }
+      return { t.weight_bytes + t.arena_bytes }
+    end)[1]
   end
   d:row { experiment = "table 3.9", row = "memory, pruned", quantity = "MB", document = 90, ours = bytes and bytes * 1e-6,
           kind = document.measured, on = not why and d.devices[1] or nil, why = why or nil }
@@ -225,7 +227,8 @@ end
 local function loading(d, dense, pruned)
   local missing = not (dense and pruned) and "table 3.9's files are missing" or #d.devices == 0 and "--device none measures nothing"
   local why = missing or not pcall(c.now) and "a clock wants --trust before the script"
-  local whole, small = not why and load_seconds(d, dense), not why and load_seconds(d, pruned)
+  local t = not why and d:keep("AlexNet, seconds of loading", function() return { load_seconds(d, dense), load_seconds(d, pruned) } end)
+  local whole, small = t and t[1], t and t[2]
   d:row { experiment = "fig 3.18", row = "AlexNet, pruned, time of loading less", quantity = "%", document = 60,
           ours = small and 100 * (1 - small / whole) or nil,
           kind = document.measured, on = small and d.devices[1] .. ", files in memory" or nil, why = why or nil }
@@ -241,11 +244,11 @@ local function size(d, experiment, module, weights, keep, dense_row, sparse_row,
   local why = not d.options.output and "-o FOLDER is missing, where nets are written"
   local dense, sparse, dense_path, sparse_path
   if not why then
-    local good, problem = pcall(function()
-      dense, dense_path = stored(d, module, weights, {})
-      sparse, sparse_path = stored(d, module, weights, keep)
+    local good, t = pcall(d.keep, d, module .. ", stored", function()
+      local bytes, path = stored(d, module, weights, {})
+      return { bytes, path, stored(d, module, weights, keep) }
     end)
-    why = not good and args.plain(problem) or nil
+    if good then dense, dense_path, sparse, sparse_path = table.unpack(t) else why = args.plain(t) end
   end
   -- Adds a row of this experiment, unless its files are missing.
   local function row(r, quantity, number, value)
@@ -263,14 +266,17 @@ local function stored_by_cnndroid(d)
   local why = not d.options.output and "-o FOLDER is missing, where nets are written" or d.options.quick and "--quick"
   local bytes = 0
   if not why then
-    local folder = d.options.output .. "/cnndroid"
-    c.folder(folder)
-    local net <close> = c.load("nets.alexnet", { weights = "random:1" })
-    net:export(folder .. "/alexnet.def")
-    for _, layer in ipairs(net:layers()) do
-      local there, size = c.exists(("%s/model_param_%s.msg"):format(folder, layer.name))
-      bytes = bytes + (there and size or 0)
-    end
+    bytes = d:keep("AlexNet, stored in CNNdroid's format", function()
+      local folder, sum = d.options.output .. "/cnndroid", 0
+      c.folder(folder)
+      local net <close> = c.load("nets.alexnet", { weights = "random:1" })
+      net:export(folder .. "/alexnet.def")
+      for _, layer in ipairs(net:layers()) do
+        local there, size = c.exists(("%s/model_param_%s.msg"):format(folder, layer.name))
+        sum = sum + (there and size or 0)
+      end
+      return { sum }
+    end)[1]
   end
   d:row { experiment = "table 3.9", row = "stored, CNNdroid", quantity = "MB", document = 290, ours = not why and bytes * 1e-6 or nil,
           kind = document.measured, on = "this machine", why = why or nil }
