@@ -10,7 +10,7 @@ local M = {}
 
 -- What the numbers depend on beside their names: devices with their drivers, the commit, and options.
 local function conditions(options)
-  local list = { options.quick and "quick" or "whole", options.commit or "", options.data or "", options.mnist or "" }
+  local list = { options.quick and "quick" or "whole", options.commit or "", options.data or "" }
   for _, device in ipairs(c.devices()) do
     list[#list + 1] = table.concat({ device.name, device.hardware or "", device.driver or "", device.plugin or "" }, " ")
   end

@@ -299,17 +299,21 @@ local function pruned_lenet(d)
     return
   end
   local net <close> = c.load("nets.lenet5", { device = d.devices[1] })
+  local name = ("LeNet-5 on %s of %s"):format(limit and "some" or "all", d.options.mnist)
   -- Right answers, in percent.
   local function right(of) return 100 * of:evaluate { data = data, limit = limit }.top1 end
-  local dense = right(net)
+  local dense = d:keep(name, function() return { right(net) } end)[1]
   row("LeNet-5, accuracy on MNIST", 99.1, dense)
   for i, layer in ipairs { "ip1", "ip2" } do
-    local weight, curve = layer .. ".weight", {}
-    for percent = 95, 5, d.options.quick and -30 or -5 do
-      local small <close> = net:copy()
-      small:set_weight(weight, net:weight(weight):pruned(percent / 100))
-      curve[#curve + 1] = { percent, right(small) }
-    end
+    local curve = d:keep(("%s, %s pruned"):format(name, layer), function()
+      local weight, points = layer .. ".weight", {}
+      for percent = 95, 5, d.options.quick and -30 or -5 do
+        local small <close> = net:copy()
+        small:set_weight(weight, net:weight(weight):pruned(percent / 100))
+        points[#points + 1] = { percent, right(small) }
+      end
+      return points
+    end)
     rows[i] = { curve, label = layer }
   end
   local last = { rows[1][1][#rows[1][1]][2], rows[2][1][#rows[2][1]][2] }
@@ -317,19 +321,25 @@ local function pruned_lenet(d)
   d:claim("fig 3.14", "ip1 can spare more of its weights than ip2", last[1] > last[2])
   d:figure("fig-3-14", "Figure 3.14: LeNet-5, % right with one layer pruned", plot.lines(rows, { x = "% of weights kept", y = "% right", title = "Figure 3.14: one layer pruned" }))
   if d.options.quick then return d:cannot("fig 3.14", "LeNet-5, pruned and trained on", "%", 99.05, "--quick") end
-  local small <close> = net:copy()
-  for layer, keep in pairs { ip1 = .05, ip2 = .10 } do
-    small:set_weight(layer .. ".weight", net:weight(layer .. ".weight"):pruned(keep))
-    small:mask(layer .. ".weight", true)
-  end
-  small:train { data = data, epochs = 3, rate = function(step, count) return .015 * (1 + math.cos(math.pi * step / count)) end }
-  local after = right(small)
+  local small, path = nil, d.options.output and d.options.output .. "/lenet5-trained.cnr"
+  local after = d:keep(name .. ", pruned and trained on", function()
+    small = net:copy()
+    for layer, keep in pairs { ip1 = .05, ip2 = .10 } do
+      small:set_weight(layer .. ".weight", net:weight(layer .. ".weight"):pruned(keep))
+      small:mask(layer .. ".weight", true)
+    end
+    small:train { data = data, epochs = 3, rate = function(step, count) return .015 * (1 + math.cos(math.pi * step / count)) end }
+    if path then small:save(path) end
+    return { right(small) }
+  end)[1]
+  small = small or c.load(path)
   row("LeNet-5, pruned and trained on", 99.05, after)
   d:claim("fig 3.14", "pruned and trained on, LeNet-5 loses less than a point", dense - after < 1)
   for _, layer in ipairs { "ip1", "ip2" } do
     d:figure("fig-3-15-" .. layer, ("Figure 3.15: weights of %s, before and after"):format(layer),
              plot.histogram({ net:weight(layer .. ".weight"), small:weight(layer .. ".weight") }, { bins = 60, labels = { "before", "after" }, log = "y" }))
   end
+  small:close()
 end
 
 -- Figure 3.21, from the phone on which CNNdroid was measured. According to Qualcomm, the board's Adreno 530 computes up to
