@@ -10,7 +10,8 @@ local page = require "lib.page"
 local titles = { w18 = "W18: energy-efficient inference on Android", cd = "CD: CNNdroid",
                  s16 = "S16 and WX18: Adreno 330, a TLD tracker", x19 = "X19: stored plans, quantisation" }
 local escaped, shown = page.escaped, document.shown
-local style = [[body{max-width:80em}td:nth-child(-n+3),th:nth-child(-n+3),td:nth-child(n+7){text-align:left}
+local style = [[body{max-width:80em}td:first-child,th:first-child,
+.text td,.text th,.rows td:nth-child(-n+3),.rows th:nth-child(-n+3),.rows td:nth-child(n+7),.rows th:nth-child(n+7){text-align:left}
 figure{width:30em;vertical-align:top}td{font-size:.85em}.no{color:#b00}]]
 
 -- The kind of a row, with the reason if it has no result.
@@ -18,7 +19,7 @@ local function kind_of(r) return r.kind == document.cannot and "can't: " .. r.wh
 
 -- Adds the table of a document's rows.
 local function rows_of(d, out)
-  out[#out + 1] = "<details><summary>" .. #d.rows .. " rows</summary><table><tr><th>" ..
+  out[#out + 1] = "<details><summary>" .. #d.rows .. " rows</summary><table class=\"rows\"><tr><th>" ..
     table.concat({ "experiment", "row", "quantity", "document", "ours", "error", "kind", "on", "remark" }, "</th><th>") .. "</th></tr>"
   for _, r in ipairs(d.rows) do
     out[#out + 1] = page.row(escaped(r.experiment), escaped(r.row), escaped(r.quantity), escaped(shown(r.document)),
@@ -65,7 +66,7 @@ end
 
 -- Adds the devices of this machine, the date and the commit.
 local function machine(options, out)
-  out[#out + 1] = "<h2>This machine</h2><table><tr><th>device</th><th>hardware</th><th>driver</th><th>plugin</th></tr>"
+  out[#out + 1] = "<h2>This machine</h2><table class=\"text\"><tr><th>device</th><th>hardware</th><th>driver</th><th>plugin</th></tr>"
   for _, device in ipairs(c.devices()) do
     out[#out + 1] = page.row(escaped(device.name), escaped(device.hardware or ""), escaped(device.driver or ""), escaped(device.plugin or ""))
   end

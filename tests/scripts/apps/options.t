@@ -91,6 +91,7 @@ my @cases = (
     [1, qr/--threshold has no use here: the minimum score is --conf/, 'monitor', $net, $one, qw(--threshold 0.5)],
     [1, qr/a folder is taken for MTCNN's three nets/, 'detect', $dir, $one],
     [1, qr/--top: wanted a whole number/, 'classify', $net, $one, qw(--top many)],
+    [1, qr/--top 1000: want 1 to 100 classes/, 'classify', $net, $one, qw(--top 1000)],
     [1, qr/--weights-type: wanted one of f32 fp16/, 'classify', $net, $one, qw(--weights-type f12)],
     [6, qr/none\.lua: no such file/, 'classify', "$dir/none.lua", $one],
     [6, qr/no\.png/, 'classify', $net, "$dir/no.png"],
