@@ -161,6 +161,9 @@ static bool flow_from(const tld_view *from, const tld_view *to, tld_box box, con
 
 /* ---- matching the whole box ---- */
 
+/* Pixels of a patch's cell, but one at least. */
+static double cell_of(tld_box box) { return fmax(1, fmin(box.w, box.h) / TLD_SIDE); }
+
 /* How alike a box of the frame is to a patch, -1 to 1. */
 static float likeness_at(const tld_view *v, tld_box box, const float *patch) {
     float now[TLD_PATCH_PITCH], out;
@@ -169,15 +172,16 @@ static float likeness_at(const tld_view *v, tld_box box, const float *patch) {
     return out;
 }
 
-/* Searches the position where the box looks most as before: up to half its shorter side in each
- * direction, in steps of two cells of a patch, then of one. */
-static guess search(const tld_view *to, tld_box box, const float *patch, float *best) {
-    enum { REACH = 8 };
-    const double cell = fmax(1, fmin(box.w, box.h) / TLD_SIDE);
-    int32_t at_x = 0, at_y = 0, levels = 2;
-    *best = likeness_at(to, box, patch);
+/* Searches the position where the box looks most as before: `reach` cells of a patch in each
+ * direction from (x, y) cells on, in steps of two cells, then of one. */
+static guess search(const tld_view *to, tld_box box, const float *patch, int32_t from_x,
+                    int32_t from_y, int32_t reach, float *best) {
+    const double cell = cell_of(box);
+    int32_t at_x = from_x, at_y = from_y, levels = 2;
+    *best =
+        likeness_at(to, (tld_box){box.x + at_x * cell, box.y + at_y * cell, box.w, box.h}, patch);
     for (int32_t step = 2; step > 0; step--) {
-        const int32_t mx = at_x, my = at_y, far = step == 2 ? REACH : 1;
+        const int32_t mx = at_x, my = at_y, far = step == 2 ? reach : 1;
         for (int32_t y = my - far; y <= my + far; y += step)
             for (int32_t x = mx - far; x <= mx + far; x += step) {
                 const tld_box there = {box.x + x * cell, box.y + y * cell, box.w, box.h};
@@ -193,11 +197,28 @@ static guess search(const tld_view *to, tld_box box, const float *patch, float *
     return (guess){(float)(at_x * cell), (float)(at_y * cell), levels};
 }
 
+/* Searches the box near where it was, and where it would be if it went on as before (ahead NULL:
+ * not there). */
+static guess search_both(const tld_view *to, tld_box box, const float *patch, const double *ahead,
+                         float *best) {
+    enum { NEAR = TLD_SIDE / 2 + 1, AHEAD = 4 };
+    const double cell = cell_of(box);
+    const guess here = search(to, box, patch, 0, 0, NEAR, best);
+    const int32_t x = ahead ? (int32_t)lround(ahead[0] / cell) : 0;
+    const int32_t y = ahead ? (int32_t)lround(ahead[1] / cell) : 0;
+    if (x * x + y * y < AHEAD) return here;
+    float found;
+    const guess there = search(to, box, patch, x, y, AHEAD, &found);
+    if (found <= *best) return here;
+    *best = found;
+    return there;
+}
+
 /* Motion of the box between two views. Small or fast objects vanish in the pyramid: coarse levels
  * show only their surroundings, and their points follow these. Matching the whole box gives another
  * start for the points; the result that looks more as before counts. */
-bool tld_flow(const tld_view *from, const tld_view *to, tld_box box, const tld_options *o,
-              tld_dice *dice, tld_box *out, tld_quality *quality) {
+bool tld_flow(const tld_view *from, const tld_view *to, tld_box box, const double *ahead,
+              const tld_options *o, tld_dice *dice, tld_box *out, tld_quality *quality) {
     if (from->w != to->w || from->h != to->h) return false;
     const bool good = flow_from(from, to, box, o, dice, (guess){0, 0, DEEPEST}, out, quality);
     if (o->search == 0) return good;
@@ -205,7 +226,7 @@ bool tld_flow(const tld_view *from, const tld_view *to, tld_box box, const tld_o
     tld_patch(from, box, patch);
     const float usual = good ? likeness_at(to, *out, patch) : -1;
     if (usual > 0.9f) return true; /* found already */
-    const guess start = search(to, box, patch, &found);
+    const guess start = search_both(to, box, patch, o->predict != 0 ? ahead : NULL, &found);
     if (good) {
         const double dx = (double)start.x - (out->x - box.x),
                      dy = (double)start.y - (out->y - box.y);

@@ -141,6 +141,7 @@ cnr_status tld_init(tld_tracker *t, const cnr_tensor *picture, tld_box box, cnr_
     t->n_found = t->n_candidates = 0;
     t->scan.n = 0;
     t->doubts = t->unlike = t->agreed = t->rivalled = 0;
+    t->motion[0] = t->motion[1] = 0;
     t->usual = (tld_usual){.frames = 0};
     t->seen = 2 * (int32_t)t->o.probation;
     t->fresh = t->doubted = false;
@@ -177,6 +178,7 @@ cnr_status tld_place(tld_tracker *t, const cnr_tensor *picture, tld_box box, cnr
     t->tracked = t->valid = true;
     t->fresh = t->doubted = false;
     t->doubts = t->unlike = t->agreed = t->rivalled = 0;
+    t->motion[0] = t->motion[1] = 0;
     t->usual = (tld_usual){.frames = 0};
     t->seen = 2 * (int32_t)t->o.probation;
     t->confidence = t->likeness = t->relative = 1;

@@ -192,6 +192,7 @@ cnr_status tld_load(tld_tracker *t, const uint8_t *data, size_t bytes, cnr_error
     t->confidence = -1;
     t->fresh = t->doubted = false; /* no frame of a video yet */
     t->doubts = t->unlike = t->agreed = t->rivalled = 0;
+    t->motion[0] = t->motion[1] = 0;
     t->usual = (tld_usual){.frames = 0};
     t->seen = 0;
     t->begun = true;

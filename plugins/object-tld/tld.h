@@ -71,6 +71,8 @@ typedef struct tld_dice {
       "1: the box as a whole is searched for beside its points, which follow small or fast " \
       "things " \
       "badly (authors: 0)") \
+    X(predict, 1, 0, 1, \
+      "1: that search also begins where the box would be if it went on as before (authors: 0)") \
     X(rivalry, 3, 1, 1000, \
       "frames in a row in which the detector sees something more like the object elsewhere, " \
       "until " \
@@ -250,9 +252,10 @@ typedef struct tld_quality {       /* medians over the points */
     float error, likeness, spread; /* of the backward error, in pixels; of 1 - similarity; of the
                                       distance from the box's motion */
 } tld_quality;
-/* Motion of the box between two views. False: lost. dice: only for random points */
-bool tld_flow(const tld_view *from, const tld_view *to, tld_box box, const tld_options *o,
-              tld_dice *dice, tld_box *out, tld_quality *quality);
+/* Motion of the box between two views. False: lost. ahead: the motion expected, in pixels; dice:
+ * only for random points */
+bool tld_flow(const tld_view *from, const tld_view *to, tld_box box, const double *ahead,
+              const tld_options *o, tld_dice *dice, tld_box *out, tld_quality *quality);
 
 /* ---- usual.c: compares the quality of tracking with its recent average ---- */
 enum { TLD_SIGNS = 4 };
@@ -298,6 +301,7 @@ typedef struct tld_tracker {
     int32_t rivalled; /* successive frames of it; 0: no rival */
     int64_t frames;
     tld_box box, target; /* the last known; the first one, whose aspect ratio the windows have */
+    double motion[2];    /* of the path's middle between the last two frames */
     double confidence, least_variance;
     double fern_threshold, nn_threshold, valid_threshold;
     tld_grid grid;

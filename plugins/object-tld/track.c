@@ -158,6 +158,7 @@ static void begin_at(tld_tracker *t, const tld_found *f) {
     t->box = f->box;
     t->confidence = f->similarity;
     t->likeness = t->relative = 1;
+    t->motion[0] = t->motion[1] = 0;
     t->tracked = true;
     t->valid = false;
     t->doubts = t->unlike = t->agreed = 0;
@@ -254,11 +255,15 @@ static void follow_path(tld_tracker *t) {
     tld_box moved;
     tld_quality quality, unused;
     t->tracked = t->tracked && t->o.tracking != 0 &&
-                 tld_flow(before, now, t->box, &t->o, &t->dice, &moved, &quality);
+                 tld_flow(before, now, t->box, t->motion, &t->o, &t->dice, &moved, &quality);
     if (!t->tracked) return;
-    if (t->rivalled > 0 && !tld_flow(before, now, t->rival, &t->o, &t->dice, &t->rival, &unused))
+    if (t->rivalled > 0 && !tld_flow(before, now, t->rival, (const double[]){0, 0}, &t->o, &t->dice,
+                                     &t->rival, &unused))
         t->rivalled = 0;
+    const tld_box was = t->box;
     t->box = t->o.align > 0 ? tld_align(t, moved, t->box) : moved;
+    t->motion[0] = t->box.x + t->box.w / 2 - was.x - was.w / 2;
+    t->motion[1] = t->box.y + t->box.h / 2 - was.y - was.h / 2;
     judge_path(t, &quality);
 }
 

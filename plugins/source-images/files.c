@@ -119,16 +119,18 @@ static cnr_status open_directory(const char *path, img_list *out, cnr_error *err
     return status;
 }
 
-/* ---- "images:LIST": lines "path index" ---- */
+/* ---- "images:LIST": lines "path index", or "path.jpg" ---- */
 
-/* Adds a line of a list (a path, and a label after blanks) to *out; paths are relative to
- * folder. */
+/* Adds a line of a list to *out: a path, and a label after blanks, which may lack where the path
+ * ends as a picture's does. Paths are relative to folder. */
 static cnr_status add_line(const char *folder, char *line, int64_t number, const char *list_path,
                            img_list *out, cnr_error *err) {
     char *end = line + strlen(line);
     while (end > line && strchr(" \t\r", end[-1])) *--end = 0;
     while (*line == ' ' || *line == '\t') line++;
     if (!*line || *line == '#') return CNR_OK;
+    if (img_has_picture_name(line))
+        return add(out, *line == '/' ? join("", line) : join(folder, line), -1, err);
     char *space = end;
     while (space > line && !strchr(" \t", space[-1])) space--;
     int64_t label = 0;
@@ -139,7 +141,9 @@ static cnr_status add_line(const char *folder, char *line, int64_t number, const
         char where[512];
         snprintf(where, sizeof where, "%s:%lld", list_path, (long long)number);
         return img_host->fail(err, CNR_E_FORMAT, where,
-                              "wanted a path and a class index, got \"%.80s\"", line);
+                              "wanted a picture and, for some uses, the index of its class "
+                              "behind it, got \"%.80s\"",
+                              line);
     }
     while (space > line && strchr(" \t", space[-1])) space--;
     *space = 0;

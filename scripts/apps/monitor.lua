@@ -293,10 +293,10 @@ end
 -- The source, from its first to its last frame.
 local function play(self)
   local options = self.options
-  local source = comeback.open(self.source, { every = math.max(1, options.every or 1), from = options.from, to = options.to },
+  local source = comeback.open(self.source, pictures.choice(options),
                                hooks_of(self), options.loop)
   if self.records and not self.played then
-    local sound = not options.loop and not source.is_live
+    local sound = not options.loop and not source.is_live and (self.source == "-" or #c.samples(self.source) < 0)
     self.recorder = recorder.open { path = self.records, segment = self.segment, limit = self.limit,
                                     source = sound and self.source or nil, from = options.from, to = options.to,
                                     tell = function(event) tell_recording(self, event) end }

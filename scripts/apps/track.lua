@@ -105,11 +105,10 @@ local function work(options)
   local away = options.compare or next(options.load) ~= nil -- Any option of nets is given.
   local run = follow.start(tracker, box, options.model ~= nil, away and cascade.new(tracker, options.load, options.compare))
   local sink, frames = sink_of(options), 0
-  local failed = follow.each({ table.unpack(options) }, { every = math.max(1, options.every or 1), from = options.from,
-    to = options.to }, function(frame, picture, seconds, why)
+  local failed = follow.each({ table.unpack(options) }, pictures.choice(options), function(frame, picture, seconds, why)
     frames = frame
-    if why then c.note(("frame %d: %s"):format(frame, why)) end
     local r = run:frame(picture, why)
+    if r.error then c.note(("frame %d: %s"):format(frame, r.error)) end
     tell(options, frame, r)
     if sink and picture then sink:write(run:drawn(picture, r), { time = seconds }) end
   end)

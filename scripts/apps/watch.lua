@@ -11,6 +11,7 @@ local tracks = require "lib.tracks"
 local function work(words)
   local model, source, output = words[1], words[2], words[3]
   local find, tracked, size = detector.open(model, app.loading(words)), tracks.new(), nil
+  if not find.net then error(model .. ": several nets in turn: cnnrun monitor runs them on a video", 0) end
   local feed = c.feed(source)                     -- Reads ahead on threads.
   local out = output and c.writer(output, { from = source })
   for frame in feed:each() do

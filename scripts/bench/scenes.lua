@@ -6,6 +6,7 @@ local c = require "cnnrun"
 local args = require "lib.args"
 local pictures = require "lib.pictures"
 local scenes = require "lib.scenes"
+local kinds = require "lib.scene_kinds"
 
 local spec = {
   usage = "scripts/bench/scenes.lua -o FOLDER [PICTURE_OR_VIDEO...]",
@@ -17,6 +18,7 @@ local spec = {
     { "--seed COUNT", "of the first one (1); the next has the next" },
     { "--frames COUNT", "of each (120)" },
     { "--effects LIST", "exactly these in every scene: turn,light (default: each drawn with .4)" },
+    { "--kind NAME", "every scene is of this hard kind, or all: each kind in turn (" .. table.concat(kinds.names, ", ") .. ")" },
     { "-q, --quiet", "nothing on stderr" },
   },
 }
@@ -39,11 +41,17 @@ local function work(options)
     end
     effects[#effects + 1] = word
   end
+  local names = " " .. table.concat(kinds.names, " ") .. " all "
+  if options.kind and not names:find(" " .. options.kind .. " ", 1, true) then
+    error(("--kind %s: want all, or one of %s"):format(options.kind, table.concat(kinds.names, ", ")), 0)
+  end
   c.folder(folder)
   for k = 0, (options.count or 20) - 1 do
     local seed = (options.seed or 1) + k
+    local kind = options.kind == "all" and kinds.names[k % #kinds.names + 1] or options.kind
     local scene = scenes.draw(seed, { frames = options.frames, effects = effects, pictures = #files > 0 and files or nil,
-                                      videos = videos })
+                                      videos = videos, kind = kind })
+    local happens = (kind and kind .. " " or "") .. table.concat(scene.effects, " ")
     local dir, lines = ("%s/made_%04d"):format(folder, seed), {}
     c.folder(dir)
     local writer = c.writer(dir .. "/%05d.png")
@@ -54,8 +62,8 @@ local function work(options)
     end)
     writer:close()
     c.write(dir .. "/gt.txt", table.concat(lines, "\n") .. "\n")
-    c.write(dir .. "/effects.txt", table.concat(scene.effects, " ") .. "\n")
-    if not options.quiet then c.note(dir .. ": " .. table.concat(scene.effects, " ")) end
+    c.write(dir .. "/effects.txt", happens .. "\n")
+    if not options.quiet then c.note(dir .. ": " .. happens) end
   end
 end
 

@@ -11,6 +11,7 @@ local board = require "lib.board"
 local csv = require "lib.csv"
 local fit = require "lib.fit"
 local json = require "lib.json"
+local kept = require "documents.kept"
 local plot = require "lib.plot"
 
 local M = { measured = "measured", fitted = "simulated: fitted", predicted = "simulated: predicted",
@@ -98,24 +99,36 @@ end
 
 -- ---- measured ----
 
--- Profiles a loaded net: ten runs, or as many as take about ten seconds, but three at least; two if `quick`. The second
--- result is a remark if there are fewer than ten, else nil.
+-- Profiles a loaded net behind a first run: ten runs, or as many as take about three seconds, but one at least; two if
+-- `quick`. The second result is a remark if there are fewer than ten, else nil.
 function M.profile(net, quick, batch)
   local runs = 2
   if not quick then
     local once = net:profile { runs = 1, warm = 0, batch = batch }.ms_median
-    runs = math.max(3, math.min(10, math.floor(1e4 / once)))
+    runs = math.max(1, math.min(10, math.floor(3e3 / once)))
   end
   local t = net:profile { runs = runs, warm = quick and 1 or 0, batch = batch, energy = true }
-  return t, not quick and runs < 10 and ("median of %d runs"):format(runs) or nil
+  return t, not quick and runs < 10 and (runs == 1 and "one run" or ("median of %d runs"):format(runs)) or nil
 end
 
--- Measures a net on a device of this machine: { ms, joules (nil without a meter), steps, flops, remark }; nil and why not.
-function Document:measure(net, options, batch)
-  local good, result = pcall(function()
+-- Returns what measure() returns, a table of numbers and texts. It is called once for each name, and not again in a run
+-- that goes on after an interruption.
+function Document:keep(name, measure) return self.kept:get(self.spec.name .. ": " .. name, measure) end
+
+-- Milliseconds of the slowest step of each operator.
+local function slowest_of(steps)
+  local slowest = {}
+  for _, step in ipairs(steps) do slowest[step.operator] = math.max(slowest[step.operator] or 0, step.ms) end
+  return slowest
+end
+
+-- Measures a net on a device of this machine: { ms, joules (nil without a meter), slowest (ms by operator), remark }; nil
+-- and why not. The name tells all that it depends on.
+function Document:measure(name, net, options, batch)
+  local good, result = pcall(self.keep, self, name, function()
     local loaded <close> = c.load(net, options)
     local t, remark = M.profile(loaded, self.options.quick, batch)
-    return { ms = t.ms_median, joules = t.energy and t.energy.joules or nil, steps = t, flops = t.flops, remark = remark }
+    return { ms = t.ms_median, joules = t.energy and t.energy.joules or nil, slowest = slowest_of(t), remark = remark }
   end)
   if good then return result end
   return nil, args.plain(result)
@@ -126,7 +139,7 @@ function Document:measured(experiment, row, number, net, options, batch)
   for _, device in ipairs(self.devices) do
     local o = { device = device, weights = "random:1" }
     for key, value in pairs(options or {}) do o[key] = value end
-    local m, why = self:measure(net, o, batch)
+    local m, why = self:measure(("%s, %s, on %s"):format(experiment, row, device), net, o, batch)
     self:row { experiment = experiment, row = row, quantity = "ms", document = number, ours = m and m.ms, on = device,
                kind = M.measured, why = m and m.remark or why }
     if m and m.joules then
@@ -282,7 +295,8 @@ function M.run(spec, options, work)
   if c.simulated() then error("--board stands behind the script's name: what is measured here is of this machine", 0) end
   local d = setmetatable({ spec = spec, options = options, rows = {}, claims = {}, figures = {}, seen = {},
                            devices = M.devices(options.device), boards = options.board ~= "none",
-                           other = options.board ~= "none" and options.board or nil }, Document)
+                           other = options.board ~= "none" and options.board or nil,
+                           kept = options.kept or kept.open(options.output, options) }, Document)
   work(d)
   return d
 end
@@ -302,6 +316,7 @@ function M.main(spec, work)
         local d = M.run(spec, o, work)
         d:tell()
         if o.output then d:write(o.output) end
+        d.kept:done()
       end)
   end
 end

@@ -4,12 +4,14 @@
 local c = require "cnnrun"
 local args = require "lib.args"
 local document = require "documents.document"
+local kept = require "documents.kept"
 local page = require "lib.page"
 
 local titles = { w18 = "W18: energy-efficient inference on Android", cd = "CD: CNNdroid",
                  s16 = "S16 and WX18: Adreno 330, a TLD tracker", x19 = "X19: stored plans, quantisation" }
 local escaped, shown = page.escaped, document.shown
-local style = [[body{max-width:80em}td:nth-child(-n+3),th:nth-child(-n+3),td:nth-child(n+7){text-align:left}
+local style = [[body{max-width:80em}td:first-child,th:first-child,
+.text td,.text th,.rows td:nth-child(-n+3),.rows th:nth-child(-n+3),.rows td:nth-child(n+7),.rows th:nth-child(n+7){text-align:left}
 figure{width:30em;vertical-align:top}td{font-size:.85em}.no{color:#b00}]]
 
 -- The kind of a row, with the reason if it has no result.
@@ -17,7 +19,7 @@ local function kind_of(r) return r.kind == document.cannot and "can't: " .. r.wh
 
 -- Adds the table of a document's rows.
 local function rows_of(d, out)
-  out[#out + 1] = "<details><summary>" .. #d.rows .. " rows</summary><table><tr><th>" ..
+  out[#out + 1] = "<details><summary>" .. #d.rows .. " rows</summary><table class=\"rows\"><tr><th>" ..
     table.concat({ "experiment", "row", "quantity", "document", "ours", "error", "kind", "on", "remark" }, "</th><th>") .. "</th></tr>"
   for _, r in ipairs(d.rows) do
     out[#out + 1] = page.row(escaped(r.experiment), escaped(r.row), escaped(r.quantity), escaped(shown(r.document)),
@@ -64,7 +66,7 @@ end
 
 -- Adds the devices of this machine, the date and the commit.
 local function machine(options, out)
-  out[#out + 1] = "<h2>This machine</h2><table><tr><th>device</th><th>hardware</th><th>driver</th><th>plugin</th></tr>"
+  out[#out + 1] = "<h2>This machine</h2><table class=\"text\"><tr><th>device</th><th>hardware</th><th>driver</th><th>plugin</th></tr>"
   for _, device in ipairs(c.devices()) do
     out[#out + 1] = page.row(escaped(device.name), escaped(device.hardware or ""), escaped(device.driver or ""), escaped(device.plugin or ""))
   end
@@ -78,8 +80,8 @@ local function work(options)
   c.folder(folder)
   c.output(folder .. "/report.html")
   if not pcall(c.now) then c.note("times of starts and of loading are left out: they want --trust before the script") end
+  options.kept = kept.open(folder, options)
   for _, name in ipairs { "w18", "cd", "s16", "x19" } do
-    c.note(name)
     all[#all + 1] = require("documents." .. name)(nil, options)
     all[#all]:write(folder)
   end
@@ -94,6 +96,7 @@ local function work(options)
   for _, d in ipairs(all) do section(d, out) end
   out[#out + 1] = "</body></html>\n"
   c.write(folder .. "/report.html", table.concat(out, "\n"))
+  options.kept:done()
   for _, d in ipairs(all) do print(document.summary_text(d:summary())) end
   print(document.total_text(all))
 end

@@ -124,18 +124,20 @@ end
 local function memory(d)
   local device, rows = d.devices[1], {}
   for _, name in ipairs(d.options.quick and { "alexnet" } or { "alexnet", "inception_bn", "vgg16" }) do
-    local net <close> = c.load("nets." .. name, { weights = "random:1", device = device })
-    local sum, list = 0, net:layers()
-    for _, layer in ipairs(list) do
-      local elements = 1
-      for _, size in ipairs(layer.sizes) do elements = elements * size end
-      sum = sum + 4 * elements
-    end
-    local t = net:profile { runs = 1, warm = 0 }
+    local t = d:keep(("%s, memory on %s"):format(name, device), function()
+      local net <close> = c.load("nets." .. name, { weights = "random:1", device = device })
+      local sum, list = 0, net:layers()
+      for _, layer in ipairs(list) do
+        local elements = 1
+        for _, size in ipairs(layer.sizes) do elements = elements * size end
+        sum = sum + 4 * elements
+      end
+      return { sum = sum, arena = net:profile { runs = 1, warm = 0 }.arena_bytes }
+    end)
     d:row { experiment = "fig 2.10", row = name .. ", memory that in-place and sharing save", quantity = "ratio", document = .75,
-            ours = 1 - t.arena_bytes / sum, kind = document.measured, on = device }
-    d:claim("fig 2.10", name .. ": in place and shared take less", t.arena_bytes < sum)
-    rows[#rows + 1] = { name, sum * 1e-6, t.arena_bytes * 1e-6 }
+            ours = 1 - t.arena / t.sum, kind = document.measured, on = device }
+    d:claim("fig 2.10", name .. ": in place and shared take less", t.arena < t.sum)
+    rows[#rows + 1] = { name, t.sum * 1e-6, t.arena * 1e-6 }
   end
   d:bars("fig-2-10", "Figure 2.10: memory of activations, MB", rows, { "each its own", "in place and shared" }, { simulated = false })
 end
@@ -167,7 +169,9 @@ end
 local function tracker(d)
   local rows, first, last = {}, nil, nil
   for _, v in ipairs(videos) do
-    local good, t = pcall(track, v[2], v[3], d.options.quick and 8 or 40)
+    local good, t = pcall(d.keep, d, ("tracker, %dx%d"):format(v[2], v[3]), function()
+      return track(v[2], v[3], d.options.quick and 8 or 40)
+    end)
     -- Adds a row of this experiment, with the measured number `key`.
     local function row(experiment, what, number, key)
       d:row { experiment = experiment, row = ("%s, %dx%d, %s"):format(v[1], v[2], v[3], what), quantity = "ms", document = number,
@@ -208,7 +212,7 @@ local function beside(d, device)
   if not device then return nil, "no OpenCL device here" end
   if d.options.quick then return nil, "--quick" end
   if not pcall(c.now) then return nil, "a clock wants --trust before the script" end
-  local good, t = pcall(function()
+  local good, t = pcall(d.keep, d, "tracker, 640x480 on " .. device, function()
     local frames = 20
     local here, there = stages "cpu", stages(device)
     here.all, there.all = track(640, 480, frames).wall, track(640, 480, frames, device).wall

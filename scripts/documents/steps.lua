@@ -28,12 +28,12 @@ function Steps:time(what, by)
   local device, key = self.on[by[1]], what[1] .. " " .. table.concat(by, " ")
   if not device then return nil, missing(self, by[1]) end
   if not self.times[key] then
-    local good, result = pcall(function()
+    local good, result = pcall(self.document.keep, self.document, key .. " on " .. device, function()
       local net <close> = c.load(what[2], { device = device, weights = "random:1", kernels = table.move(by, 2, #by, 1, {}),
                                             no_rewrite = { "fuse" } })
       if what.change then what.change(net) end
       local t, remark = document.profile(net, self.document.options.quick)
-      return { ms = t.ms_median, joules = t.energy and t.energy.joules or nil, flops = t.flops, remark = remark }
+      return { ms = t.ms_median, joules = t.energy and t.energy.joules or nil, remark = remark }
     end)
     self.times[key] = good and result or { why = args.plain(result) }
     if good then self:tell(what, by, result) end

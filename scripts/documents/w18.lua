@@ -213,9 +213,11 @@ end
 local function memory(d, pruned, why)
   local bytes
   if not why then
-    local net <close> = c.load(pruned, { device = d.devices[1] })
-    local t = net:profile { runs = 1, warm = 0 }
-    bytes = t.weight_bytes + t.arena_bytes
+    bytes = d:keep("AlexNet, pruned, memory", function()
+      local net <close> = c.load(pruned, { device = d.devices[1] })
+      local t = net:profile { runs = 1, warm = 0 }
+      return { t.weight_bytes + t.arena_bytes }
+    end)[1]
   end
   d:row { experiment = "table 3.9", row = "memory, pruned", quantity = "MB", document = 90, ours = bytes and bytes * 1e-6,
           kind = document.measured, on = not why and d.devices[1] or nil, why = why or nil }
@@ -225,7 +227,8 @@ end
 local function loading(d, dense, pruned)
   local missing = not (dense and pruned) and "table 3.9's files are missing" or #d.devices == 0 and "--device none measures nothing"
   local why = missing or not pcall(c.now) and "a clock wants --trust before the script"
-  local whole, small = not why and load_seconds(d, dense), not why and load_seconds(d, pruned)
+  local t = not why and d:keep("AlexNet, seconds of loading", function() return { load_seconds(d, dense), load_seconds(d, pruned) } end)
+  local whole, small = t and t[1], t and t[2]
   d:row { experiment = "fig 3.18", row = "AlexNet, pruned, time of loading less", quantity = "%", document = 60,
           ours = small and 100 * (1 - small / whole) or nil,
           kind = document.measured, on = small and d.devices[1] .. ", files in memory" or nil, why = why or nil }
@@ -241,11 +244,11 @@ local function size(d, experiment, module, weights, keep, dense_row, sparse_row,
   local why = not d.options.output and "-o FOLDER is missing, where nets are written"
   local dense, sparse, dense_path, sparse_path
   if not why then
-    local good, problem = pcall(function()
-      dense, dense_path = stored(d, module, weights, {})
-      sparse, sparse_path = stored(d, module, weights, keep)
+    local good, t = pcall(d.keep, d, module .. ", stored", function()
+      local bytes, path = stored(d, module, weights, {})
+      return { bytes, path, stored(d, module, weights, keep) }
     end)
-    why = not good and args.plain(problem) or nil
+    if good then dense, dense_path, sparse, sparse_path = table.unpack(t) else why = args.plain(t) end
   end
   -- Adds a row of this experiment, unless its files are missing.
   local function row(r, quantity, number, value)
@@ -263,14 +266,17 @@ local function stored_by_cnndroid(d)
   local why = not d.options.output and "-o FOLDER is missing, where nets are written" or d.options.quick and "--quick"
   local bytes = 0
   if not why then
-    local folder = d.options.output .. "/cnndroid"
-    c.folder(folder)
-    local net <close> = c.load("nets.alexnet", { weights = "random:1" })
-    net:export(folder .. "/alexnet.def")
-    for _, layer in ipairs(net:layers()) do
-      local there, size = c.exists(("%s/model_param_%s.msg"):format(folder, layer.name))
-      bytes = bytes + (there and size or 0)
-    end
+    bytes = d:keep("AlexNet, stored in CNNdroid's format", function()
+      local folder, sum = d.options.output .. "/cnndroid", 0
+      c.folder(folder)
+      local net <close> = c.load("nets.alexnet", { weights = "random:1" })
+      net:export(folder .. "/alexnet.def")
+      for _, layer in ipairs(net:layers()) do
+        local there, size = c.exists(("%s/model_param_%s.msg"):format(folder, layer.name))
+        sum = sum + (there and size or 0)
+      end
+      return { sum }
+    end)[1]
   end
   d:row { experiment = "table 3.9", row = "stored, CNNdroid", quantity = "MB", document = 290, ours = not why and bytes * 1e-6 or nil,
           kind = document.measured, on = "this machine", why = why or nil }
@@ -293,17 +299,21 @@ local function pruned_lenet(d)
     return
   end
   local net <close> = c.load("nets.lenet5", { device = d.devices[1] })
+  local name = ("LeNet-5 on %s of %s"):format(limit and "some" or "all", d.options.mnist)
   -- Right answers, in percent.
   local function right(of) return 100 * of:evaluate { data = data, limit = limit }.top1 end
-  local dense = right(net)
+  local dense = d:keep(name, function() return { right(net) } end)[1]
   row("LeNet-5, accuracy on MNIST", 99.1, dense)
   for i, layer in ipairs { "ip1", "ip2" } do
-    local weight, curve = layer .. ".weight", {}
-    for percent = 95, 5, d.options.quick and -30 or -5 do
-      local small <close> = net:copy()
-      small:set_weight(weight, net:weight(weight):pruned(percent / 100))
-      curve[#curve + 1] = { percent, right(small) }
-    end
+    local curve = d:keep(("%s, %s pruned"):format(name, layer), function()
+      local weight, points = layer .. ".weight", {}
+      for percent = 95, 5, d.options.quick and -30 or -5 do
+        local small <close> = net:copy()
+        small:set_weight(weight, net:weight(weight):pruned(percent / 100))
+        points[#points + 1] = { percent, right(small) }
+      end
+      return points
+    end)
     rows[i] = { curve, label = layer }
   end
   local last = { rows[1][1][#rows[1][1]][2], rows[2][1][#rows[2][1]][2] }
@@ -311,19 +321,25 @@ local function pruned_lenet(d)
   d:claim("fig 3.14", "ip1 can spare more of its weights than ip2", last[1] > last[2])
   d:figure("fig-3-14", "Figure 3.14: LeNet-5, % right with one layer pruned", plot.lines(rows, { x = "% of weights kept", y = "% right", title = "Figure 3.14: one layer pruned" }))
   if d.options.quick then return d:cannot("fig 3.14", "LeNet-5, pruned and trained on", "%", 99.05, "--quick") end
-  local small <close> = net:copy()
-  for layer, keep in pairs { ip1 = .05, ip2 = .10 } do
-    small:set_weight(layer .. ".weight", net:weight(layer .. ".weight"):pruned(keep))
-    small:mask(layer .. ".weight", true)
-  end
-  small:train { data = data, epochs = 3, rate = function(step, count) return .015 * (1 + math.cos(math.pi * step / count)) end }
-  local after = right(small)
+  local small, path = nil, d.options.output and d.options.output .. "/lenet5-trained.cnr"
+  local after = d:keep(name .. ", pruned and trained on", function()
+    small = net:copy()
+    for layer, keep in pairs { ip1 = .05, ip2 = .10 } do
+      small:set_weight(layer .. ".weight", net:weight(layer .. ".weight"):pruned(keep))
+      small:mask(layer .. ".weight", true)
+    end
+    small:train { data = data, epochs = 3, rate = function(step, count) return .015 * (1 + math.cos(math.pi * step / count)) end }
+    if path then small:save(path) end
+    return { right(small) }
+  end)[1]
+  small = small or c.load(path)
   row("LeNet-5, pruned and trained on", 99.05, after)
   d:claim("fig 3.14", "pruned and trained on, LeNet-5 loses less than a point", dense - after < 1)
   for _, layer in ipairs { "ip1", "ip2" } do
     d:figure("fig-3-15-" .. layer, ("Figure 3.15: weights of %s, before and after"):format(layer),
              plot.histogram({ net:weight(layer .. ".weight"), small:weight(layer .. ".weight") }, { bins = 60, labels = { "before", "after" }, log = "y" }))
   end
+  small:close()
 end
 
 -- Figure 3.21, from the phone on which CNNdroid was measured. According to Qualcomm, the board's Adreno 530 computes up to

@@ -58,7 +58,7 @@ local function work(options, open)
   end
   local look = open(options)
   local list = pictures.list({ table.unpack(options, 2) },
-                             { every = math.max(1, options.every or 1), from = options.from, to = options.to },
+                             pictures.choice(options),
                              drawing and options.output)
   local place = drawing and options.output and pictures.places(options.output, list)
   local sheet = drawing and options.contact and draw.sheet()

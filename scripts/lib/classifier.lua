@@ -51,6 +51,8 @@ end
 
 -- Opens a classifier; an error where the net is of another task.
 function M.open(path, options)
+  local top = options.top or 3
+  if top < 1 or top > 100 then error(("--top %d: want 1 to 100 classes"):format(top), 0) end
   local self = setmetatable({ net = nets.open(path, options), steps = {}, options = options }, Classifier)
   check_task(self.net, path, options)
   if not options.quiet then warn_raw(self.net, path, options) end

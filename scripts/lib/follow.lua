@@ -49,10 +49,16 @@ function M.start(tracker, box, learnt, by)
   return setmetatable({ tracker = tracker, first = box, learnt = learnt, absent = 0, times = {}, timed = 0, by = by or tracker }, Run)
 end
 
+local least = 16 -- Pixels of a picture's side that the tracker wants.
+
 ---Tracks one frame; picture nil: it is broken. Returns { box = { x, y, w, h } or nil, confidence =,
----ms =, error = }.
+---ms =, error = }. A later picture that is too small counts as broken.
 function Run:frame(picture, why)
   local box, confidence, ms
+  local shape = picture and not self.first and picture:shape()
+  if shape and math.min(shape[1], shape[2]) < least then
+    picture, why = nil, ("%d x %d pixels: want %d or more of each side"):format(shape[2], shape[1], least)
+  end
   if not picture then return { confidence = 0, error = why } end
   if self.first then
     if self.learnt then self.tracker:place(picture, self.first) else self.tracker:init(picture, self.first) end

@@ -23,12 +23,27 @@ for kind in ("mp4 m4v mov mkv webm avi gif"):gmatch "%w+" do kinds[kind] = true 
 function M.is_video(path) return kinds[(path:lower():match("%.(%w+)$"))] or false end
 
 -- The word for its source: numbered pictures (frame-%03d.png) are a video, and so is a GIF if the
--- output is one.
+-- output is one. A list of pictures must be named as one, since what it names is read.
 function M.spec(word, output)
+  if word:lower():match "%.txt$" and c.exists(word) == "file" then
+    error(("%s: a list of pictures is named images:%s"):format(word, word), 0)
+  end
   local moves = output and M.is_video(output) and word:lower():match "%.gif$"
   local numbered = word:match "%%0?%d*d" and not c.exists(word)
   if (moves or numbered) and not word:match "^%w+:" then return "video:" .. word end
   return word
+end
+
+-- The frames or pictures that --every, --from and --to choose, as c.samples takes it.
+function M.choice(options)
+  for _, name in ipairs { "from", "to" } do
+    local v = options[name]
+    if v and not (v >= 0 and v < 1e9) then error(("--%s %g: want seconds of the video, from 0 on"):format(name, v), 0) end
+  end
+  if options.from and options.to and options.to <= options.from then
+    error(("--to %g: want more than --from %g"):format(options.to, options.from), 0)
+  end
+  return { every = math.max(1, options.every or 1), from = options.from, to = options.to }
 end
 
 -- A list of { name =, read = function() return tensor end }; a video has `frames`, its samples. A

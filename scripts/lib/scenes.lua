@@ -9,6 +9,7 @@
 -- backgrounds are their frames.
 local c = require "cnnrun"
 local dice = require "lib.dice"
+local kinds = require "lib.scene_kinds"
 
 ---Generated sequences with known truth.
 ---@class lib.scenes
@@ -157,7 +158,7 @@ local function apply(m, x, y)
 end
 
 -- The matrix from a texture's pixels to the screen's: a card of p.w x p.h pixels about (p.x, p.y),
--- rotated about three axes.
+-- rotated about three axes. p.stretch: the width of a pixel is 1 / stretch of its height.
 local function placed(p)
   local cr, sr = math.cos(p.roll or 0), math.sin(p.roll or 0)
   local cy, sy = math.cos(p.yaw or 0), math.sin(p.yaw or 0)
@@ -176,6 +177,7 @@ local function placed(p)
     local u, v, w = m[3 * r + 1] * sx, m[3 * r + 2] * sy2, m[3 * r + 3]
     out[3 * r + 1], out[3 * r + 2], out[3 * r + 3] = u, v, w - half * (u + v)
   end
+  for k = 1, 3 do out[k] = out[k] * (p.stretch or 1) end
   return out
 end
 
@@ -320,14 +322,14 @@ local Scene = {}
 Scene.__index = Scene
 
 ---Draws a scene. options: frames (120), width (320), height (240), pictures and videos (files), effects (a list:
----these and no others).
+---these and no others), kind (a name of lib/scene_kinds.lua).
 ---@param seed integer
 ---@param options table?
 function M.draw(seed, options)
   options = options or {}
   local d = dice(seed)
   local s = setmetatable({ seed = seed, frames = options.frames or 120, width = options.width or 320,
-                           height = options.height or 240, d = d, has = {}, effects = {} }, Scene)
+                           height = options.height or 240, d = d, has = {}, effects = {}, kind = options.kind }, Scene)
   local wanted = {}
   for _, name in ipairs(options.effects or {}) do wanted[name] = true end
   for _, name in ipairs(M.effects) do
@@ -340,6 +342,7 @@ function M.draw(seed, options)
   s.texture = object_texture(d, options.pictures)
   s.w = d.scale(16, 80)
   s.h = math.max(20, math.min(110, s.w * d.scale(.6, 3.2)))
+  kinds.apply(s, "before")
   local video = options.videos and #options.videos > 0 and d.from(0, 1) < .5 and options.videos[d.whole(1, #options.videos)]
   if video then s.video, s.video_from = video, d.whole(0, 40)
   elseif options.pictures then s.ground = c.picture(options.pictures[d.whole(1, #options.pictures)])
@@ -348,6 +351,7 @@ function M.draw(seed, options)
     s.ground = c.tensor { shape = { h, w, 1 }, data = noise_texture(d, w, h, 64, 14), dtype = "u8" }
   end
   s:plan()
+  kinds.apply(s, "after")
   return s
 end
 
@@ -461,6 +465,7 @@ function Scene:each(fn)
     local picture = renderer(self.width, self.height, #sprites, shape):run {
       ground, c.tensor { shape = { #sprites + 1, 3, 3 }, data = matrices }, textures,
       c.tensor { shape = { #sprites, 2 }, data = light }, kernel_of(self.blur(t)), noise }
+    if self.coded then picture = self.coded(picture) end
     fn(t, picture, truth_of(self, self.object(t), self.occluder and self.occluder(t)))
   end
   if not self.video then

@@ -83,7 +83,8 @@ my $steps = write_file('steps.lua', <<'END');
 local c, json, steps = require "cnnrun", require "lib.json", require "documents.steps"
 return function()
   local rows = {}
-  local d = { devices = { "cpu" }, options = { quick = true }, row = function(_, r) print(json.encode(r)) end }
+  local d = { devices = { "cpu" }, options = { quick = true }, row = function(_, r) print(json.encode(r)) end,
+              keep = function(_, _, measure) return measure() end }
   local net = c.net { name = "pool", input = { "x", shape = { 1, 4, 64, 64 } }, c.maxpool { kernel = 3, stride = 1 } }
   local own, what = steps(d), { "pooling", net, experiment = "fig 3.5" }
   own:gain(what, "twice the same", 1, { "cpu", "max_pool=max_pool_f32_w18" }, { "cpu", "max_pool=max_pool_f32_w18" })
@@ -96,6 +97,29 @@ is($step{'twice the same'}{ours}, 1, 'a kernel gains nothing over itself, and is
 cmp_ok($step{'pooling by max_pool_f32_w18'}{ours} // 0, '>', 0, 'its own time is a row');
 is($step{'no GPU'}{why}, 'no OpenCL device here', 'a device that is not there is reported');
 like($step{'no kernel'}{why}, qr/max_pool_f32_none/, 'and a kernel that is not');
+
+my $kept = write_file('kept.lua', <<'END');
+local c, document = require "cnnrun", require "documents.document"
+return function(words)
+  -- Measures "a" as `value`, unless it is kept; then stops, or ends.
+  local function run(value, quick, stops)
+    local good, d = pcall(document.run, { name = "one" }, { device = "none", board = "none", output = words[1], quick = quick }, function(d)
+      print(d:keep("a", function() return { value } end)[1])
+      if stops then error("interrupted", 0) end
+    end)
+    if good then d.kept:done() end
+  end
+  run(1, false, true)
+  run(2, false, true)
+  run(3, true, true)
+  run(4, true, false)
+  run(5, true, false)
+end
+END
+mkdir "$tmp/kept";
+is(join(' ', split /\n/, `$build/cnnrun $kept $tmp/kept 2>$tmp/log`), '1 1 3 3 5',
+   'what was measured before an interruption is kept, unless the options differ or a run ended') or diag(text("$tmp/log"));
+like(text("$tmp/log"), qr/taken from an interrupted run: 1 measurements/, 'which is said');
 
 my $total = write_file('total.lua', <<'END');
 local document = require "documents.document"

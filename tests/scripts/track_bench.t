@@ -48,6 +48,12 @@ script('scenes.lua -o cut --count 1 --frames 2 -q a/made_0005/00001.png');
 is scalar(() = glob 'cut/*/*.png'), 2, 'objects are cut from pictures';
 ($out, $err, $code) = script('scenes.lua -o c --effects spin');
 ok $code != 0 && $err =~ /--effects spin: want some of scale/, 'an effect that there is not is reported';
+script('scenes.lua -o hard --kind all --count 2 --seed 5 --frames 2 --effects turn,occlusion -q');
+is read_file('hard/made_0006/effects.txt'), "large turn occlusion\n", 'a hard kind of scenes is told with what happens';
+@boxes = map { [split /,/, (split /\n/, read_file("hard/made_000$_/gt.txt"))[0]] } 5, 6;
+ok $boxes[0][2] - $boxes[0][0] < 19 && $boxes[1][2] - $boxes[1][0] > 100, 'of a small and a large object';
+($out, $err, $code) = script('scenes.lua -o c --kind spin');
+ok $code != 0 && $err =~ /--kind spin: want all, or one of small/, 'a kind that there is not is reported';
 ($out, $err, $code) = script('scenes.lua');
 ok $code != 0 && $err =~ /-o FOLDER/, 'so is a folder that is missing';
 

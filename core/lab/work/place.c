@@ -324,9 +324,18 @@ static cnr_status take_over(job *j, cnr_error *err) {
     return status ? status : cnri_placing_keep(j->out, j->model, j->o->folder, err);
 }
 
+/* Fails if there is no such policy: a mistake is told before anything is measured. */
+static cnr_status check_policy(const job *j, cnr_error *err) {
+    cnri_plan_options options = {0};
+    const cnr_status status =
+        cnri_policy_open(j->o->policy, NULL, j->o->settings, &options.policy, err);
+    cnri_policy_release(options.policy);
+    return status;
+}
+
 /* Measures alone and divided, asks the policy, and measures its plan. */
 static cnr_status make(job *j, cnr_error *err) {
-    cnr_status status = CNR_OK;
+    cnr_status status = check_policy(j, err);
     for (int32_t d = 0; d < j->n && !status; d++) status = measure_alone(j, d, err);
     if (!status && j->n > 1) status = measure_divided(j, err);
     if (!status) status = cnri_place_tell(j, err);

@@ -199,7 +199,8 @@ static bool has_bias(const job *q) {
 }
 
 /* Corrects biases before any layer is given up for noise. Keeps the correction if it reduces
- * noise in the outputs, of the held-back pictures if that was asked for. */
+ * noise in the outputs, of the held-back pictures if that was asked for. A mean error of fewer than
+ * LEAST_PICTURES pictures says nothing. */
 static cnr_status correct_biases(job *q, cnr_error *err) {
     const bool slow = q->o->correct_bias;
     double before, after = NAN;
@@ -208,6 +209,7 @@ static cnr_status correct_biases(job *q, cnr_error *err) {
         if (slow) q->out->bias_gain = 0;
         return CNR_OK;
     }
+    if (!slow && q->o->limit > 0 && q->o->limit < LEAST_PICTURES) return CNR_OK;
     q->c.compares_held_back = slow;
     cnr_status status = noise_now(q, &before, &layers, err);
     q->c.compares_held_back = false;

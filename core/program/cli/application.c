@@ -257,6 +257,7 @@ int cnri_application_run(cnri_call *early, cnri_lua_program *p, const char *path
     const bool go_on = !status && cnri_call_parse(&call, a.values, NULL);
     if (go_on) status = run(&a, early, &call, &p, path, output, &err);
     cnri_watch_end(&call.watching);
+    if (status == CNR_E_CANCELLED) *err.where = 0; /* the script's path says nothing */
     if (status) call.code = cnri_complain(&call, &err);
     cnri_lua_close(p);
     const int code = call.code;

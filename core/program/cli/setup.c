@@ -77,11 +77,13 @@ static bool holds_weights(const char *path) {
            cnri_importer_for(path, &head, &score);
 }
 
-/* Takes the operands behind the net that importers accept as files of weights. */
+/* Takes the operands behind the net that importers accept as files of weights. Others that the
+ * command wants stay. */
 cnr_status cnri_call_weights(cnri_call *call, cnr_error *err) {
     const cnri_words *words = &call->operands;
     const int32_t maximum = call->command->max_operands,
-                  last = maximum < 0 ? words->n - 1 : words->n;
+                  others = (int32_t)cnr_max(call->command->min_operands - 1, 0),
+                  last = maximum < 0 ? words->n - 1 : words->n - others;
     cnri_text text = {0};
     if (call->next_operand > 0) return CNR_OK;
     for (call->next_operand = 1;

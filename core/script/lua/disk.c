@@ -83,7 +83,8 @@ static int make_folder(lua_State *L) {
     cnri_lua_check_file(L, path, true);
     if (mkdir(path, 0777) != 0 &&
         (errno != EEXIST || stat(path, &info) != 0 || !S_ISDIR(info.st_mode)))
-        return luaL_error(L, "%s: %s", path, strerror(errno));
+        return luaL_error(L, "%s: %s", path,
+                          errno == EEXIST ? "is there, and is no folder" : strerror(errno));
     return 0;
 }
 

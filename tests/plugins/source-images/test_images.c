@@ -177,7 +177,13 @@ static void test_folders(void) {
     cnri_free(sample.picture.data);
     cnri_samples_close(&s);
     put_text("list.txt", "set/b/2.png 7\nset/a/x.png\n");
-    is_int(cnri_samples_open(spec, "eval", &s, &err), CNR_E_FORMAT, "a line without an index");
+    is_int(cnri_samples_open(spec, "eval", &s, &err), CNR_OK, "a line without an index");
+    is_int(cnri_samples_read(&s, 1, &sample, &err), CNR_OK, "names a picture");
+    is_int(sample.label, -1, "without a label");
+    cnri_free(sample.picture.data);
+    cnri_samples_close(&s);
+    put_text("list.txt", "set/b/2.png 7\nset/a/x.png seven\n");
+    is_int(cnri_samples_open(spec, "eval", &s, &err), CNR_E_FORMAT, "a line with a wrong index");
     has_text(err.where, "list.txt:2", "is named with its number");
     is_int(cnri_samples_open(at("nowhere"), NULL, &s, &err), CNR_E_NOT_FOUND, "no such file");
     has_text(err.text, "mnist:DIR", "lists what could be read");

@@ -91,6 +91,7 @@ my @cases = (
     [1, qr/--threshold has no use here: the minimum score is --conf/, 'monitor', $net, $one, qw(--threshold 0.5)],
     [1, qr/a folder is taken for MTCNN's three nets/, 'detect', $dir, $one],
     [1, qr/--top: wanted a whole number/, 'classify', $net, $one, qw(--top many)],
+    [1, qr/--top 1000: want 1 to 100 classes/, 'classify', $net, $one, qw(--top 1000)],
     [1, qr/--weights-type: wanted one of f32 fp16/, 'classify', $net, $one, qw(--weights-type f12)],
     [6, qr/none\.lua: no such file/, 'classify', "$dir/none.lua", $one],
     [6, qr/no\.png/, 'classify', $net, "$dir/no.png"],
@@ -115,4 +116,18 @@ SKIP: {
     ($out, $err, $code) = program('classify', $net, '0');
     ok($code && $err =~ m{0: no camera is here: there is no /dev/video0}, '0 is the first camera, which is not here');
 }
+# Sources as people name them.
+open my $list, '>', "$dir/list.txt" or die;
+print $list "$one\n$one\n";
+close $list;
+($out, $err, $code) = program('classify', $net, "images:$dir/list.txt");
+is($code == 0 && (() = $out =~ /one\.png/g), 2, 'a list of pictures without classes') or diag $err;
+($out, $err, $code) = program('track', "$dir/list.txt", '--box', '1,1,9,9');
+like($err, qr{list\.txt: a list of pictures is named images:}, 'which is named as one');
+($out, $err, $code) = program('classify', $net, $one, '--from', '-1');
+like($err, qr/--from -1: want seconds of the video, from 0 on/, 'a time before the start');
+($out, $err, $code) = program('monitor', $net, "${root}scripts/nets/lenet5.cnr", qw(--app classify));
+like($err, qr{no source reads this|no such file}, 'a net in the place of the pictures');
+unlike($err, qr/nil value/, 'is reported, and is no fault of the program');
+
 done_testing;
