@@ -81,7 +81,8 @@ static size_t add_file_name(const cnr_model *m, const char *identity, cnri_text 
     return shared;
 }
 
-/* Says why no plan was found: what an existing plan of this net was made for. */
+/* Says why no stored plan fits: how the newest plan of the same net differs. Free with cnri_free;
+ * NULL: none is there. */
 static char *why_missed(const cnr_model *m, const char *identity) {
     cnri_text stem = {0};
     cnri_cached other;
@@ -436,6 +437,8 @@ static cnr_status plan_without_kernels(const cnri_plan_request *r, cnr_plan **ou
     return plan_anew(&bare, out, err);
 }
 
+/* Makes a plan: of a compiled net, from the cache, or anew and then stored. Method of the plan
+ * services. */
 static cnr_status stored_plan(const cnri_plan_request *r, cnr_plan **out, cnr_error *err) {
     const cnr_graph *g = r->model->graph;
     const bool brings = g->is_compiled && cnri_graph_meta(g, "plan.kernels") && r->model->path;

@@ -37,7 +37,7 @@ static void remember(const char *temporary) {
     }
 }
 
-/* Takes a temporary file off that list. */
+/* Takes a temporary file off the list of those that are removed at an unexpected exit. */
 static void forget(const char *temporary) {
     for (int i = 0; i < ROWS; i++) {
         int expected = READY;
@@ -100,9 +100,9 @@ static int claim(const char *temporary, mode_t mode) {
     return -1;
 }
 
-/* Creates a locked temporary file beside the target, in slot 0 unless another process writes the
- * same target. Files in later slots that nobody writes are removed: they are left over from
- * killed processes. */
+/* Creates a locked temporary file beside the target; returns its descriptor, *out: its path. -1
+ * with errno: failed. Slot 0 unless another process writes the same target; later files that nobody
+ * writes are removed, as left over from killed processes. */
 static int create_beside(const char *target, mode_t mode, char **out) {
     enum { SLOTS = 32, LONGEST = 200 /* bytes of the name; file systems allow 255 */ };
     const char *slash = strrchr(target, '/'), *name = slash ? slash + 1 : target;

@@ -56,7 +56,7 @@ cnr_status cnri_labels_read(cnr_graph *g, const char *path, cnr_error *err);
 /* Like cnri_preprocess_set, but changes *p alone and not the graph. */
 cnr_status cnri_preprocess_change(cnri_preprocess *p, const char *key, const char *text,
                                   cnr_error *err);
-void cnri_preprocess_free(cnri_preprocess *p);
+void cnri_preprocess_free(cnri_preprocess *p); /* frees the mean image, not the struct */
 /* shape.c: metadata "symbol.NAME.default" of an open dimension, or the largest of its range; -1:
  * none. */
 int64_t cnri_dim_default(const cnr_graph *g, int64_t dim);
@@ -117,6 +117,6 @@ cnr_status cnri_samples_open(const char *spec, const char *split, cnri_samples *
                              cnr_error *err);
 /* Reads one sample, varied if the source says so; out->label is -1 without a label. */
 cnr_status cnri_samples_read(cnri_samples *s, int64_t index, cnr_sample *out, cnr_error *err);
-void cnri_samples_close(cnri_samples *s);
+void cnri_samples_close(cnri_samples *s); /* closes the source and zeroes s; none open: nothing */
 
 #endif

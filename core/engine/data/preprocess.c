@@ -51,7 +51,8 @@ static const char *set_resize(cnri_preprocess *p, const char *text) {
                : "wanted HxW, or one number for the shorter side";
 }
 
-/* Reads a crop: HxW, one number, or a part of the shorter side between 0 and 1. */
+/* Reads a crop: HxW, one number, or a part of the shorter side between 0 and 1. Returns NULL, or
+ * why not. */
 static const char *set_crop(cnri_preprocess *p, const char *text) {
     const char *end;
     double part;
@@ -81,7 +82,7 @@ static int64_t parse_numbers(const char *text, float *out, int64_t capacity) {
     }
 }
 
-/* Reads one to four numbers; *n: how many. */
+/* Reads one to four numbers into out; *n: how many. Returns NULL, or why not. */
 static const char *set_few(double *out, int32_t *n, const char *text) {
     float values[4];
     const int64_t count = parse_numbers(text, values, 4);
@@ -91,7 +92,8 @@ static const char *set_few(double *out, int32_t *n, const char *text) {
     return NULL;
 }
 
-/* Reads a mean: up to four numbers, one a channel, or a whole mean image. */
+/* Reads a mean: up to four numbers, one a channel, or a whole mean image, in place of the old.
+ * Returns NULL, or why not. */
 static const char *set_mean(cnri_preprocess *p, const char *text) {
     const int64_t count = parse_numbers(text, NULL, 0);
     if (count < 1) return "wanted numbers with commas between";
@@ -107,7 +109,8 @@ static const char *set_mean(cnri_preprocess *p, const char *text) {
     return NULL;
 }
 
-/* Reads standard deviations, one for all or one a channel; none may be 0. */
+/* Reads standard deviations, one for all or one a channel; none may be 0. Returns NULL, or why
+ * not. */
 static const char *set_std(cnri_preprocess *p, const char *text) {
     const char *why = set_few(p->std, &p->n_std, text);
     for (int32_t i = 0; !why && i < p->n_std; i++)
@@ -115,7 +118,7 @@ static const char *set_std(cnri_preprocess *p, const char *text) {
     return why;
 }
 
-/* Reads the factor of pixels. */
+/* Reads the finite factor of pixels. Returns NULL, or why not. */
 static const char *set_scale(cnri_preprocess *p, const char *text) {
     const char *end;
     if (!cnri_parse_double(text, &end, &p->scale) || *end || !isfinite(p->scale))
@@ -123,7 +126,7 @@ static const char *set_scale(cnri_preprocess *p, const char *text) {
     return NULL;
 }
 
-/* Reads the order of channels: 3 for RGB, -3 for BGR, 1 for grey. */
+/* Reads the order of channels: 3 for RGB, -3 for BGR, 1 for grey. Returns NULL, or why not. */
 static const char *set_channels(cnri_preprocess *p, const char *text) {
     static const struct {
         const char *name;
@@ -296,7 +299,8 @@ static cnr_status to_grey(picture *p) {
     return CNR_OK;
 }
 
-/* Scales the picture to h x w. */
+/* Replaces the picture by one scaled to h x w pixels, and frees the old; nothing if it has that
+ * size. */
 static cnr_status scale_to(picture *p, int64_t h, int64_t w) {
     picture scaled;
     if (p->h == h && p->w == w) return CNR_OK;

@@ -105,7 +105,7 @@ static void CNRI_PRINTF(2, 3) complain(subject *p, const char *format, ...) {
     cnri_graph_problem(p->g, p->where, "%s (%s): %s", p->name, p->op, text);
 }
 
-/* Notes a problem of one attribute. */
+/* Notes a problem of the attribute at `path`; `arg` is the node's context, as for complain(). */
 static void attr_problem(void *arg, const char *path, const char *text) {
     complain(arg, "%s: %s", path, text);
 }
@@ -219,8 +219,8 @@ static char *swap_name(cnr_graph *g, const char *name, char *fresh) {
     return fresh;
 }
 
-/* The node's name: the user's, or "op_3". A duplicate is a problem and gets a suffix. In a rewrite
- * the node that had the name gets it, since the new node stands for it. */
+/* The node's name, for cnri_free: the user's, or "op_3". A duplicate is a problem and gets a
+ * suffix. In a rewrite the node that had the name gets it, since the new node stands for it. */
 static char *take_name(cnr_graph *g, const char *op, const char *name, const char *where) {
     const bool given = name && name[0], twice = given && cnri_map_get(&g->node_names, name);
     if (twice && !g->renames)

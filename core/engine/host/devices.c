@@ -10,6 +10,7 @@ typedef CNRI_VEC(cnri_device *) device_list;
 /* Several plans may be made at once, and each may be the first that needs a family or a device. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
+/* Frees the devices of a list, and the list. */
 static void free_devices(device_list *list) {
     for (int32_t i = 0; i < list->n; i++) cnri_free(list->at[i]);
     cnri_vec_free(list);
@@ -80,7 +81,7 @@ static cnr_status consider(device_list *list, const cnr_device_class *cls, int32
 
 enum { MAX_DEVICES = 64 }; /* most devices of one class */
 
-/* Adds all usable devices of a class. */
+/* Adds all usable devices of a class; a class that fails to count them is only logged. */
 static cnr_status consider_class(device_list *list, const cnr_device_class *cls, cnr_error *err) {
     cnr_error why = CNR_ERROR_INIT;
     int32_t n = cls->count(&why);
@@ -155,7 +156,7 @@ static cnr_status ask(cnri_devices *set, const char *family, cnr_error *err) {
     return status;
 }
 
-/* Adds the devices of all families. */
+/* Asks all device families for their devices, and adds those; stops at the first error. */
 static cnr_status ask_all(cnri_devices *set, cnr_error *err) {
     cnr_status status = CNR_OK;
     for (int32_t i = 0; i < cnri_descriptor_count(CNR_KIND_DEVICE) && status == CNR_OK; i++)
@@ -189,7 +190,8 @@ static const char *family_above(const cnri_devices *set, const cnri_device *know
 
 /* ---- by name ---- */
 
-/* Finds a device by name. "family" means its first; "family:0" is the one without a number. */
+/* Finds a device that was asked for already. "family" means its first; "family:0" is the one
+ * without a number. NULL: none. */
 static cnri_device *known_device(const cnri_devices *set, const char *name) {
     cnri_device *first = NULL;
     for (int32_t i = 0; i < set->n; i++) {

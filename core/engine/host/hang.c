@@ -101,7 +101,7 @@ static void wait_ns(pthread_cond_t *changed, pthread_mutex_t *lock, uint64_t ns)
     pthread_cond_timedwait(changed, lock, &until);
 }
 
-/* The device of the guard with this name; if none, one that can hang. */
+/* The guard's device with this name; else one whose calls can hang; NULL: there is neither. */
 static const cnr_device *device_of(const cnri_hang_guard *g, const char *name) {
     const cnr_device *able = NULL;
     for (int32_t i = 0; i < g->n_devices; i++) {

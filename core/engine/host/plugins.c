@@ -35,7 +35,8 @@ static const cnri_plugin *loaded_by_name(const char *name) {
     return NULL;
 }
 
-/* The entry of the same file, if it is loaded, or was refused under this very path. */
+/* The entry of the same file, if it is loaded, or was refused under this very path; NULL:
+ * neither. */
 static const cnri_plugin *seen_before(const struct stat *info, const char *path) {
     for (int32_t i = 0; i < seen.all.n; i++) {
         const entry *e = seen.all.at[i];
@@ -120,8 +121,8 @@ static cnr_status out_of_memory(cnr_error *err, const char *path) {
     return cnri_fail(err, CNR_E_MEMORY, path, "no memory for a plugin");
 }
 
-/* The names of the plugins that are built with this cnnrun (CMakeLists.txt), each between commas.
- */
+/* True if the name is among the plugins that are built with this cnnrun (CMakeLists.txt); only the
+ * name is compared. */
 static bool is_shipped(const char *name) {
     static const char all[] = "," CNRI_SHIPPED_PLUGINS ",";
     const char *at = strstr(all, name);
@@ -302,7 +303,7 @@ static cnr_status add_given(candidates *list, const char *path, cnr_error *err) 
     return status;
 }
 
-/* Adds a folder if it exists. */
+/* Adds the plugins of a folder, or notes that it was searched and isn't there. */
 static cnr_status add_if_there(candidates *list, const char *path, trust how, bool home,
                                cnr_error *err) {
     char *real = realpath(path, NULL);

@@ -56,7 +56,7 @@ typedef struct snapshot {
     const cnr_kernel **kernels;
 } snapshot;
 
-/* The newest snapshot. */
+/* The newest snapshot; NULL: nothing is registered yet. Readers take no lock. */
 static _Atomic(snapshot *) current;
 
 /* The newest snapshot, or an empty one. */
@@ -325,7 +325,7 @@ static int compare_kernels(const void *a, const void *b) {
     return order ? order : x->first < y->first ? -1 : x->first > y->first;
 }
 
-/* Groups the rows of each operator. */
+/* Groups the kernels of each operator in the snapshot; before: the one that it replaces. */
 static void fill_groups(snapshot *s, const snapshot *before) {
     const int32_t begin = s->first[CNR_KIND_KERNEL], n = s->first[CNR_KIND_KERNEL + 1] - begin;
     const int32_t had = before->first[CNR_KIND_KERNEL + 1] - before->first[CNR_KIND_KERNEL];

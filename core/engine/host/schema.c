@@ -54,7 +54,7 @@ static void print_number(double f, char *out, size_t capacity) {
 
 static bool is_list(int32_t type) { return type == CNR_ATTR_INTS || type == CNR_ATTR_FLOATS; }
 
-/* Prints a given value for a message. */
+/* Prints a given value into `out`, cut to `capacity`, for a message. */
 static void describe(const cnr_attr *a, char *out, size_t capacity) {
     char number[40];
     if (a->type == CNR_ATTR_INT) snprintf(out, capacity, "%lld", (long long)a->i);
@@ -67,7 +67,7 @@ static void describe(const cnr_attr *a, char *out, size_t capacity) {
     else snprintf(out, capacity, "a value of another kind");
 }
 
-/* Reports a value of the wrong type. */
+/* Reports that an attribute's value has the wrong type; want: the text of what was wanted. */
 static void wrong_type(resolver *r, const cnr_attr *a, const char *want) {
     char got[96];
     describe(a, got, sizeof got);
@@ -115,7 +115,7 @@ static int64_t int_at(const cnr_attr *a, int64_t k) {
  * approximate. */
 static bool bounds(double limit) { return fabs(limit) < 9007199254740992.0; }
 
-/* Reports a number outside the row's bounds. */
+/* Reports a number outside the row's bounds; a row without bounds takes all. */
 static void check_range(resolver *r, const entry *e, const char *path, double value) {
     char low[40], high[40], got[40];
     const cnr_attr_spec *row = &e->row;
@@ -319,7 +319,8 @@ static void match(resolver *r, const cnr_attr *a) {
 
 /* ---- the result ---- */
 
-/* Bytes of an entry's list in the result. */
+/* Bytes of an entry's list in the result, 0 without a list; *overflow becomes true if they don't
+ * fit. */
 static size_t entry_list_bytes(const entry *e, bool *overflow) {
     if (is_list(e->row.type)) return cnri_mul((size_t)e->n, sizeof(int64_t), overflow);
     return 0;
@@ -421,12 +422,12 @@ cnr_status cnri_attrs_resolve(const cnr_attr_spec *rows, uint32_t row_size, int3
     return r.failed ? CNR_E_ARG : *out ? CNR_OK : CNR_E_MEMORY;
 }
 
-/* Bytes of an attribute's list. */
+/* Bytes of an attribute's list; 0: it is none. */
 static size_t list_bytes(const cnr_attr *a) {
     return is_list(a->type) ? (size_t)a->n * sizeof(int64_t) : 0;
 }
 
-/* Bytes of an attribute's text, its end included. */
+/* Bytes of an attribute's text, its end included; 0: it has none. */
 static size_t text_bytes(const cnr_attr *a) {
     return a->type == CNR_ATTR_STRING && a->s ? strlen(a->s) + 1 : 0;
 }

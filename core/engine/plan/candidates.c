@@ -267,7 +267,8 @@ static cnr_status ask(const query_context *a, const cnr_kernel *k, bool offered,
     return CNR_OK;
 }
 
-/* Returns the next free row, cleared. */
+/* Starts the next free row (device, kernel, way) and returns it; the caller counts it. The rows own
+ * it. */
 static cnri_candidate *blank(const query_context *a, const cnr_kernel *k, int32_t way) {
     cnri_rows *rows = &a->p->rows;
     cnri_candidate *c = &rows->at[rows->n];
@@ -339,8 +340,8 @@ uint64_t cnri_arena_guess(const cnr_graph *g) {
     return most;
 }
 
-/* A row's blob, and what it is made of. Weights that others are folded into lie in no file: read as
- * they are, those of the whole net would stay in memory. */
+/* Bytes of a row's blob and of the dense weights that it is made of. Huge if that is unknown, or if
+ * it reads folded weights as they are: these lie in no file and would stay in memory. */
 static uint64_t weight_bytes(const query_context *a, const cnri_candidate *c) {
     const cnri_view v = cnri_view_of(a->p, a->chain, c->n_chain, c->dense && a->chain->decoded);
     cnr_space space = {.size = sizeof space};

@@ -27,7 +27,7 @@ static cnr_status not_as_forced(const cnri_planner *p, const cnri_kernel_query *
                      p->rows.refusal ? ": " : "", p->rows.refusal ? p->rows.refusal : "");
 }
 
-/* The row that the policy picked for the node, if it belongs to this device. */
+/* The row that the policy picked for the node, if it belongs to this device; else NULL. */
 static const cnri_candidate *answer_of(const cnri_planner *p, int32_t node, int32_t device) {
     const cnri_candidate *c = p->answers ? p->answers[node] : NULL;
     return c && c->device == device ? c : NULL;

@@ -134,7 +134,7 @@ static cnr_status spread_updates(cnri_planner *p, const cnri_step *step, cnr_err
     return CNR_OK;
 }
 
-/* Homes of the outputs of one part. */
+/* Makes the homes of one part's outputs, with the row's layouts; out: their numbers. */
 static cnr_status part_outputs(cnri_planner *p, int32_t node, const cnri_candidate *c,
                                const int32_t *in, int32_t *out, cnr_error *err) {
     const cnri_pick *pick = &p->picks[node];

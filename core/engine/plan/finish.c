@@ -1,8 +1,8 @@
 /* Finishes a plan: node views on the homes' tensors, kernel states, constants on devices. */
 #include "plan/planner.h"
 
-/* The tensor that a step sees for a home. For a weight it is the graph's own, whose address
- * stays and whose data may be replaced; for other values it is the home's. */
+/* The tensor that a step sees for a home; NULL: negative. For a weight it is the graph's own, whose
+ * address stays and whose data may be replaced; for other values it is the home's. */
 static const cnr_tensor *tensor_seen_by(const cnr_plan *plan, const cnri_step *s, int32_t home) {
     if (home < 0) return NULL;
     const cnri_home *h = &plan->homes.at[home];

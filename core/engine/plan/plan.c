@@ -28,6 +28,7 @@ void cnri_plan_unplace(cnr_plan *plan) {
     plan->placed_as = NULL;
 }
 
+/* Frees what planning needed, not the plan. */
 static void free_planner(cnri_planner *p) {
     cnri_choices_drop(p);
     for (int32_t i = 0; i < p->reach.n; i++) cnri_free(p->reach.at[i].spans);

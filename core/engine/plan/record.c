@@ -1,7 +1,7 @@
 /* The record of measured times: a row for each key and kernel. */
 #include "plan/planner.h"
 
-/* Orders rows by key, then kernel, so that lookups stay fast in large records. */
+/* Orders rows by key, then kernel, as strcmp does, so that lookups stay fast in large records. */
 static int compare(const cnri_timed *row, const char *key, const char *kernel) {
     const int order = strcmp(row->key, key);
     return order ? order : strcmp(row->kernel, kernel);

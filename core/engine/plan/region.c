@@ -29,7 +29,7 @@ typedef struct cnri_part_of_graph {
     cnr_subnode *members;
 } part;
 
-/* Frees the lists and the struct. */
+/* Frees the lists and the struct; NULL: nothing. */
 static void free_part(part *s) {
     if (!s) return;
     cnri_free(s->nodes);
@@ -227,7 +227,7 @@ static bool is_connected(const part *s) {
     return reached == c->n_nodes;
 }
 
-/* What is wrong with a claim; NULL: nothing. */
+/* What is wrong with a claim, as a constant text for a warning; NULL: nothing. */
 static const char *fault_of(const claims *s, const cnr_claim *claim) {
     const int32_t most = s->shown->subgraph.n_nodes;
     if (claim->size < sizeof *claim) return "it is smaller than a cnr_claim";
@@ -304,7 +304,7 @@ static cnr_status ask_kernel(claims *s, cnri_region *r, const cnr_claim *claim, 
     return CNR_OK;
 }
 
-/* Frees a region's lists. */
+/* Frees a region's lists and its parts; the region becomes empty. */
 static void free_region(cnri_region *r) {
     cnri_free(r->row.layout);
     free_part(r->parts);
@@ -456,7 +456,7 @@ typedef struct ranked {
     double gain;
 } ranked;
 
-/* Compares gains, the largest first. */
+/* Compares gains, the largest first, then region numbers, for qsort. */
 static int by_gain(const void *a, const void *b) {
     const ranked *x = a, *y = b;
     if (x->gain != y->gain) return x->gain > y->gain ? -1 : 1;

@@ -215,7 +215,7 @@ static void release_inputs(const cnr_plan *plan, const cnri_step *s) {
     }
 }
 
-/* Prepares the blob: `mem` is its memory. */
+/* Prepares the weights of a blob into its memory `mem`, which the device allocated. */
 static cnr_status prepare_into(cnr_plan *plan, const blob *b, const cnr_mem *mem, cnr_error *err) {
     const cnri_step *s = &plan->steps.at[b->step];
     const cnr_node *view = &s->view;
@@ -261,6 +261,7 @@ static void unmap_kept(blob *b) {
     b->mapped = false;
 }
 
+/* Frees the spare block that is kept for the next blob; none: nothing. */
 static void drop_spare(struct cnri_residency *r) {
     if (r->spare_of) r->spare_of->cls->free(r->spare_of, &r->spare);
     r->spare_of = NULL;
@@ -287,6 +288,7 @@ static uint64_t held_by(const cnr_plan *plan, const blob *b) {
     return slot ? r->slot : b->bytes;
 }
 
+/* Frees a blob's memory and counts it off; nothing if it isn't resident. */
 static void drop(cnr_plan *plan, blob *b) {
     struct cnri_residency *r = plan->residency;
     if (!atomic_load(&b->resident)) return;
@@ -376,7 +378,8 @@ typedef struct item {
     int32_t step;
 } item;
 
-/* What a blob is made of, while it is: pages of the file, and what is computed of them. */
+/* Bytes that are needed beside a blob while it is prepared: pages of the file, and what is computed
+ * of them. 0: a stored copy is used. */
 static uint64_t making_of(const cnr_plan *plan, const blob *b) {
     const cnri_step *s = &plan->steps.at[b->step];
     uint64_t bytes = 0;
@@ -411,7 +414,8 @@ static item *list_items(cnr_plan *plan) {
     return list;
 }
 
-/* The most that comes and goes beside what stays, if `but` stays, too. */
+/* The item that needs the most bytes while it is made and used, beside those that stay, if `but`
+ * stays, too; *bytes: how many. NULL: n is 0. */
 static const item *most_passing(const item *list, int32_t n, const item *but, uint64_t *bytes) {
     const item *most = NULL;
     *bytes = 0;

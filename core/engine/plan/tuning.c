@@ -88,7 +88,8 @@ static cnr_status make_region_key(const cnri_planner *p, const cnr_subgraph *s, 
 
 /* ---- the small net ---- */
 
-/* The value in the segment: a constant of its own, or an input in place of a computed value. */
+/* The value in the segment s: a constant of its own, or an input in place of a computed value. map
+ * keeps it; -1: none. */
 static cnr_value in_segment(const cnri_planner *p, cnr_graph *s, cnr_value v, cnr_value *map) {
     char name[32];
     if (v < 0 || map[v] >= 0) return v < 0 ? -1 : map[v];

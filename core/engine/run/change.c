@@ -179,7 +179,8 @@ static cnr_status open_layers(cnr_model *m, cnr_error *err) {
     return status;
 }
 
-/* Collects the names of the node's inputs that are weights, or of the others. */
+/* Collects the names of the node's inputs that are weights, or of the others, in `to`; returns how
+ * many. */
 static int32_t take_names(const cnr_graph *g, const cnri_node *node, bool weights,
                           const char **to) {
     int32_t n = 0;

@@ -26,7 +26,7 @@ static cnr_status sync_device(cnr_session *s, int32_t device, int32_t upto, cnr_
     return status;
 }
 
-/* Starts queued work of a device. */
+/* Starts the queued work of a device, by its method flush, and marks it as not pending. */
 static void flush(cnr_session *s, int32_t device) {
     cnr_stream *stream = &s->streams[device];
     if (s->pending[device] && CNRI_HAS(stream->device->cls, flush))
@@ -149,6 +149,7 @@ static cnr_status run_slice(cnr_session *s, int32_t index, int32_t slice, cnr_ru
     return status;
 }
 
+/* Runs the step's kernel (or reference) on its device's stream; lowers dynamic shapes first. */
 static cnr_status run_kernel(cnr_session *s, int32_t index, cnr_error *err) {
     const cnri_step *step = &s->plan->steps.at[index];
     cnri_call *call = &s->calls[index];
@@ -315,7 +316,8 @@ static cnr_status put_inputs(cnr_session *s, cnr_error *err) {
     return CNR_OK;
 }
 
-/* Prepares a session for a new run. */
+/* Prepares a session for a new run: dynamic sizes at their maximum, no device finished or
+ * pending. */
 static void reset(cnr_session *s) {
     const cnr_plan *plan = s->plan;
     for (int32_t i = 0; i < plan->homes.n; i++)

@@ -72,7 +72,7 @@ static cnr_status no_such_option(const cnr_importer *importer, const char *optio
     return status;
 }
 
-/* Checks that the importer takes all options. */
+/* CNR_E_ARG unless each option is "name=value" and known to the importer. */
 static cnr_status check_options(const cnr_importer *importer, const cnr_import_args *args,
                                 cnr_error *err) {
     for (int32_t i = 0; i < args->n_options; i++) {
@@ -142,6 +142,7 @@ void cnri_paths_free(cnri_paths *paths) {
     cnri_vec_free(paths);
 }
 
+/* CNR_E_ARG if there are options, as no importer reads this file. */
 static cnr_status refuse_options(const char *path, const char *const *options, int32_t n,
                                  cnr_error *err) {
     if (n == 0) return CNR_OK;

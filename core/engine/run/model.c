@@ -104,6 +104,8 @@ void cnri_shapes_free(cnri_shapes *s) {
     *s = (cnri_shapes){0};
 }
 
+/* Checks that given symbols exist, and fills m->input_types with the inputs' types at the sizes
+ * that are set. */
 static cnr_status bind_inputs(cnr_model *m, cnr_error *err) {
     const cnr_graph *g = m->graph;
     const cnri_sizes given = {.symbols = (const char *const *)m->symbols,
@@ -214,7 +216,8 @@ static cnr_status check_kernel(const cnr_model *m, const char *word, cnr_error *
     return status;
 }
 
-/* Bits of the kernels that the options allow to be chosen, by how they store and compute. */
+/* CNR_KERNEL_... bits of the kernels that options allow to be chosen, by how they store weights and
+ * compute. */
 static uint32_t stores_of(const cnr_load_options *o) {
     static const uint32_t weights[] = {0, CNR_KERNEL_F16, CNR_KERNEL_BF16},
                           arithmetic[] = {0, CNR_KERNEL_F16_MATH,

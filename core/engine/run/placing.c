@@ -101,7 +101,7 @@ static cnr_status replace(cnr_model *m, const cnr_place_options *o, cnri_part *p
     return status;
 }
 
-/* Replaces the model's policy; "": by none. */
+/* Replaces the model's placement policy by o->policy; "": by none. */
 static cnr_status replace_policy(cnr_model *m, const cnr_place_options *o, cnr_error *err) {
     cnri_plan_options options = m->plan_options;
     cnr_status status = CNR_OK;

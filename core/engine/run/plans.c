@@ -95,7 +95,8 @@ static void free_kept(kept_plan *k) {
 
 /* ---- making ---- */
 
-/* Adds the entry that other threads find and wait for while the plan is being made. */
+/* Adds the entry that other threads find and wait for while the plan is made, with one user. NULL:
+ * out of memory. */
 static kept_plan *begin(cnr_model *m, const cnr_tensor *types) {
     kept_plan *k = cnri_alloc_zero(sizeof *k), **slot = k ? cnri_push(&m->plans->at) : NULL;
     if (!slot) {
@@ -122,6 +123,7 @@ void cnri_plan_keeper_register(cnri_plan_keeper own) {
     __atomic_store_n(&keeper, own, __ATOMIC_RELEASE);
 }
 
+/* Makes a plan of the model for these input types; *out: for cnri_plan_free. */
 static cnr_status make(cnr_model *m, const cnri_plan_options *options, const cnr_tensor *types,
                        int32_t n, cnr_plan **out, cnr_error *err) {
     cnri_device_set set;
@@ -215,7 +217,7 @@ static cnr_status find_or_make(cnr_model *m, const cnr_tensor *types, int32_t n,
     return status;
 }
 
-/* Name of an input. */
+/* Name of input i, owned by the model's graph. */
 static const char *input_name(const cnr_model *m, int32_t i) {
     return cnri_graph_value_name(m->graph, m->graph->inputs.at[i]);
 }
@@ -379,7 +381,8 @@ bool cnri_plan_options_copy(const cnri_plan_options *from, cnri_plan_options *to
     return all != NULL;
 }
 
-static void take_over(cnr_model *m, const cnri_plan_options *options) { /* the lock is held */
+/* Makes the model's options these, owned by it now, and drops outdated plans. The lock is held. */
+static void take_over(cnr_model *m, const cnri_plan_options *options) {
     cnri_plan_options_free(&m->plan_options);
     m->plan_options = *options;
     cnri_plans_invalidate(m);

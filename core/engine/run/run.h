@@ -166,9 +166,9 @@ typedef struct cnri_plan_request {
     int32_t n;
     bool is_portable; /* the identity does not contain the record of times in the cache */
 } cnri_plan_request;
-/* plans.c: the plans of a model. */
+/* plans.c: makes the empty list of a model's plans. */
 cnr_status cnri_plans_open(cnr_model *m, cnr_error *err);
-void cnri_plans_close(cnr_model *m);
+void cnri_plans_close(cnr_model *m); /* frees all plans and the list; none: nothing */
 /* Makes later plans anew; users of existing plans keep them. The lock is held. */
 void cnri_plans_invalidate(cnr_model *m);
 /* Warns, once for each model, if no kernel of the plan stores or computes as options ask. */
@@ -228,7 +228,7 @@ typedef struct cnri_head {
 } cnri_head;
 /* Reads the first bytes of a file; none of a folder. */
 cnr_status cnri_file_head(const char *path, cnri_head *out, cnr_error *err);
-/* The importer with the highest score for a file, if it exceeds *score, which is then updated. */
+/* The importer that accepts a file with a score over *score, which is then updated; NULL: none. */
 const cnr_importer *cnri_importer_for(const char *path, const cnri_head *head, int32_t *score);
 /* The options that it accepts, NULL-terminated; NULL: it does not say. */
 const char *const *cnri_importer_options(const cnr_importer *importer);
@@ -244,9 +244,9 @@ int32_t cnri_count_options(const char *const *options); /* number of entries bef
 /* The files that a word names: "net.prototxt,a.bin" names two, unless a file has that very name.
  * Free them after an error too. */
 typedef CNRI_VEC(char *) cnri_paths;
-cnr_status cnri_paths_add(cnri_paths *paths, const char *word,
-                          cnr_error *err); /* Appends to the list. */
-void cnri_paths_free(cnri_paths *paths);
+/* Appends a copy of each path in `word`: that file if it exists, else those between commas. */
+cnr_status cnri_paths_add(cnri_paths *paths, const char *word, cnr_error *err);
+void cnri_paths_free(cnri_paths *paths); /* frees the paths and the list */
 /* Weights as users name them: NULL, "none", "random", "random:SEED", or files separated by
  * commas. `options` are the importer's; they are refused if none reads the weights. */
 bool cnri_weights_are_file(const char *weights);

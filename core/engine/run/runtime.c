@@ -21,14 +21,16 @@ void cnri_loader_add(const cnri_loader *loader) {
     pthread_mutex_unlock(&loaders.lock);
 }
 
-/* The native reader reports what is wrong with a file itself, so the name decides. */
+/* Score for our own files, 100 by name or head, else 0; the native reader reports itself what is
+ * wrong with a file. */
 static int32_t native_accepts(const char *path, const uint8_t *head, size_t head_bytes) {
     const char *dot = strrchr(path, '.');
     const bool compiled = dot && strcmp(dot, CNRI_COMPILED_SUFFIX) == 0;
     return compiled || cnri_is_native(path) || cnri_cached_begins(head, head_bytes) ? 100 : 0;
 }
 
-/* Loader of native files. */
+/* Loads a native file as a graph, and its weights from options->weights; checks digests unless
+ * no_verify. */
 static cnr_status native_load(cnr_runtime *rt, const char *path, const cnr_load_options *options,
                               cnr_graph **out, cnr_error *err) {
     (void)rt;
@@ -126,7 +128,8 @@ static cnr_status choose_board(cnr_runtime *rt, const char *spec, cnr_error *err
     return status;
 }
 
-/* The clock that the board asks for: simulated machines have a clock of their own. */
+/* Name of the clock that the board asks for, since simulated machines have their own; NULL:
+ * none. */
 static const char *board_clock(const cnr_runtime *rt) {
     return rt->board ? cnri_board_text("clock") : NULL;
 }

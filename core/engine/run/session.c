@@ -87,7 +87,7 @@ cnr_status cnri_session_place(cnr_session *s, int32_t home, const cnr_mem *whole
     return CNR_OK;
 }
 
-/* Sets the addresses of all homes. */
+/* Sets the addresses of all homes in the arena, by the plan's offsets. */
 static cnr_status place_homes(cnr_session *s, cnr_error *err) {
     for (int32_t i = 0; i < s->plan->homes.n; i++)
         CNR_TRY(cnri_session_place(s, i, NULL, s->plan->homes.at[i].offset, err));
@@ -128,8 +128,8 @@ static cnr_status make_call(cnr_session *s, int32_t index, cnr_error *err) {
                 step->workspace_space.bytes, &call->workspace, &call->viewed, err);
 }
 
-/* Allocates zeroed host memory for an input or output: from the device if it offers such memory,
- * else from the heap. */
+/* Allocates zeroed host memory for an input or output, kept in s->ends: from the device if it
+ * offers such memory, else from the heap. NULL: out of memory. */
 static void *make_end(cnr_session *s, const cnri_home *home, uint64_t bytes) {
     const cnr_device *device = s->plan->devices[home->device];
     cnri_end *end = &s->ends[s->n_ends++];
@@ -332,7 +332,7 @@ void cnr_session_close(cnr_session *s) {
 
 /* ---- inputs ---- */
 
-/* Prints a type as "f32 [1,3]". */
+/* Prints a type as "f32 [1,3]", cut to `capacity` bytes. */
 static void type_text(const cnr_tensor *t, char *text, size_t capacity) {
     size_t at = (size_t)snprintf(text, capacity, "%s [", cnr_dtype_name(t->dtype));
     for (int32_t i = 0; i < t->rank && at < capacity; i++)

@@ -7,7 +7,7 @@ static bool in_host(const cnr_plan *plan, int32_t home) {
     return (plan->devices[h->device]->memory[h->memory_class].flags & CNR_MEMORY_HOST) != 0;
 }
 
-/* Address of a home in host memory. */
+/* Host address of a home in the session: of a weight without storage, the graph's data. */
 static void *address(const cnr_session *s, int32_t home) {
     const cnri_home *h = &s->plan->homes.at[home];
     if (h->storage < 0) return s->plan->graph->values.at[h->value].type->data; /* a weight */
@@ -32,7 +32,7 @@ static int64_t channel_at(int64_t c, int64_t inner, int32_t block, int64_t *stri
     return c / b * inner * b + c % b;
 }
 
-/* Transposes eight rows of eight bytes. */
+/* Transposes eight rows of eight bytes in place; the lowest byte is the first. */
 static void transpose_bytes(uint64_t row[8]) {
     for (int i = 0; i < 4; i++) {
         const uint64_t t = (row[i] >> 32 ^ row[i + 4]) & 0xffffffffu;
@@ -128,11 +128,13 @@ static void convert_words(const conversion *k, int64_t base, int64_t c0) {
     }
 }
 
+/* True if elements have 4 bytes and both layouts keep four channels together. */
 static bool whole_quads(const conversion *k) {
     return k->element == 4 && k->unit % 4 == 0 && (k->from_block <= 1 || k->from_block % 4 == 0) &&
            (k->to_block <= 1 || k->to_block % 4 == 0);
 }
 
+/* Converts one unit of channels of one sample between layouts; `arg` is the conversion. */
 static void convert_task(void *arg, int64_t task, int32_t thread) {
     const conversion *k = arg;
     const int64_t units = k->channels / k->unit, sample = task / units;

@@ -107,7 +107,7 @@ static int64_t count_values(const cnri_stored *s) {
     return n;
 }
 
-/* Builds a graph from the file's lists. */
+/* Builds a graph from the file's lists; at[i] becomes the graph's value of the file's value i. */
 static cnr_status build(cnr_graph *g, const cnri_stored *s, cnr_value *at, cnr_error *err) {
     cnr_status status = CNR_OK;
     int32_t known = s->n_values;

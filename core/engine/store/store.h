@@ -73,6 +73,8 @@ enum {
     "\x89" \
     "CNP\r\n\x1a\n"
 
+/* One blob of a plan cache file: name, bytes, fingerprint, and that of the weights it was made
+ * from. */
 typedef struct cnri_cached_blob {
     const char *name;
     const void *data; /* in the mapping; not read when the file is opened */
@@ -99,6 +101,6 @@ bool cnri_cached_begins(const void *head, size_t bytes);
 const cnri_cached_blob *cnri_cached_part(const cnri_cached *c, const char *name);
 /* Returns the number of blobs and parts whose fingerprint does not match, and logs each. */
 int32_t cnri_cached_damaged(const cnri_cached *c, const char *path);
-void cnri_cached_close(cnri_cached *c);
+void cnri_cached_close(cnri_cached *c); /* unmaps the file and frees the list; c is empty */
 
 #endif

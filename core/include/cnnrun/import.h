@@ -8,7 +8,8 @@ CNR_BEGIN_C
 
 struct cnr_graph;
 
-/* What an importer reads. */
+/* Arguments of an importer: the files, options "name=value" and, if a net is loaded already, that
+ * net. */
 typedef struct cnr_import_args {
     uint32_t size;
     int32_t n_paths;

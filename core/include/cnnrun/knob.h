@@ -8,7 +8,8 @@
 
 CNR_BEGIN_C
 
-/* A clock of a knob. */
+/* Description of one clock that a knob sets: frequencies in Hz, number of cores, and the devices
+ * that run on it. */
 typedef struct cnr_knob_domain {
     uint32_t size;
     int32_t n_steps;  /* 0: any frequency from min to max */
@@ -20,7 +21,7 @@ typedef struct cnr_knob_domain {
     int32_t min_cores, max_cores; /* limits of active cores; max_cores 0: can't be switched */
 } cnr_knob_domain;
 
-/* State of a clock. */
+/* Reading of one clock: frequency, load, cores that are on, temperature and time. */
 typedef struct cnr_knob_state {
     uint32_t size;
     int32_t load_percent;   /* -1: unknown */

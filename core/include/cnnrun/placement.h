@@ -6,6 +6,7 @@
 
 CNR_BEGIN_EXPORTS
 
+/* One device that can be used, with its hardware. The list that it is in owns the texts. */
 typedef struct cnr_device_entry {
     uint32_t size;
     int32_t concurrency;                    /* number of threads or compute units */
@@ -45,6 +46,7 @@ typedef struct cnr_fact {
     const char *name, *text;
     double value;
 } cnr_fact;
+/* Properties of a device: n of them at `at`. Set size first; free with cnr_facts_free. */
 typedef struct cnr_fact_list {
     uint32_t size;
     int32_t n;
@@ -52,8 +54,10 @@ typedef struct cnr_fact_list {
 } cnr_fact_list;
 cnr_status cnr_device_facts(cnr_runtime *rt, const char *device, int32_t measure,
                             cnr_fact_list *out, cnr_error *err);
+/* Frees the names, texts and rows; the struct is the caller's. NULL: nothing. */
 void cnr_facts_free(cnr_fact_list *list);
 
+/* How one node is placed on devices, or by which policy all are. NULLs: nothing is changed. */
 typedef struct cnr_place_options {
     uint32_t size;
     int32_t axis, n_devices;

@@ -103,7 +103,7 @@ static inline int64_t cnr_max_dim(const cnr_tensor *t, int32_t i) {
     return cnr_varies(t, i) ? t->dim_range[2 * i + 1] : t->dim[i];
 }
 
-/* Bits of an element; 0: no such type. */
+/* Bits of an element of a data type, 4 for packed nibbles; 0: no such type. */
 static inline unsigned cnr_dtype_bits(int32_t dtype) {
     switch (dtype) {
 /* Bits of one type. */
@@ -171,7 +171,7 @@ static inline int cnr_same_shape(const cnr_tensor *a, const cnr_tensor *b) {
     return a->rank == b->rank && memcmp(a->dim, b->dim, (size_t)a->rank * sizeof a->dim[0]) == 0;
 }
 
-/* Half-precision number as a float. */
+/* Returns the IEEE half-precision number with the bits h as a float, exactly. */
 static inline float cnr_f16_to_f32(uint16_t h) {
     const uint32_t sign = (uint32_t)(h & 0x8000u) << 16, mant = h & 0x3ffu;
     const uint32_t exp = (h >> 10) & 0x1fu;
@@ -186,7 +186,8 @@ static inline float cnr_f16_to_f32(uint16_t h) {
     return f;
 }
 
-/* Rounds to nearest even. Overflow gives infinity; NaN stays NaN. */
+/* Returns the bits of the nearest half-precision number; ties go to even. Overflow gives infinity;
+ * NaN stays NaN. */
 static inline uint16_t cnr_f32_to_f16(float f) {
     uint32_t x;
     memcpy(&x, &f, sizeof x);
@@ -207,7 +208,7 @@ static inline uint16_t cnr_f32_to_f16(float f) {
     return (uint16_t)(sign | (x >> 13));
 }
 
-/* bfloat16 number as a float. */
+/* Returns the bfloat16 number with the bits h as a float, exactly. */
 static inline float cnr_bf16_to_f32(uint16_t h) {
     const uint32_t bits = (uint32_t)h << 16;
     float f;
@@ -215,7 +216,7 @@ static inline float cnr_bf16_to_f32(uint16_t h) {
     return f;
 }
 
-/* Nearest bfloat16; ties go to even. */
+/* Returns the bits of the nearest bfloat16 number; ties go to even. NaN stays NaN. */
 static inline uint16_t cnr_f32_to_bf16(float f) {
     uint32_t x;
     memcpy(&x, &f, sizeof x);

@@ -39,7 +39,8 @@ class Script:
 
 
 def check_options(given: Mapping[str, Any], known: str) -> None:
-    """TypeError: a keyword is none of those."""
+    """Raises TypeError if a keyword of `given` is not among the words of `known` (separated by
+    blanks)."""
     for key in given:
         if key not in known.split():
             raise TypeError(f"unknown option {key!r}; known: {', '.join(known.split())}")
