@@ -6,7 +6,8 @@
 #include "samples/samples.h"
 #include <math.h>
 
-static uint64_t mixed(uint64_t z) { /* splitmix64 */
+/* One step of splitmix64: returns z with its bits mixed. */
+static uint64_t mixed(uint64_t z) {
     z += UINT64_C(0x9e3779b97f4a7c15);
     z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
     z = (z ^ z >> 27) * UINT64_C(0x94d049bb133111eb);
@@ -15,7 +16,8 @@ static uint64_t mixed(uint64_t z) { /* splitmix64 */
 
 enum { DOWN, ACROSS, MIRROR, PART, TOP, LEFT, TURN, BRIGHT, CONTRAST, SATURATION, N_DRAWS };
 
-/* Draws N_DRAWS numbers in [0, 1). */
+/* Draws N_DRAWS numbers in [0, 1) into out; the same seed, round and index give the same
+ * numbers. */
 static void draw(uint64_t seed, int64_t round, int64_t index, double *out) {
     uint64_t state = mixed(mixed(mixed(seed) ^ (uint64_t)round) ^ (uint64_t)index);
     for (int i = 0; i < N_DRAWS; i++) {

@@ -24,7 +24,7 @@ cnr_status cnri_plan_for_inspection(const cnr_model *m, const cnr_tensor *const 
     return status;
 }
 
-/* Row `row` of the table as the public struct. */
+/* Row `row` of the table as the public struct, in ms and joules; texts belong to the table. */
 static cnr_candidate candidate_of(const cnri_table *t, int32_t row) {
     const cnri_table_row *r = &t->rows.at[row];
     const bool joules = r->cost.joules > 0;

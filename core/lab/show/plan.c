@@ -9,7 +9,7 @@ typedef struct print_row {
     uint64_t params, macs, memory;
 } print_row;
 
-/* Formats dims such as "1x3x224x224". */
+/* Formats dims such as "1x3x224x224", or "scalar", cut to `capacity` bytes. */
 static void shape_text(const cnr_tensor *t, char *text, size_t capacity) {
     size_t at = 0;
     text[0] = 0;
@@ -34,7 +34,8 @@ double cnri_step_macs(const cnr_plan *plan, const cnri_step *s, bool as_stored) 
 
 /* Index of a plan: the steps of each node, and the nodes that are fused into other nodes' steps. */
 typedef struct finder {
-    int32_t *first, *next; /* the step of each node, and the next step of the same node; -1: none */
+    /* by node: its first step, and the next step of the same node by step; -1: none */
+    int32_t *first, *next;
     const cnr_node **chained; /* fused nodes, sorted by address */
     int32_t n_chained;
 } finder;
@@ -69,6 +70,7 @@ static bool finder_make(finder *f, const cnr_plan *plan) {
     return true;
 }
 
+/* Frees the lists of a finder. */
 static void finder_free(finder *f) {
     cnri_free(f->first);
     cnri_free(f->chained);

@@ -52,7 +52,8 @@ void cnri_train_files_register(const cnri_train_files *files) {
     __atomic_store_n(&registered, files, __ATOMIC_RELEASE);
 }
 
-/* Passes the status on, but the caller reports that there is no such file. */
+/* Passes an error on, with its text; but CNR_E_NOT_FOUND becomes CNR_OK, as the caller reports that
+ * there is no such file. */
 static cnr_status opened(cnr_status status, const cnr_error *why, cnr_error *err) {
     if (!status || status == CNR_E_NOT_FOUND) return CNR_OK;
     return cnri_fail(err, status, why->where, "%s", why->text);
@@ -182,15 +183,16 @@ typedef struct hook_lists {
     int32_t *want;
 } hook_lists;
 
-/* Takes n elements from a block of memory and moves *at behind them. */
+/* Returns the next place in a block, and moves *at behind n elements of `bytes` bytes each. Nothing
+ * is checked. */
 static void *carve(char **at, size_t n, size_t bytes) {
     void *list = *at;
     *at += n * bytes;
     return list;
 }
 
-/* Allocates the lists for a node's gradient hook in one block, because nodes may move while
- * others are added. */
+/* Allocates the lists for a node's gradient hook in one block, because nodes may move while others
+ * are added. Returns it, for cnri_free; NULL: out of memory. */
 static void *make_lists(const cnri_node *node, hook_lists *l) {
     const size_t in = (size_t)node->view.n_inputs, out = (size_t)node->view.n_outputs;
     char *block = cnri_alloc((3 * in + 2 * out + 1) * sizeof(int32_t)), *at = block;
@@ -260,7 +262,7 @@ cnr_value cnri_train_input(cnr_graph *g, const char *name, const cnr_tensor *typ
     return cnri_graph_input(g, unique, type);
 }
 
-/* Adds the input for the labels, one whole number a picture. */
+/* Adds the input for the labels, i32 [batch]; negative: it failed. */
 static cnr_value add_labels(cnr_graph *g, int64_t batch) {
     const cnr_tensor type = {.size = sizeof type, .dtype = CNR_i32, .rank = 1, .dim = {batch}};
     return cnri_train_input(g, "labels", &type);
@@ -351,7 +353,7 @@ static cnr_status seed(walk *w, const cnri_backward *b, cnr_error *err) {
     return v < 0 ? cnri_graph_status(w->g, false, err) : give(w, b->loss, v, err);
 }
 
-/* Lists the weights that got a gradient. */
+/* Lists in b the weights that got a gradient, with it. CNR_E_ARG: the loss depends on no weight. */
 static cnr_status collect(walk *w, cnri_backward *b, cnr_error *err) {
     for (cnr_value v = 0; v < w->n_values; v++) {
         const cnri_value *value = &w->g->values.at[v];

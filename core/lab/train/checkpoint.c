@@ -11,7 +11,7 @@ static const char mark[8] = "CNRTRN2\n";
 
 /* One function walks the fields for reading and for writing. */
 typedef struct stream {
-    cnri_writer *to; /* NULL: reading */
+    cnri_writer *to; /* where to write; NULL: the checkpoint is read */
     const char *at, *end;
     cnri_sha256 sum;
     cnr_status status;

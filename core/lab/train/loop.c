@@ -32,7 +32,7 @@ static uint64_t random_next(random_state *r) {
     return result;
 }
 
-/* Shuffles a list of indices. */
+/* Shuffles a list of n indices in place (Fisher and Yates). */
 static void shuffle(int64_t *order, int64_t n, random_state *r) {
     for (int64_t i = n - 1; i > 0; i--) {
         const int64_t k = (int64_t)(random_next(r) % (uint64_t)(i + 1)), kept = order[i];
@@ -204,7 +204,8 @@ static cnr_status go_on(loop *l, cnr_error *err) {
 
 /* ---- epochs ---- */
 
-/* Makes all ranks stop at the same step, if any of them was asked to stop. */
+/* Sets l->p.stopped on all ranks alike, if `here` or any rank was asked to stop, so that all stop
+ * at the same step. */
 static cnr_status should_stop(loop *l, bool here, cnr_error *err) {
     here = here || (cnri_group_ranks() > 1 && is_cancelled(l->t));
     return cnri_group_any(here, &l->p.stopped, err);
@@ -247,7 +248,7 @@ typedef struct judging {
     int32_t *labels;
 } judging;
 
-/* Those from `first` to `end`. */
+/* Judges the samples `first` to `end` of the order, batch by batch, and adds to the counts. */
 static cnr_status judge_part(judging *j, int64_t first, int64_t end, cnr_error *err) {
     cnri_trainer *t = j->t;
     const int64_t batch = t->options.batch;
@@ -269,7 +270,7 @@ static cnr_status judge_part(judging *j, int64_t first, int64_t end, cnr_error *
     return CNR_OK;
 }
 
-/* Allocates what metrics need to see of all judged pictures. */
+/* Allocates room for the scores and labels of all judged pictures; nothing without metrics. */
 static cnr_status keep_scores(judging *j, int64_t count, cnr_error *err) {
     const cnri_metrics *m = j->t->options.metrics;
     bool overflow = false;
@@ -433,7 +434,7 @@ cnr_status cnri_train_parts(const cnri_train_options *o, int64_t count, int64_t 
     return CNR_OK;
 }
 
-/* The number of samples that these options use. */
+/* The number of samples to use: o->limit, or all if that is 0 or more than there are. */
 static int64_t limited(const cnri_train_options *o, const cnri_samples *samples) {
     const int64_t count = samples->info.count;
     return o->limit > 0 && o->limit < count ? o->limit : count;

@@ -13,7 +13,7 @@ typedef struct ready {
     int32_t producer, index; /* index: in cnri_backward.weights */
 } ready;
 
-/* Compares the producers of two gradients, then their order. */
+/* Compares the producing nodes of two gradients, then their order, for qsort. */
 static int by_producer(const void *a, const void *b) {
     const ready *x = a, *y = b;
     return x->producer != y->producer ? (x->producer > y->producer) - (x->producer < y->producer)

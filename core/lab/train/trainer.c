@@ -228,7 +228,7 @@ static void close_training(cnri_trainer *t) {
     t->model = NULL;
 }
 
-/* Opens the session that judges. */
+/* Opens the session that judges: a plan of a copy of the net, and its number of classes. */
 static cnr_status open_judge(cnri_trainer *t, cnr_error *err) {
     cnr_graph *g = NULL;
     const cnr_status status = copy_net(t, true, &g, err);
@@ -279,7 +279,7 @@ static cnr_status open_inputs(cnri_trainer *t, cnr_error *err) {
     return CNR_OK;
 }
 
-/* Checks the options. */
+/* Checks the ranges of the options; CNR_E_ARG names the one that is wrong. */
 static cnr_status check(const cnri_trainer *t, cnr_error *err) {
     const cnri_train_options *o = &t->options;
     if (o->batch < 1 || o->batch > 1 << 20)
@@ -336,7 +336,7 @@ static cnr_status take_part(cnri_trainer *t, bool shared, cnr_error *err) {
 /* What a trainer is opened for: training, judging, or gradients alone. */
 typedef enum purpose { TO_TRAIN, TO_JUDGE, TO_DERIVE } purpose;
 
-/* Opens a trainer for that purpose. */
+/* Opens a trainer for that purpose into *out, to be freed with cnri_trainer_free. */
 static cnr_status open_with(cnr_runtime *rt, cnr_graph *net, const cnri_train_options *options,
                             purpose purpose, cnri_trainer **out, cnr_error *err) {
     const bool training = purpose != TO_JUDGE;

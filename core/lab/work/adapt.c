@@ -23,7 +23,7 @@ static uint64_t version_of(const cnr_model *m) {
     return version;
 }
 
-/* Gives the model its original options with those of the way. */
+/* Gives the model its original options with those of the way, and drops outdated plans. */
 static cnr_status set_options(cnri_adapt *a, const way *w, cnr_error *err) {
     const char **words;
     cnri_plan_options options;
@@ -172,7 +172,7 @@ static cnr_status take_types(cnri_adapt *a, cnr_tensor *types, cnr_error *err) {
     return CNR_OK;
 }
 
-/* Takes the model's current options as those to adapt. */
+/* Copies the model's current options as the original ones to adapt, with their version. */
 static cnr_status take_options(cnri_adapt *a, cnr_error *err) {
     cnri_plan_options_free(&a->original);
     a->original = (cnri_plan_options){0};
@@ -182,7 +182,7 @@ static cnr_status take_options(cnri_adapt *a, cnr_error *err) {
     return CNR_OK;
 }
 
-/* Continues after close_plans. */
+/* Continues after close_plans, at the settled way, or by learning anew. */
 static cnr_status resume(cnri_adapt *a, cnr_error *err) {
     a->rests = false;
     if (a->phase != CNRI_ADAPT_SETTLED) return begin_learning(a, a->reason, err);
@@ -238,7 +238,7 @@ static way *winner(cnri_adapt *a, const way *usual) {
     return best;
 }
 
-/* Copies a vector of texts. */
+/* Appends copies of all texts of one vector to another; both are CNRI_VEC(char *). */
 static cnr_status copy_words(const void *from_list, void *to_list, cnr_error *err) {
     const CNRI_VEC(char *) *from = from_list;
     CNRI_VEC(char *) *to = to_list;
@@ -387,7 +387,7 @@ static cnr_status next_device(cnri_adapt *a, cnr_error *err) {
     return CNR_OK;
 }
 
-/* Goes on to trying divisions among devices. */
+/* Goes on to the phase that tries divisions among devices, with the fastest kernels found. */
 static cnr_status begin_devices(cnri_adapt *a, cnr_error *err) {
     way *fastest;
     cnr_status status = cnri_adapt_best_kernels(a, &fastest, err);
@@ -574,7 +574,7 @@ static cnr_status go_on(cnri_adapt *a, cnr_error *err) {
     return status;
 }
 
-/* Runs the model: learning, or settled. */
+/* Runs the model once: by a way that is being learned, or as settled; a->report tells which. */
 static cnr_status run(cnri_adapt *a, const cnr_tensor *const *inputs, cnr_error *err) {
     cnr_status status = go_on(a, err);
     a->report.trying = NULL;
@@ -597,7 +597,8 @@ cnr_status cnri_adapt_run(cnr_model *m, const cnr_tensor *const *inputs, int32_t
     return status;
 }
 
-/* The engine's hook in place of cnr_run_tensors. */
+/* Implements the engine's hook in place of cnr_run_tensors; inputs that can't be adapted to are run
+ * plainly. */
 static cnr_status run_tensors(cnr_model *m, const cnr_tensor *const *inputs, int32_t n_inputs,
                               const cnr_tensor **outputs, int32_t n_outputs, cnr_error *err) {
     cnr_session *answered;
@@ -610,7 +611,7 @@ static cnr_status run_tensors(cnr_model *m, const cnr_tensor *const *inputs, int
 
 /* ---- hooks of the model, and the public functions ---- */
 
-/* Saves what was learned and frees all. */
+/* Saves what was learned, as far as that is possible, and frees everything of the adaptation. */
 static void free_state(void *state) {
     cnri_adapt *a = state;
     if (a->phase == CNRI_ADAPT_SETTLED && a->kept.way[0] && !a->relearns)

@@ -86,7 +86,7 @@ static void add_power(const cnri_adapt *a, cnri_text *out) {
 
 /* ---- file name and environment ---- */
 
-/* Digest of a text, 32 hex digits. */
+/* Writes the first half of a text's SHA-256 as 32 hex digits. */
 static void print_digest(const char *text, size_t n, char hex[33]) {
     uint8_t digest[32];
     cnri_sha256_of(text, n, digest);

@@ -64,7 +64,7 @@ static void widen(cnri_range *r, const cnr_tensor *t) {
     }
 }
 
-/* Tap: widens the range of a value. */
+/* Session tap: widens the range of a value by the numbers that a node computed. */
 static void tap_range(void *arg, const char *node, int32_t output, const cnr_tensor *value) {
     const tapped *t = arg;
     const cnr_value v = cnri_tapped_value(t->g, node, output);
@@ -119,6 +119,7 @@ void cnri_calibrate_by(cnri_calibration *c, cnri_method method, bool careful) {
             c->counts ? cnri_range_by(method, careful, &c->counts[v], &c->all[v]) : c->all[v];
 }
 
+/* Frees all lists of a calibration, not its net and pictures. */
 void cnri_calibration_close(cnri_calibration *c) {
     cnri_shifts_free(c);
     cnri_rounded_free(c);
@@ -190,6 +191,7 @@ cnr_status cnri_quantized(const cnri_calibration *c, const bool *wanted, cnr_gra
     return status;
 }
 
+/* Frees the answers and what was kept for them; the list is empty then. */
 void cnri_answers_free(cnri_answers *answers) {
     for (int32_t i = 0; i < answers->n; i++) {
         cnri_free(answers->at[i].kept);
@@ -278,7 +280,7 @@ static void compare_one(cnri_answer *a, const cnr_tensor *value) {
     }
 }
 
-/* Tap: compares quantised values with those kept. */
+/* Session tap: compares the values of the quantised net with those kept of the float net. */
 static void tap_compare(void *arg, const char *node, int32_t output, const cnr_tensor *value) {
     const tapped *t = arg;
     const cnr_value v = cnri_tapped_value(t->g, node, output);

@@ -40,6 +40,7 @@ static int by_name(const void *a, const void *b) {
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
+/* Frees the names and the list. */
 static void names_free(names *list) {
     for (int32_t i = 0; i < list->n; i++) cnri_free(list->at[i]);
     cnri_vec_free(list);
@@ -59,7 +60,8 @@ static void names_in(const char *folder, names *out) {
     if (out->n) qsort(out->at, (size_t)out->n, sizeof out->at[0], by_name);
 }
 
-/* Path of the file in `folder` whose name is `stem`, with or without an extension. */
+/* Path of the file in `folder` whose name is `stem`, or begins with "stem.", for cnri_free; NULL:
+ * none. */
 static char *find_stem(const char *folder, const names *in, const char *stem) {
     const size_t n = strlen(stem);
     for (int32_t i = 0; i < in->n; i++)
@@ -130,12 +132,13 @@ static int32_t read_all(job *j, const char *folder, const names *in, const char 
 
 /* ---- comparing ---- */
 
-/* Test vectors store bf16 in u16 tensors: gives the same bits the type that the model has. */
+/* Makes a u16 tensor bf16, with the same bits, if the model's type is bf16: test vectors store it
+ * so. */
 static void rename_bf16(cnr_tensor *t, int32_t wanted) {
     if (t->dtype == CNR_u16 && wanted == CNR_bf16) t->dtype = wanted;
 }
 
-/* Notes a difference. */
+/* Appends a difference to the job's list. */
 static cnr_status differ(job *j, const cnri_difference *d) {
     cnri_difference *slot = cnri_push(&j->differences);
     if (!slot) return cnri_fail(&j->err, CNR_E_MEMORY, d->output, "out of memory");
@@ -143,7 +146,8 @@ static cnr_status differ(job *j, const cnri_difference *d) {
     return CNR_OK;
 }
 
-/* Compares one output with the given one. */
+/* Compares an output with the given one by the job's tolerances; differences are noted in the
+ * job. */
 static cnr_status compare(job *j, const char *name, const cnr_tensor *got,
                           const cnr_tensor *given) {
     cnri_difference d = {.output = name, .got = *got, .want = *given, .worst = -1};
@@ -262,7 +266,7 @@ static cnri_outcome outcome_of(const job *j, cnr_status status) {
                                                                                : CNRI_CASE_WRONG;
 }
 
-/* Path without its folders. */
+/* The part of a path behind its last '/', inside that path. */
 static const char *base_name(const char *path) {
     const char *slash = strrchr(path, '/');
     return slash ? slash + 1 : path;
@@ -301,7 +305,7 @@ static char *expected_of(const char *path) {
     return found;
 }
 
-/* Number of cases so far. */
+/* Number of cases that were right, wrong or skipped so far. */
 static int32_t cases(const job *j) {
     return j->out->n[CNRI_CASE_RIGHT] + j->out->n[CNRI_CASE_WRONG] + j->out->n[CNRI_CASE_SKIPPED];
 }

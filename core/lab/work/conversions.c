@@ -1,7 +1,7 @@
 /* Conversions of a net between floats and whole numbers of 8 bits. */
 #include "work/work.h"
 
-/* Booleans have 8 bits, too. */
+/* True for tensors of 8-bit integers; booleans have 8 bits, too, but are none. */
 static bool is_whole(const cnr_tensor *t) {
     return t && (t->dtype == CNR_u8 || t->dtype == CNR_i8);
 }

@@ -31,14 +31,14 @@ typedef struct stage_net {
     cnr_model *model;
     cnr_plan *plan;
     cnr_session *session;
-    int32_t turn; /* number of changes */
+    int32_t turn; /* number of changes of the net so far */
     bool running; /* a run uses the session, without holding the lock */
 } stage_net;
 
 /* A source that is read, prepared and run by one thread each. */
 struct cnri_feed {
     cnri_samples samples;
-    pthread_mutex_t lock; /* for all queues */
+    pthread_mutex_t lock; /* protects all queues */
     pthread_cond_t changed;
     queue queues[STAGES];
     pthread_t threads[STAGES];
@@ -49,6 +49,7 @@ struct cnri_feed {
     stage_net net;
 };
 
+/* Frees a fed picture with sample, input and outputs; NULL: nothing. */
 void cnri_fed_free(cnri_fed *f) {
     if (!f) return;
     cnri_free(f->sample.picture.data);
@@ -112,7 +113,7 @@ static cnri_fed *pop(cnri_feed *feed, queue *q, uint64_t until_ns, bool *ended) 
 
 /* ---- stages ---- */
 
-/* Thread: reads all samples. */
+/* Thread: reads all samples into the first queue; an error ends that queue with the reason. */
 static void *read_all(void *arg) {
     cnri_feed *feed = arg;
     cnr_error why = CNR_ERROR_INIT;
@@ -159,7 +160,7 @@ static void prepare(stage_net *n, cnri_fed *f) {
     pthread_mutex_unlock(&n->lock);
 }
 
-/* Copies the outputs of a run. */
+/* Copies the outputs of the net's last run into f. CNR_E_MEMORY: f has those copied so far. */
 static cnr_status copy_outputs(const stage_net *n, cnri_fed *f) {
     const int32_t count = cnr_output_count(n->model);
     f->outputs = cnri_alloc_zero((size_t)count * sizeof *f->outputs + 1);
@@ -196,7 +197,7 @@ static void run(stage_net *n, cnri_fed *f) {
     pthread_mutex_unlock(&n->lock);
 }
 
-/* Thread: preprocesses pictures. */
+/* Thread: preprocesses pictures of the first queue for the net, into the second. */
 static void *prepare_all(void *arg) {
     cnri_feed *feed = arg;
     cnri_fed *f;
@@ -209,7 +210,7 @@ static void *prepare_all(void *arg) {
     return NULL;
 }
 
-/* Thread: runs the net. */
+/* Thread: runs the net for pictures of the second queue, into the third; frees prepared inputs. */
 static void *run_all(void *arg) {
     cnri_feed *feed = arg;
     cnri_fed *f;
@@ -226,7 +227,7 @@ static void *run_all(void *arg) {
 
 /* ---- from outside ---- */
 
-/* Stops all threads and waits for them. */
+/* Tells all threads and the source to stop, and joins the threads. */
 static void stop(cnri_feed *feed) {
     pthread_mutex_lock(&feed->lock);
     feed->stopping = true;
@@ -261,6 +262,7 @@ void cnri_feed_detach(cnri_feed *feed) {
     pthread_mutex_unlock(&feed->net.lock);
 }
 
+/* Stops the threads, and frees the feed with all pictures; NULL: nothing. */
 void cnri_feed_close(cnri_feed *feed) {
     if (!feed) return;
     stop(feed);
@@ -275,7 +277,7 @@ void cnri_feed_close(cnri_feed *feed) {
     cnri_free(feed);
 }
 
-/* Prepares locks and conditions. */
+/* Initialises the locks, and conditions on the monotonic clock. */
 static void set_up(cnri_feed *feed) {
     pthread_condattr_t monotonic;
     pthread_mutex_init(&feed->lock, NULL);

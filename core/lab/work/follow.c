@@ -47,7 +47,7 @@ static cnr_status write_line(follow *f, cnri_text *line, cnr_error *err) {
     return status;
 }
 
-/* Writes the names of the columns. */
+/* Writes the table's first line: time, then watts and joules of each domain. */
 static cnr_status write_names(follow *f, cnr_error *err) {
     cnri_text line = {0};
     cnri_text_add(&line, "time_s");
@@ -151,7 +151,7 @@ static cnr_status steps(follow *f, cnr_error *err) {
     return status == CNR_E_CANCELLED ? CNR_OK : status;
 }
 
-/* Allocates the lists and opens the table. */
+/* Allocates the lists for f->n domains and opens the table, if a file is wanted. */
 static cnr_status prepare(follow *f, cnr_error *err) {
     const size_t n = (size_t)f->n + 1;
     f->watts = cnri_alloc(n * sizeof *f->watts);

@@ -68,7 +68,8 @@ static cnr_status read_value(options *o, const char *text, cnr_attr *a, cnr_erro
     return CNR_OK;
 }
 
-/* Reads options of the form name=value. */
+/* Reads options of the form name=value into o, which borrows the words. CNR_E_ARG: another form, or
+ * too many. */
 static cnr_status read_options(const char *const *words, options *o, cnr_error *err) {
     for (; words && *words; words++) {
         const char *value = strchr(*words, '=');

@@ -13,18 +13,23 @@
 enum { BLOCK = 128, POSITIONS = 40, LEVELS = 127, PICTURES = 64 };
 #define DAMPING 0.01 /* of the mean of the diagonal */
 
+/* A layer whose weights are rounded, with sums over the positions of its inputs. */
 typedef struct layer {
     int32_t node;
     cnr_value x, y, w, bias;
     int64_t rows, depth, groups, row_step, step;
-    float *patch;     /* the inputs of one position, by group; then those of the picture's first */
+    /* the inputs of one position, by group; then those of the first position of the first
+     * picture */
+    float *patch;
     double *mean;     /* by group, then element: sum of the inputs */
     float *square;    /* by group, then block: sums of products, upper triangles */
     int64_t *largest; /* by row: where its largest weight is */
-    int64_t n;        /* positions */
+    int64_t n;        /* number of positions added so far */
     bool is_wrong;    /* its outputs are not those of the gathered inputs */
 } layer;
 
+/* State of rounding weights: the calibration, the layers, and the seed by which positions are
+ * drawn. */
 typedef struct rounding {
     cnri_calibration *c;
     CNRI_VEC(layer) layers;
@@ -33,16 +38,19 @@ typedef struct rounding {
 
 static int64_t blocks_of(const layer *l) { return (l->depth + BLOCK - 1) / BLOCK; }
 
+/* Number of inputs in a block; the last one may be smaller than BLOCK. */
 static int64_t block_size(const layer *l, int64_t block) {
     return cnr_min(BLOCK, l->depth - block * BLOCK);
 }
 
+/* The BLOCK x BLOCK matrix of input products of one group's block. */
 static float *square_of(const layer *l, int64_t group, int64_t block) {
     return l->square + (group * blocks_of(l) + block) * BLOCK * BLOCK;
 }
 
 /* ---- which layers ---- */
 
+/* True for a constant f32 weight of two or more axes, with data, that only one node reads. */
 static bool is_constant(const cnr_graph *g, cnr_value v) {
     const cnr_tensor *t = v >= 0 ? g->values.at[v].type : NULL;
     return t && t->dtype == CNR_f32 && !t->encoding && t->data && t->rank >= 2 &&
@@ -50,6 +58,7 @@ static bool is_constant(const cnr_graph *g, cnr_value v) {
            g->values.at[v].uses == 1 && cnr_count(t) > 0;
 }
 
+/* True if node `index` is a linear layer of known ports whose weights can be rounded; fills *l. */
 static bool is_layer(const cnr_graph *g, int32_t index, layer *l) {
     const cnri_node *node = g->nodes.at[index];
     cnr_linear ports;
@@ -71,11 +80,13 @@ static bool is_layer(const cnr_graph *g, int32_t index, layer *l) {
     return l->groups > 0 && l->rows % l->groups == 0;
 }
 
+/* Weight of a layer's row (output) and input k within its group. */
 static double weight_at(const rounding *r, const layer *l, int64_t row, int64_t k) {
     const float *w = r->c->net->values.at[l->w].type->data;
     return (double)w[row * l->row_step + k * l->step];
 }
 
+/* Notes for each row of weights the index of the largest magnitude. */
 static void find_largest(const rounding *r, layer *l) {
     for (int64_t row = 0; row < l->rows; row++)
         for (int64_t k = 0; k < l->depth; k++)
@@ -83,6 +94,7 @@ static void find_largest(const rounding *r, layer *l) {
                 l->largest[row] = k;
 }
 
+/* Frees the layers and their sums. */
 static void free_layers(rounding *r) {
     for (int32_t i = 0; i < r->layers.n; i++) {
         cnri_free(r->layers.at[i].patch);
@@ -93,6 +105,7 @@ static void free_layers(rounding *r) {
     cnri_vec_free(&r->layers);
 }
 
+/* Adds a node to the layers with its lists, if its weights can be rounded. */
 static cnr_status add_layer(rounding *r, int32_t node, cnr_error *err) {
     layer l;
     if (!is_layer(r->c->net, node, &l)) return CNR_OK;
@@ -151,13 +164,14 @@ static int64_t positions(const rounding *r, const layer *l, const cnr_tensor *x,
     return n;
 }
 
+/* Copies the inputs of position `at` of a layer to `to`; outside of the picture they are 0. */
 static void gather(const layer *l, const cnr_tensor *x, const cnr_window *w, int64_t at,
                    float *to) {
     if (w->spatial > 0) gather_window(w, x, at, to);
     else memcpy(to, (const float *)x->data + at * l->depth, (size_t)l->depth * sizeof *to);
 }
 
-/* Adds the products of a block's inputs. */
+/* Adds the products of n inputs of a block to the upper half of `square`. */
 static void add_block(const float *x, int64_t n, float *square) {
     for (int64_t i = 0; i < n; i++) {
         const float v = x[i];
@@ -167,6 +181,7 @@ static void add_block(const float *x, int64_t n, float *square) {
     }
 }
 
+/* Adds the gathered inputs to the layer's means and products; skips those that aren't finite. */
 static void add_patch(layer *l) {
     for (int64_t i = 0; i < l->groups * l->depth; i++) {
         if (!isfinite(l->patch[i])) return;
@@ -178,6 +193,7 @@ static void add_patch(layer *l) {
     l->n++;
 }
 
+/* Gathers inputs of a layer from the tensor x at random positions, and adds them up. */
 static void add_inputs(rounding *r, layer *l, const cnr_tensor *x) {
     cnr_window w = {0};
     const int64_t n = positions(r, l, x, &w);
@@ -193,7 +209,8 @@ static void add_inputs(rounding *r, layer *l, const cnr_tensor *x) {
 
 /* ---- the layer is what it was taken for ---- */
 
-/* Compares the first position's outputs with those of the gathered inputs. */
+/* Compares the first position's outputs with those computed from gathered inputs; l->is_wrong: they
+ * differ. */
 static void verify(const rounding *r, layer *l, const cnr_tensor *y) {
     const cnri_node *node = r->c->net->nodes.at[l->node];
     const cnr_tensor *w = r->c->net->values.at[l->w].type;
@@ -215,6 +232,7 @@ static void verify(const rounding *r, layer *l, const cnr_tensor *y) {
     }
 }
 
+/* Session tap: adds inputs of layers, and checks outputs once. */
 static void tap(void *arg, const char *node, int32_t output, const cnr_tensor *value) {
     rounding *r = arg;
     const cnr_value v = cnri_tapped_value(r->c->net, node, output);
@@ -310,6 +328,8 @@ static void shift_row(const rounding *r, const layer *l, int64_t row, const floa
                       mean[k] / (double)l->n;
 }
 
+/* Rounds the weights of a layer so that its outputs change least, into c->rounded, with shifts of
+ * its bias. */
 static cnr_status round_layer(const rounding *r, const layer *l, cnr_error *err) {
     cnri_rounded *to = &r->c->rounded[l->node];
     double *u = cnri_alloc_zero((size_t)BLOCK * BLOCK * sizeof *u);

@@ -17,7 +17,7 @@ cnr_status cnri_runner_open(cnri_runner *r, cnr_model *model, const cnr_observer
     return status;
 }
 
-/* Closes session and plan. */
+/* Closes session and plan, unless the session is an adaptation's, and frees the input. */
 static void let_go(cnri_runner *r) {
     if (r->session && !r->adapts) cnr_session_close(r->session);
     if (r->plan) cnr_plan_release(r->plan);
@@ -27,6 +27,7 @@ static void let_go(cnri_runner *r) {
     r->own = r->input.data = NULL;
 }
 
+/* Closes session and plan, and frees the preprocessing. */
 void cnri_runner_close(cnri_runner *r) {
     let_go(r);
     cnri_preprocess_free(&r->preprocess);

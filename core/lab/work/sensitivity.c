@@ -17,7 +17,7 @@ static void mark_before(const cnr_graph *net, bool *nodes) {
         }
 }
 
-/* Node that computes an answer's value. */
+/* Number of the node that computes an answer's value. */
 static int32_t node_of(const cnr_graph *net, const cnri_answer *a) {
     return net->values.at[a->as.real].producer;
 }
@@ -59,7 +59,7 @@ bool *cnri_values_behind(const cnr_graph *net, const cnri_answers *answers) {
 
 /* ---- one layer alone ---- */
 
-/* Noise of all answers if only these layers are quantised. */
+/* out, by watched value: noise of all answers if only the layers in `wanted` are quantised. */
 static cnr_status compare_alone(cnri_sensitivity *s, const bool *wanted, double *out,
                                 cnr_error *err) {
     cnri_answers answers = {0};
@@ -160,6 +160,7 @@ cnr_status cnri_noisiest_first(cnri_sensitivity *s, const cnri_answers *answers,
     return status;
 }
 
+/* Frees the lists; the struct is the caller's. */
 void cnri_sensitivity_free(cnri_sensitivity *s) {
     for (int32_t i = 0; s->alone && i < s->c->net->nodes.n; i++) cnri_free(s->alone[i]);
     cnri_free(s->alone);
