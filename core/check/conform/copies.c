@@ -39,7 +39,7 @@ static bool begin(copying *c, cnri_judging *j) {
            is_mirrored(c, &c->mem, c->mirror, "after a write of all");
 }
 
-/* Frees the memory and closes the device. */
+/* Frees the device's memory and closes the device. */
 static void end(copying *c) {
     cnri_bay_free(&c->b, &c->mem);
     cnri_bay_close(&c->b);
@@ -72,7 +72,7 @@ static bool there_and_back(copying *c, uint32_t at, uint32_t n) {
     return good;
 }
 
-/* Queues overlapping writes without waiting; the last one must win. */
+/* Queues 64 overlapping writes without waiting; false, with a finding: a later one didn't win. */
 static bool overlapping(copying *c) {
     static uint8_t pieces[64][4096];
     cnri_bay *b = &c->b;

@@ -159,7 +159,7 @@ bool cnri_judge_describe(cnri_judging *j) {
 
 /* ---- opening ---- */
 
-/* Judges the memory classes of an open device. */
+/* False, with a finding: a memory class of the open device has no name or a wrong alignment. */
 static bool judge_classes(const cnri_bay *b) {
     for (int32_t i = 0; i < b->device.n_memory; i++) {
         const cnr_memory_class *m = &b->device.memory[i];
@@ -275,7 +275,7 @@ static int64_t resident_pages(void) {
 }
 
 /* Judges that freed memory can be allocated again: allocating a large block many times must not
- * take more memory. */
+ * take more memory. False, with a finding. */
 static bool judge_freed(cnri_bay *b) {
     enum { TIMES = 40, PART = 262144 };
     static const uint8_t data[PART];

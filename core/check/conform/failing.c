@@ -53,7 +53,7 @@ bool cnri_judge_bounds(cnri_judging *j) {
 
 enum { STEPS = 2048, PLACES = 60 };
 
-/* What is_said opens and allocates while memory is short. */
+/* What one attempt opens and allocates while memory is short, to be closed by attempt_end. */
 typedef struct attempt {
     cnr_device device;
     cnr_stream streams[2];
@@ -98,7 +98,7 @@ static cnr_status attempt_all(attempt *t, const cnr_device_class *cls, int32_t c
     return status;
 }
 
-/* Frees all that an attempt has. */
+/* Frees and closes all that an attempt has, as far as it got. */
 static void attempt_end(attempt *t, const cnr_device_class *cls) {
     if (t->event && CNRI_HAS(cls, event_free)) cls->event_free(&t->device, t->event);
     for (int32_t i = 0; i < 2; i++)
@@ -183,7 +183,8 @@ static bool lap(runner *r, uint64_t number, cnr_error *err) {
     return false;
 }
 
-/* Thread: writes and reads LAPS times and compares. */
+/* Thread: writes and reads LAPS times on a stream of its own and compares; r->why: the first
+ * difference or error. */
 static void *laps(void *arg) {
     runner *r = arg;
     cnr_error err = CNR_ERROR_INIT;
@@ -236,7 +237,7 @@ static bool busy_begin(busy *w, cnri_judging *j) {
            cnri_bay_load(&w->b, &w->b.stream, &w->large, w->from.at, 8);
 }
 
-/* Closes all. */
+/* Frees the memories and closes the device and the stream. */
 static void busy_end(busy *w) {
     cnri_bay_free(&w->b, &w->large);
     cnri_bay_close(&w->b);
@@ -298,7 +299,7 @@ static bool round_trip(cnri_bay *b) {
     return memcmp(in, out, sizeof in) == 0 || cnri_judging_fail(b->j, "bytes do not come back");
 }
 
-/* How the child ended: 0: well; else the signal, or 1. */
+/* Waits for the child; returns how it ended, 0: well; else the signal, or 1. */
 static int wait_for(pid_t child) {
     int state = 0;
     while (waitpid(child, &state, 0) < 0 && errno == EINTR) {}

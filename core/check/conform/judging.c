@@ -104,6 +104,7 @@ bool cnri_edge_is_whole(const cnri_edge *e) {
            is_canary(e->at + e->bytes, e->at + e->bytes + e->slack);
 }
 
+/* Unmaps the block; never made: nothing. */
 void cnri_edge_free(cnri_edge *e) {
     if (e->map && e->map != MAP_FAILED) munmap(e->map, e->all);
     *e = (cnri_edge){0};

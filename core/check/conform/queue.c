@@ -15,7 +15,8 @@ typedef struct queueing {
     uint8_t old[SMALL], now[SMALL], got[SMALL];
 } queueing;
 
-/* Opens device, streams and memory. */
+/* Opens the device, two streams with these flags, and memory; false, with a finding. End q in
+ * either case. */
 static bool begin(queueing *q, cnri_judging *j, uint32_t flags) {
     memset(q, 0, sizeof *q);
     q->load = cnri_alloc_zero(4 * CNRI_MIB);
@@ -27,7 +28,7 @@ static bool begin(queueing *q, cnri_judging *j, uint32_t flags) {
            cnri_bay_alloc(&q->b, &q->b_mem, SMALL);
 }
 
-/* Waits, frees and closes. */
+/* Waits for both streams, frees the memories and closes all, as far as it is open. */
 static void end(queueing *q) {
     cnr_error err = CNR_ERROR_INIT;
     if (q->b.has_stream) q->b.cls->sync(&q->b.stream, &err);
@@ -123,7 +124,7 @@ static bool record(queueing *q, cnr_stream *s, void **event) {
     return cnri_judging_ok(q->b.j, "record", q->b.cls->event_record(s, event, &err), &err);
 }
 
-/* Starts queued work. */
+/* Starts queued work of a stream, if the class has a method for it. */
 static void flush(queueing *q, cnr_stream *s) {
     if (CNRI_HAS(q->b.cls, flush)) q->b.cls->flush(s);
 }
@@ -203,7 +204,7 @@ bool cnri_judge_await(cnri_judging *j) {
     return good;
 }
 
-/* Judges that the time between two events is plausible. */
+/* False, with a finding: the ns between two events is negative, or more than the wall clock's. */
 static bool is_timed(queueing *q, int32_t turn) {
     cnri_bay *b = &q->b;
     cnr_stream *s = &b->stream;

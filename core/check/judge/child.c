@@ -21,7 +21,8 @@ typedef struct child {
 
 static bool cancelled(const cnri_check_options *o) { return o->cancelled && o->cancelled(); }
 
-/* Starts the program with the same words and `--worker WORK`. */
+/* Starts the program with the same words and `--worker WORK`; *c: its process and the pipe of its
+ * lines. False: it can't be started. */
 static bool begin(const cnri_check_options *o, const char *work, child *c) {
     posix_spawn_file_actions_t actions;
     char program[] = "cnnrun", flag[] = "--worker";

@@ -97,6 +97,7 @@ bool cnri_piece_check(cnri_piece *p, bool bytes, const char *name, void *data, c
     return good;
 }
 
+/* Frees the device's memory and the copies; never made: nothing. */
 void cnri_piece_free(cnri_piece *p) {
     if (p->viewed && CNRI_HAS(p->device->cls, unview)) p->device->cls->unview(p->device, &p->mem);
     if (p->made) p->device->cls->free(p->device, &p->whole);

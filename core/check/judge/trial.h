@@ -25,7 +25,7 @@ bool cnri_piece_fill(cnri_piece *p, const void *data, uint8_t poison, cnri_text 
 /* True if the guards (and, if `bytes`, the data) are unchanged. `data` (may be NULL) gets the
  * bytes; `name` is for `why`. */
 bool cnri_piece_check(cnri_piece *p, bool bytes, const char *name, void *data, cnri_text *why);
-void cnri_piece_free(cnri_piece *p);
+void cnri_piece_free(cnri_piece *p); /* frees it; never made: nothing */
 /* Appends a failed call as text; true if it did not fail. */
 bool cnri_said(cnri_text *why, const char *what, cnr_status status, const cnr_error *err);
 

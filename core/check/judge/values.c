@@ -22,7 +22,7 @@ static double draw_float(cnri_values values, cnri_dice *dice) {
     return values == CNRI_VALUES_MIDDLE ? 0 : u;
 }
 
-/* Draws an integer of a type. */
+/* Draws an integer within the range of a type, by the kind of values. */
 static double draw_integer(int32_t dtype, cnri_values values, cnri_dice *dice) {
     const int32_t bits = (int32_t)cnr_dtype_bits(dtype);
     const bool negative = dtype == CNR_i4 || dtype == CNR_i8 || dtype == CNR_i16 ||
@@ -54,7 +54,7 @@ void cnri_values_fill(cnr_tensor *t, cnri_values values, const int64_t *list, cn
     }
 }
 
-/* The smallest normal number of a float type. */
+/* Returns the smallest normal number of a float type. */
 static double least_normal(int32_t dtype) {
     return dtype == CNR_f64 ? 0x1p-1022 : dtype == CNR_f16 ? 0x1p-14 : 0x1p-126;
 }

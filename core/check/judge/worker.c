@@ -226,7 +226,7 @@ static bool goes_on(const search *s, int64_t k, int64_t cases, int64_t found) {
 }
 
 cnr_status cnri_work_run(const cnri_work *w, cnr_error *err) {
-    static search s; /* large */
+    static search s; /* state of the search; static, because it is large */
     cnri_devices sets[2] = {{0}, {0}};
     const cnr_device *devices[2] = {NULL, NULL};
     const bool any = w->kernel && strcmp(w->kernel->op, CNR_ANY_OP) == 0;

@@ -221,7 +221,7 @@ bool cnri_element_set(int32_t dtype, void *data, int64_t i, double value);
 const char *cnri_tensor_fault(const cnr_tensor *t);
 /* True if no product of any of the known dimensions overflows, whatever the unknown ones become. */
 bool cnri_dims_fit(const cnr_tensor *t);
-/* CNR_E_INVALID if the tensor has such a fault, or its `bytes` are too few for its shape. */
+/* CNR_E_INVALID if cnri_tensor_fault finds a fault, or t->bytes are too few for the shape. */
 cnr_status cnri_tensor_check(const cnr_tensor *t, const char *where, cnr_error *err);
 
 /* ---- sha256.c ---- */
@@ -384,8 +384,7 @@ typedef struct cnri_activity {
 void cnri_activity_begin(cnri_activity *a);
 /* Ends the activity of this thread; the one that it interrupted becomes current again. */
 void cnri_activity_end(const cnri_activity *a);
-/* For signal handlers: the activity of this thread, NULL without one; or the latest of any
- * thread, which may be over. */
+/* For signal handlers: the activity of this thread; NULL: none. */
 const cnri_activity *cnri_activity_of_thread(void);
 /* The activity that any thread began last, for messages of crashes. NULL: there is none. */
 const cnri_activity *cnri_activity_latest(void);

@@ -241,7 +241,8 @@ typedef struct cnri_step {
     bool marks;        /* another step waits for this one: an event is recorded behind it */
     uint32_t ranges;   /* axes of output 0 of which the kernel accepts a range: bits */
     int32_t piece_axis;
-    int64_t piece;  /* under a memory bound: so many rows are computed at a time; 0: all */
+    /* under a memory bound: number of rows that are computed at a time; 0: all at once */
+    int64_t piece;
     int32_t slices; /* the same with a blob for each slice, from `blob` on; 0: one for all */
     int64_t slice;  /* channels in each */
 } cnri_step;

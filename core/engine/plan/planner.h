@@ -233,7 +233,8 @@ cnr_status cnri_regions_find(cnri_planner *p, cnr_error *err);
 bool cnri_regions_take(cnri_planner *p);
 /* Takes the regions that the stored plan took. */
 cnr_status cnri_regions_follow_memo(cnri_planner *p, cnr_error *err);
-/* Takes, after the policy answered, the regions whose rows it picked. */
+/* After the policy answered: takes the regions whose rows it picked, and leaves those whose nodes
+ * it answered otherwise. */
 void cnri_regions_follow_policy(cnri_planner *p);
 void cnri_regions_reset(cnri_planner *p); /* takes the regions that rules chose again */
 /* The region that a candidate belongs to; NULL: none. */
@@ -249,7 +250,8 @@ void cnri_chain_free(cnri_chain *chain); /* frees the chain's lists; it becomes 
 /* The node with the first n_chain nodes of its chain, as a kernel sees it; dense: with decoded
  * weights. */
 cnri_view cnri_view_of(const cnri_planner *p, const cnri_chain *chain, int32_t n_chain, bool dense);
-/* Makes the twins that a dense view needs. */
+/* Makes the dense twins of the chain's encoded inputs, decoded weights in the graph, unless they
+ * are there. */
 cnr_status cnri_chain_decode(cnri_planner *p, cnri_chain *chain, cnr_error *err);
 /* The value that holds an encoded weight decoded; it is added once. */
 cnr_status cnri_plan_twin(cnri_planner *p, cnr_value encoded, cnr_value *dense, cnr_error *err);

@@ -4,7 +4,7 @@
 #include <pthread.h>
 #include <time.h>
 
-/* A thread that ticks. */
+/* A thread that calls a governor's tick each period, and `each` behind it. */
 struct cnri_pacer {
     cnri_governor *governor;
     void (*each)(void *arg, const cnri_governor *g);
@@ -27,7 +27,7 @@ static bool wait_by_plugin(cnri_pacer *p, uint64_t ns) {
     return !__atomic_load_n(&p->stopping, __ATOMIC_ACQUIRE);
 }
 
-/* Waits until that time; false: it is to stop. */
+/* Waits until that time in ns; false: the thread is to stop. */
 static bool wait_until(cnri_pacer *p, uint64_t ns) {
     if (!cnri_clock_is_real()) return wait_by_plugin(p, ns);
     const struct timespec until = {(time_t)(ns / 1000000000u), (long)(ns % 1000000000u)};

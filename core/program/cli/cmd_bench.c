@@ -149,7 +149,7 @@ static cnr_status measure_peak(const cnri_call *call, const char *device, peak *
     return status;
 }
 
-/* Measured devices. */
+/* Peaks of the devices measured so far, at most 16. */
 typedef struct peaks {
     peak at[16];
     int32_t n;
@@ -231,7 +231,7 @@ static void tell_legend(const peaks *p, bool exceeded) {
     if (exceeded) cnri_say(stdout, ">100%%: %s\n", above);
 }
 
-/* Prints all steps, then operators. */
+/* Prints all steps and then sums by operator, as lines or JSON. */
 static cnr_status tell_steps(const cnri_call *call, const cnr_timing *t, cnr_error *err) {
     const bool titles = !call->common.json;
     bool exceeded = false;
@@ -261,7 +261,7 @@ static cnr_status tell_steps(const cnri_call *call, const cnr_timing *t, cnr_err
     return status;
 }
 
-/* Draws the steps as a picture. */
+/* Draws the steps as a picture to b->output, by the script. */
 static cnr_status draw_steps(const cnri_call *call, const bench *b, const whole *w,
                              cnr_error *err) {
     char title[400];
