@@ -15,8 +15,8 @@ static cnr_status accepts_pool(const cnr_device *device, const cnr_node *node, c
     return cnr_take(node, out, 1);
 }
 
-/* The largest in a window that is clipped to the picture; the thesis leaves NaN open, here it wins.
- */
+/* Returns the largest number in a window that is clipped to the picture; NaN wins, which the thesis
+ * leaves open. */
 static float largest(const documents_window *w, const float *x, int64_t row, int64_t column) {
     const int64_t top = row * w->stride[0] - w->pad[0], left = column * w->stride[1] - w->pad[1];
     const int64_t row_end = cnr_min(top + w->kernel[0], w->in[0]);

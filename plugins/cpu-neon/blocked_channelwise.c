@@ -7,7 +7,7 @@ typedef struct channelwise_state {
     neon_chain chain;
     neon_link_kind kind;
     int32_t prelu; /* else add or mul */
-    int32_t each;  /* the operand of the output's shape; the other has one value a channel */
+    int32_t each; /* port of the operand of the output's shape; the other has one value a channel */
     /* floats from one image to the next in the other operand; 0: the same for all images */
     int64_t step;
     int64_t block, plane, channels;
@@ -99,7 +99,7 @@ static void one_plane(const cnr_run *run, int64_t i) {
     neon_chain_run(&s->chain, run->node, y, first, n);
 }
 
-/* Planes that make a task of TASK floats. */
+/* Number of planes that make a task of about TASK floats; at least 1. */
 static int64_t planes_a_task(const channelwise_state *s) {
     return cnr_max(1, TASK / cnr_max(1, s->plane * s->block));
 }
@@ -109,7 +109,7 @@ static int64_t all_planes(const cnr_run *run, const channelwise_state *s) {
     return run->outputs[0]->dim[0] * (s->channels / s->block);
 }
 
-/* Task: computes its planes. */
+/* Task i: computes its planes; arg is the run. */
 static void some_planes(void *arg, int64_t i, int32_t thread) {
     const cnr_run *run = arg;
     const int64_t step = planes_a_task(run->state);

@@ -36,7 +36,7 @@ static cnr_status prepare_size(const cnr_device *device, const cnr_node *node, c
     return CNR_OK;
 }
 
-/* [block][tap][channel of the block] */
+/* Packs the weights as [block][tap][channel of the block], missing channels as 0. */
 static cnr_status prepare(const cnr_device *device, const cnr_node *node, void *blob,
                           cnr_error *err) {
     const cnr_tensor *weight = node->inputs[1];

@@ -180,7 +180,7 @@ static cnr_status slice_run(const cnr_run *run, cnr_error *err) {
 
 /* ---- resize by integer factors ---- */
 
-/* Whether all given scale factors are integers. */
+/* 1 if all given scale factors are known integers, else 0. */
 static int whole_factors(const cnr_node *node) {
     int64_t n;
     const double *given = cnr_attr_floats(node, "scales", &n);
@@ -208,7 +208,7 @@ static int repeats(const cnr_node *node) {
     return whole_factors(node);
 }
 
-/* Takes such resizing of a blocked tensor. */
+/* Takes resizing of a blocked tensor by whole factors that repeats pixels. */
 static cnr_status resize_accepts(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
     const cnr_tensor *x = cnr_own_input(node, 0);
     const int32_t block = x ? out->in_block[0] : 0;

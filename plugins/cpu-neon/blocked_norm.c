@@ -76,7 +76,7 @@ static cnr_status plan(const cnr_device *device, const cnr_node *node, cnr_space
     return CNR_OK;
 }
 
-/* A block of one image. */
+/* Task i: normalises one block of channels of one image, with the operators behind. */
 static void one_block(void *arg, int64_t i, int32_t thread) {
     const cnr_run *run = arg;
     const norm_state *s = run->state;

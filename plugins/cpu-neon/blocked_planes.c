@@ -19,7 +19,8 @@ typedef struct planes_state {
     float scale[];
 } planes_state;
 
-/* Divides images, channels and rows into tasks. */
+/* Divides images, channels and rows into tasks, enough for the threads but not too small; sets them
+ * in s. */
 static void plan_tasks(planes_state *s, int64_t images, int32_t threads) {
     const int64_t blocks = s->channels / s->block, rows = s->plane.row1;
     const int64_t steps = images * blocks * s->out * s->block * s->taps;

@@ -58,12 +58,12 @@ static cnr_status global_accepts(const cnr_device *device, const cnr_node *node,
 
 #define TASK_FLOATS ((int64_t)1 << 15)
 
-/* Planes that make a task. */
+/* Number of planes that make a task of about TASK_FLOATS; at least 1. */
 static int64_t planes_a_task(const cnr_tensor *x) {
     return cnr_max(1, TASK_FLOATS / cnr_max(1, cnr_span(x, 2, x->rank) * x->block));
 }
 
-/* Task: pools its planes. */
+/* Task i: pools its planes, by the largest or the mean; arg is the run. */
 static void some_planes(void *arg, int64_t i, int32_t thread) {
     const cnr_run *run = arg;
     const cnr_tensor *x = run->node->inputs[0];

@@ -78,7 +78,7 @@ static void read_piece(void *arg, int64_t i, int32_t thread) {
     j->sink[thread % NEON_MOST_CORES] += neon_uk->read(j->data + i * j->each, j->each);
 }
 
-/* Seconds of the fastest of several repetitions. */
+/* Returns the seconds of the fastest of TIMES repetitions of n tasks on the stream's threads. */
 static double least(cnr_stream *stream, int64_t n, void (*fn)(void *, int64_t, int32_t), job *j) {
     double best = 1e9;
     for (int i = 0; i < TIMES; i++) {
@@ -89,7 +89,7 @@ static double least(cnr_stream *stream, int64_t n, void (*fn)(void *, int64_t, i
     return best;
 }
 
-/* Measures GFLOPS of multiply-adds on all threads. */
+/* Measures and returns GFLOPS of multiply-adds on all threads. */
 static double fma_gflops(cnr_stream *stream, job *j) {
     const int64_t n = stream->device->concurrency * CHUNKS;
     j->each = 200000;

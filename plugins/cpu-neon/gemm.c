@@ -76,15 +76,16 @@ void neon_block(const neon_product *p, int64_t m0, int64_t m1, int64_t n0, int64
     }
 }
 
-/* Cost of a block in rows of vectors. A narrow last panel is slower, since each element of A meets
- * fewer vectors; packing B costs 4 rows. */
+/* Returns the cost of a block of m x n results, in rows of vectors. A narrow last panel is slower,
+ * since each element of A meets fewer vectors; packing B costs 4 rows. */
 static int64_t block_cost(int64_t m, int64_t n) {
     const int64_t nv = neon_uk->nr / neon_uk->vl, vectors = cnr_div_up(n, neon_uk->vl);
     const int64_t rest = vectors % nv;
     return (m + 16) * (2 * vectors + (rest ? nv - rest : 0));
 }
 
-/* Time of the slowest thread for a grid's blocks; blocks of the last column are smaller. */
+/* Returns the cost of the slowest thread for the grid's blocks of `copies` products; blocks of the
+ * last column are smaller. */
 static int64_t grid_cost(const neon_grid *g, int64_t m, int64_t n, int64_t copies,
                          int32_t threads) {
     const int64_t rows = cnr_div_up(m, g->rows), lasts = copies * g->rows,

@@ -7,10 +7,10 @@
 /* Plan of attention: blocks of rows, and places in a thread's scratch. */
 typedef struct attention_state {
     attention a;
-    int64_t rows;  /* of a block */
+    int64_t rows;  /* rows of a block */
     int64_t parts; /* tasks for a batch, whole blocks each */
     int64_t k_at, v_at, q_at, p_at, scores_at, sums_at, y_at; /* in a thread's scratch */
-    int64_t room;                                             /* floats of it */
+    int64_t room;                                             /* floats of a thread's scratch */
 } attention_state;
 
 /* Scores of a block. With them packed for the second product they fill a quarter of an L2 cache of
@@ -26,7 +26,8 @@ static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_ac
     return cnr_take(node, out, 500);
 }
 
-/* Packing may write up to a vector beyond a panel. */
+/* Reserves floats of the thread's scratch and a vector more, as packing may write beyond a panel;
+ * returns their offset. */
 static int64_t reserve(attention_state *s, int64_t floats) {
     return neon_reserve(&s->room, floats + neon_uk->nr);
 }

@@ -39,6 +39,7 @@ static float *channel_out(const batch_job *job, int32_t output, int64_t c) {
     return (float *)job->run->outputs[output]->data + c;
 }
 
+/* Task c: mean and variance of channel c, its normalised outputs, and the running statistics. */
 static void normalise(void *arg, int64_t c, int32_t thread) {
     const batch_job *job = arg;
     const cnr_node *node = job->run->node;
@@ -70,7 +71,7 @@ static void normalise(void *arg, int64_t c, int32_t thread) {
     }
 }
 
-/* Task: gradients of channel c. */
+/* Task c: gradients of channel c of x, scale and shift. */
 static void differentiate(void *arg, int64_t c, int32_t thread) {
     const batch_job *job = arg;
     const cnr_node *node = job->run->node;

@@ -30,6 +30,7 @@ static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_ac
     return CNR_OK;
 }
 
+/* Takes f32 gradients of a depthwise convolution's input at stride 1. */
 static cnr_status accept_gradient(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
     cnr_window w;
     (void)device;
@@ -44,6 +45,7 @@ static cnr_status accept_gradient(const cnr_device *device, const cnr_node *node
     return CNR_OK;
 }
 
+/* Reverses a list of n numbers in place. */
 static void reverse(int64_t *list, int64_t n) {
     for (int64_t i = 0; i < n / 2; i++) {
         const int64_t kept = list[i];
@@ -52,6 +54,8 @@ static void reverse(int64_t *list, int64_t n) {
     }
 }
 
+/* Finds geometry, taps and the operators behind, for the convolution or its gradient; *state keeps
+ * them. */
 static cnr_status plan(const cnr_device *device, const cnr_node *node, cnr_space *workspace,
                        void **state, cnr_error *err) {
     cnr_window w;

@@ -15,7 +15,8 @@ typedef struct elementwise_state {
     int64_t dim[CNR_MAX_RANK], x_step[CNR_MAX_RANK], y_step[CNR_MAX_RANK];
 } elementwise_state;
 
-/* Output 0 has the shape of the operator's own result; no link changes it. */
+/* 1 if the node is an element-wise operator on one or two f32 inputs that broadcast to output 0;
+ * else 0. */
 static int fits(const cnr_node *node) {
     const int32_t n = cnr_own_inputs(node);
     const cnr_op *op = node->desc;
@@ -91,14 +92,15 @@ typedef struct elementwise_job {
     int64_t begin, end;
 } elementwise_job;
 
-/* n consecutive elements of an operand, or one element repeated n times (in `room`). */
+/* Returns n consecutive elements of an operand in place, or one element repeated n times in `room`
+ * (step 0). */
 static const float *operand(const float *at, int64_t step, int64_t n, float *room) {
     if (step) return at;
     for (int64_t i = 0; i < n; i++) room[i] = *at;
     return room;
 }
 
-/* Applies the operator to n elements. */
+/* Applies the operator to n elements of x and y (binary) into out. */
 static void apply(const elementwise_job *job, const float *x, const float *y, float *out,
                   int64_t n) {
     const elementwise_state *s = job->s;

@@ -40,7 +40,8 @@ static int shape_of_gemm(const cnr_node *node, gemm_state *s) {
     return 1;
 }
 
-/* Leading axes of `a` count as rows if b has none. A vector is a matrix of one row or column. */
+/* Reads the sizes and strides of matmul into s; 0: not taken. Leading axes of `a` count as rows if
+ * b has none; a vector is a matrix of one row or column. */
 static int shape_of_matmul(const cnr_node *node, gemm_state *s) {
     const cnr_tensor *a = cnr_own_input(node, 0), *b = cnr_own_input(node, 1);
     if (!a || !b || a->rank < 1 || b->rank < 1) return 0;
@@ -97,7 +98,7 @@ static cnr_status accepts(neon_stored as, const cnr_device *device, const cnr_no
     return CNR_OK;
 }
 
-/* Bytes of the packed right matrix. */
+/* Sets out->bytes to those of the packed right matrix; 0 if it is not constant. */
 static cnr_status prepare_size(neon_stored as, const cnr_device *device, const cnr_node *node,
                                cnr_space *out, cnr_error *err) {
     gemm_state s;
@@ -107,7 +108,7 @@ static cnr_status prepare_size(neon_stored as, const cnr_device *device, const c
     return CNR_OK;
 }
 
-/* Right matrix that tasks pack. */
+/* Arguments of the tasks that pack the right matrix. */
 typedef struct packing {
     neon_stored as;
     const gemm_state *s;
@@ -133,7 +134,8 @@ static cnr_status prepare(neon_stored as, const cnr_device *device, const cnr_no
     return CNR_OK;
 }
 
-/* Offset of product i of the leading axes in an operand that broadcasts. */
+/* Returns the offset, in elements, of product i of the leading axes in an operand t that broadcasts
+ * to y. */
 static int64_t outer_offset(const cnr_tensor *t, const cnr_tensor *y, int64_t i) {
     int64_t offset = 0, step = t->dim[t->rank - 1] * t->dim[t->rank - 2];
     for (int32_t axis = y->rank - 3, own = t->rank - 3; axis >= 0 && own >= 0; axis--, own--) {

@@ -25,7 +25,7 @@ typedef struct grid_taps {
     int32_t inside; /* none of them is zero */
 } grid_taps;
 
-/* Reads sizes and modes. 0: not taken. */
+/* Reads sizes and modes into s; returns 0: the kernel does not take the node. */
 static int shape_of(const cnr_node *node, grid_state *s) {
     const cnr_tensor *x = cnr_own_input(node, 0), *grid = cnr_own_input(node, 1);
     memset(s, 0, sizeof *s);
@@ -97,7 +97,7 @@ static void set_tap(const grid_state *s, grid_taps *t, int tap, int64_t i, int64
     t->inside &= there;
 }
 
-/* Finds the taps of n points. */
+/* Finds the taps (places and weights) of n points of the grid; t->inside 0: some lie outside. */
 static void make_taps(const grid_state *s, const float *grid, int64_t n, grid_taps *t) {
     t->inside = 1;
     for (int64_t i = 0; i < n; i++) {
@@ -123,7 +123,7 @@ static void sample_inside(const grid_taps *t, const float *x, float *y, int64_t 
                (t->weight[2][i] * x[t->at[2][i]] + t->weight[3][i] * x[t->at[3][i]]);
 }
 
-/* Samples n points. */
+/* Samples n points of a plane x into y; taps outside count as 0. */
 static void sample(const grid_state *s, const grid_taps *t, const float *x, float *y, int64_t n) {
     for (int64_t i = 0; i < n; i++) {
         float sum = 0;

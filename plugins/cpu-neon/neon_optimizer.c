@@ -26,7 +26,8 @@ typedef struct step_job {
     int64_t n;
 } step_job;
 
-/* The memory of an output, after copying the input's elements to it. */
+/* Returns elements at .. at + n of an output, after copying the input's there unless both share
+ * memory. */
 static float *moved(const cnr_run *run, int32_t input, int32_t output, int64_t at, int64_t n) {
     float *to = (float *)run->outputs[output]->data + at;
     const float *from = neon_floats(run->node->inputs[input]) + at;

@@ -10,12 +10,13 @@
 /* Rows that are summed before they are added to the total. */
 #define BLOCK 64
 
+/* Which reduction is computed; the order is that of `names`. */
 typedef enum reduction { SUM, MEAN, MAX, MIN, L1, L2, SQUARES, REDUCTIONS } reduction;
 static const char *const names[REDUCTIONS] = {"reduce_sum",       "reduce_mean", "reduce_max",
                                               "reduce_min",       "reduce_l1",   "reduce_l2",
                                               "reduce_sum_square"};
 
-/* Plan of a reduction. */
+/* Plan of a reduction: outer x n x inner elements, reduced along n. */
 typedef struct reduce_state {
     reduction kind;
     int64_t outer, n, inner; /* x is outer by n by inner; n is reduced */
@@ -31,6 +32,7 @@ static int within_planes(const cnr_node *node) {
     return set > 0 && !(set & 3) && node->inputs[0]->rank > 2;
 }
 
+/* Reads kind and sizes of a reduction over channels in blocks of `block` into s; 0: not taken. */
 static int shape_of(const cnr_node *node, int64_t block, reduce_state *s) {
     const cnr_tensor *x = cnr_own_input(node, 0), *y = node->outputs[0];
     memset(s, 0, sizeof *s);
@@ -96,7 +98,7 @@ static float least(const float *x, int64_t n) {
     return low;
 }
 
-/* NaN wins, on either side. */
+/* y = larger (MAX) or smaller of y and x, n elements; NaN wins, on either side. */
 static void keep_extreme(reduction kind, float *y, const float *x, int64_t n) {
     if (kind == MAX)
         for (int64_t i = 0; i < n; i++) y[i] = ((y[i] >= x[i]) | (y[i] != y[i])) ? y[i] : x[i];
@@ -104,7 +106,7 @@ static void keep_extreme(reduction kind, float *y, const float *x, int64_t n) {
         for (int64_t i = 0; i < n; i++) y[i] = ((y[i] <= x[i]) | (y[i] != y[i])) ? y[i] : x[i];
 }
 
-/* Combines partial results. */
+/* Combines n partial results in x with those in y, in place. */
 static void merge(reduction kind, float *y, const float *x, int64_t n) {
     if (kind == MAX || kind == MIN) keep_extreme(kind, y, x, n);
     else neon_uk->add(y, x, n);
@@ -118,6 +120,8 @@ static void take(reduction kind, float *y, const float *x, int64_t n) {
     else merge(kind, y, x, n);
 }
 
+/* Starts n partial results y from the first elements x, squared or made positive where the kind
+ * does so. */
 static void begin(reduction kind, float *y, const float *x, int64_t n) {
     if (kind >= L1) {
         memset(y, 0, (size_t)n * sizeof *y);
@@ -125,6 +129,7 @@ static void begin(reduction kind, float *y, const float *x, int64_t n) {
     } else memcpy(y, x, (size_t)n * sizeof *y);
 }
 
+/* Finishes n results in place: divides by the count (MEAN) or takes the root (L2). */
 static void finish(const reduce_state *s, float *y, int64_t n) {
     if (s->kind == MEAN)
         for (int64_t i = 0; i < n; i++) y[i] /= (float)s->n;
@@ -145,7 +150,7 @@ static void reduce_columns(reduction kind, const float *x, int64_t n, int64_t st
     }
 }
 
-/* Reduces n rows of few columns: several rows side by side, then these. */
+/* Reduces n rows of few columns into y: several rows side by side, then these. */
 static void reduce_folded(const reduce_state *s, const float *x, float *y) {
     float part[COLUMNS];
     const int64_t wide = s->fold * s->inner, rest = s->n % s->fold;
@@ -159,6 +164,7 @@ static void reduce_folded(const reduce_state *s, const float *x, float *y) {
     for (int64_t k = 1; k < s->fold; k++) merge(s->kind, y, part + k * s->inner, s->inner);
 }
 
+/* Task i: reduces some rows of contiguous elements; nothing once the run is cancelled. */
 static void some_rows(void *arg, int64_t i, int32_t thread) {
     const reduce_job *job = arg;
     const reduce_state *s = job->s;

@@ -32,7 +32,8 @@ static int64_t elements_of(const cnr_node *node) {
     return most;
 }
 
-/* Chooses the axis to split: the first that gives every thread a part, else the longest. */
+/* Chooses the axis to split into s: the first that gives every thread a part, else the longest;
+ * returns 0: none can be split. */
 static int choose(const cnr_node *node, int32_t threads, reference_state *s) {
     cnr_split_axis axes[CNR_MAX_RANK];
     const cnr_tensor *y = node->outputs[0];

@@ -8,7 +8,7 @@
 
 /* An input row that contributes to an output index along an axis before the last. */
 typedef struct row_tap {
-    int64_t at; /* offset in floats */
+    int64_t at; /* offset of the input row, in floats */
     float weight;
 } row_tap;
 
@@ -38,7 +38,7 @@ static int64_t numbers(const cnr_node *node, int32_t port, const char *attr, dou
     return a->n;
 }
 
-/* Index of the choice of an attribute. */
+/* Number of the choice that an attribute has; 0 if it is not there. */
 static int choice(const cnr_node *node, const char *name) {
     const cnr_attr *a = cnr_attr_find(node, name);
     return a ? (int)a->i : 0;
@@ -75,12 +75,13 @@ static int plan_of(const cnr_node *node, resize_plan *p) {
     return 1;
 }
 
-/* 1 if axis a keeps its size. */
+/* 1 if axis a keeps its size and scale, else 0. */
 static int stays(const resize_plan *p, const cnr_tensor *x, int32_t a) {
     return p->scale[a] == 1 && p->size[a] == x->dim[a];
 }
 
-/* The last axis that changes, along which rows run; not across channel blocks. */
+/* Returns the last axis that changes, along which rows run; at least axis 2, so not across channel
+ * blocks. */
 static int32_t last_axis(const resize_plan *p, const cnr_tensor *x) {
     int32_t a = x->rank - 1;
     while (a > 2 && stays(p, x, a)) a--;
@@ -210,7 +211,7 @@ static cnr_status plan(const cnr_device *device, const cnr_node *node, cnr_space
     return CNR_OK;
 }
 
-/* The input row for output row `r`: in place, or the sum of several in `room`. */
+/* Returns the input row for output row r: in place, or the weighted sum of several in `room`. */
 static const float *source_row(const resize_state *s, const float *x, int64_t r, float *room) {
     const row_tap *tap[CNR_MAX_RANK];
     int begun = 0;

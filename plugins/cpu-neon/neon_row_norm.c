@@ -18,7 +18,7 @@ typedef struct row_norm_state {
     double epsilon;
 } row_norm_state;
 
-/* Reads the sizes of layer_normalization. 0: not taken. */
+/* Reads the sizes of layer_normalization into s; returns 0: the kernel does not take it. */
 static int layer_shape(const cnr_node *node, const cnr_tensor *x, row_norm_state *s) {
     const int32_t axis = cnr_axis(cnr_attr_int(node, "axis"), x->rank);
     if (axis < 0) return 0;
@@ -55,7 +55,7 @@ static int is_layer(const cnr_node *node) {
     return strcmp(node->desc->name, "layer_normalization") == 0;
 }
 
-/* Reads the sizes. 0: not taken. */
+/* Reads the sizes into s; returns 0: the kernel does not take the node. */
 static int shape_of(const cnr_node *node, row_norm_state *s) {
     const cnr_tensor *x = cnr_own_input(node, 0);
     if (!x || x->rank < 1 || !neon_all_f32(node)) return 0;

@@ -9,7 +9,8 @@ typedef struct softmax_state {
 /* Adjacent lanes processed at a time if the axis is not the last. */
 #define LANES 64
 
-/* Reads the sizes. 0: not taken. */
+/* Reads the sizes into s (outer x n x inner, softmax along n); returns 0: the kernel does not take
+ * the node. */
 static int shape_of(const cnr_node *node, softmax_state *s) {
     const cnr_tensor *x = cnr_own_input(node, 0);
     if (!x || x->rank < 1 || !neon_all_f32(node)) return 0;

@@ -13,7 +13,7 @@ typedef struct transpose_state {
     /* turned: the axis along which x is consecutive; if it is the last, runs stay contiguous */
     int32_t rank, turned;
     int64_t dim[CNR_MAX_RANK], in[CNR_MAX_RANK], out[CNR_MAX_RANK];
-    int64_t outer; /* product of the other axes' sizes */
+    int64_t outer; /* product of the sizes of all axes but the last */
 } transpose_state;
 
 /* Adds an axis of the output, merged with the last where possible. */
@@ -100,12 +100,13 @@ static void one_strip(void *arg, int64_t i, int32_t thread) {
                   cnr_min(STRIP, s->dim[q] - first));
 }
 
-/* Runs of contiguous elements that make a task. */
+/* Returns how many runs of contiguous elements make a task; at least 1. */
 static int64_t task_runs(const transpose_state *s) {
     return cnr_max(1, TASK / s->dim[s->rank - 1]);
 }
 
-/* Advances to the next run: the output's runs are adjacent; `index` counts along the other axes. */
+/* Advances `index` to the next run of the output, whose runs are adjacent; returns the new input
+ * offset, in elements. */
 static int64_t next_run(const transpose_state *s, int64_t *index, int64_t from) {
     for (int32_t a = s->rank - 2; a >= 0; a--) {
         from += s->in[a];

@@ -45,7 +45,7 @@ static void product_shape(const cnr_node *node, int64_t *group, int64_t *m, int6
     *k = weight->dim[0] / *group;
 }
 
-/* Takes f32 nodes whose window fits. */
+/* Takes f32 nodes whose window fits; refuses others with the reason. */
 static cnr_status accept_any(const cnr_node *node, cnr_accept *out) {
     cnr_window w;
     if (!window_of(node, node->outputs[0], &w, &out->why)) return CNR_OK;
@@ -63,7 +63,7 @@ static cnr_status accept_grad(const cnr_device *device, const cnr_node *node, cn
     return status;
 }
 
-/* Bytes of the packed weights. */
+/* Sets out->bytes to those of the packed weights; 0 if they are not constant. */
 static cnr_status prepare_size(const cnr_device *device, const cnr_node *node, cnr_space *out,
                                cnr_error *err) {
     int64_t group, m, k;

@@ -40,7 +40,7 @@ static uint32_t axes_of(const cnr_node *node) {
 
 /* ---- amount of work ---- */
 
-/* Adds the operations of a node. */
+/* Adds the floating-point operations of a node to *work. */
 static void add_cost(const cnr_node *node, sim_work *work) {
     cnr_cost cost = {0};
     if (node->desc->cost) node->desc->cost(node, &cost);
@@ -85,7 +85,7 @@ static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_ac
 
 static uint64_t rounded(uint64_t bytes) { return (bytes + 63) / 64 * 64; }
 
-/* Workspace of the node and of what follows it, the largest. */
+/* Returns the bytes of workspace that the node or an operator behind it needs, the largest. */
 static uint64_t scratch_of(const cnr_node *node) {
     uint64_t most = 0;
     if (node->desc->reference_workspace) most = node->desc->reference_workspace(node);
@@ -109,7 +109,7 @@ static cnr_status plan(const cnr_device *device, const cnr_node *node, cnr_space
 
 /* ---- results ---- */
 
-/* Address of a tensor's data. */
+/* Address of a tensor's data, in device memory or the host's. */
 static void *data_of(const cnr_tensor *t) {
     return t->mem.handle ? (char *)t->mem.handle + t->mem.offset : t->data;
 }

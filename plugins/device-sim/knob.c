@@ -3,7 +3,7 @@
 #include <limits.h>
 #include <stdio.h>
 
-typedef struct found { /* state to be restored */
+typedef struct found { /* State of the open knob: the machine, and the steps that its clocks had. */
     sim_machine *m;
     int32_t asked[];
 } found;
@@ -34,7 +34,7 @@ static int follows(const sim_unit *u, int32_t clock) {
     return u->clock == clock && u->n_members == 0;
 }
 
-/* A unit made of others depends on their clocks. */
+/* 1 if a unit runs at that clock; a unit made of others depends on their clocks. */
 static int is_fed(const sim_machine *m, const sim_unit *u, int32_t clock) {
     for (int32_t i = 0; i < u->n_members; i++)
         if (m->units[u->members[i]].clock == clock) return 1;
@@ -59,14 +59,14 @@ static cnr_status describe(void *state, int32_t domain, cnr_knob_domain *out, cn
     return CNR_OK;
 }
 
-/* Frequency of a step. */
+/* *hz: frequency of step `index` of a clock. */
 static cnr_status step(void *state, int32_t domain, int32_t index, uint64_t *hz, cnr_error *err) {
     (void)err;
     *hz = (uint64_t)clock_of(state, domain)->steps[index].hz;
     return CNR_OK;
 }
 
-/* Load since the last reading, of the busiest unit. */
+/* Load in percent since the last reading, of the busiest unit at that clock; notes the reading. */
 static int32_t load_of(const sim_machine *m, int32_t domain, sim_clock *c, uint64_t now) {
     uint64_t busy = 0;
     for (int32_t i = 0; i < m->n_units; i++)

@@ -57,7 +57,7 @@ static cnr_status give(cnr_tensor *t, uint32_t dtype, int32_t rank, const void *
     return CNR_OK;
 }
 
-/* Gives n results, one number each. */
+/* Gives n results, one scalar f64 each, in memory that the host frees. */
 static cnr_status give_numbers(cnr_tensor *const *out, int32_t n, const double *values,
                                cnr_error *err) {
     cnr_status status = CNR_OK;
@@ -66,7 +66,7 @@ static cnr_status give_numbers(cnr_tensor *const *out, int32_t n, const double *
     return status;
 }
 
-/* Gives a text as bytes. */
+/* Gives a text as a u8 tensor, in memory that the host frees. */
 static cnr_status give_text(cnr_tensor *t, const char *text, cnr_error *err) {
     return give(t, CNR_u8, 1, text, (int64_t)strlen(text), err);
 }
@@ -121,7 +121,7 @@ static cnr_status look(sim_machine *m, cnr_tensor *const *out, cnr_error *err) {
     return status;
 }
 
-/* Calls a method. */
+/* Implements cnr_object.call: calls method number `method` of the simulated machine. */
 static cnr_status call(void *state, int32_t method, const cnr_tensor *const *in, int32_t n_in,
                        cnr_tensor *const *out, int32_t n_out, cnr_error *err) {
     static const int32_t wanted[] = {[TAKES] = 3, [SET] = 2, [CLOCK] = 1, [PASS] = 1};

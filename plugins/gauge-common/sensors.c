@@ -86,6 +86,7 @@ cnr_status gauge_read(void *state, int32_t domain, cnr_reading *out, cnr_error *
     return CNR_OK;
 }
 
+/* Closes the sensors' files and frees the list. */
 void gauge_free(void *state) {
     gauge_sensors *list = state;
     GAUGE_EACH(i, list->n) {

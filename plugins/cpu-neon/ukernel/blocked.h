@@ -34,7 +34,7 @@ static void write_columns(float *low, float *high, int64_t step, int64_t n, cons
     }
 }
 
-/* Offset -1: there are no channels. */
+/* base + offset; NULL for offset -1, which stands for channels that are not there. */
 #define AT(base, offset) ((offset) < 0 ? NULL : (base) + (offset))
 
 INLINE vec bounded(const neon_bound b, vec x) {

@@ -1,6 +1,7 @@
 /* Part of template.h: loops that keep a core's multipliers, or its loads, busy. */
 
-/* Multiplies and adds in registers; the result keeps the work from being left out. */
+/* Multiplies and adds in registers, `rounds` times; returns a sum that keeps the work from being
+ * left out. */
 static float peak(int64_t rounds, float by) {
     vec acc[NEON_PEAK];
     const vec factor = splat(by), more = splat(1.0f - by);

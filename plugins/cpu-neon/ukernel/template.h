@@ -490,7 +490,7 @@ static void pick(const float *x, const float *top, float *rest, float *out, int6
     }
 }
 
-/* Copies every stride-th element. */
+/* Copies n elements of x, `stride` apart, to out. */
 static void strided(const float *x, int64_t stride, float *out, int64_t n) {
     if (stride == 2) /* a constant stride becomes shuffles */
         for (int64_t i = 0; i < n; i++) out[i] = x[2 * i];
@@ -559,7 +559,7 @@ static void affine(const float *x, float scale, float shift, float *out, int64_t
     for (int64_t i = 0; i < n; i++) out[i] = x[i] * scale + shift;
 }
 
-/* Largest of n elements; NaN if there is one. */
+/* Returns the largest of n elements, n at least 1; NaN if there is one. */
 static float max_of(const float *x, int64_t n) {
     vec v = splat(x[0]);
     float t[VL], best = x[0];
@@ -746,7 +746,7 @@ static void sgd(float *restrict x, float *restrict velocity, const float *restri
     }
 }
 
-/* One step of Adam for n weights. */
+/* One step of Adam for n weights: updates x, mean and square in place by the gradient. */
 static void adam(float *restrict x, float *restrict mean, float *restrict square,
                  const float *restrict gradient, const neon_adam *by, int64_t n) {
     const neon_adam k = *by;

@@ -14,7 +14,8 @@ INLINE void turn_block(const float *from, int64_t from_step, float *to, int64_t 
     *(quad_u *)(to + 3 * to_step) = __builtin_shufflevector(ab1, cd1, 2, 3, 6, 7);
 }
 
-/* Transposes rows x columns floats. */
+/* Transposes rows x columns floats from `from` to `to`; the steps are floats from one row to the
+ * next. */
 static void turn(const float *from, int64_t from_step, float *to, int64_t to_step, int64_t rows,
                  int64_t columns) {
     for (int64_t i = 0; i < rows; i += 4) {
