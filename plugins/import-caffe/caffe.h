@@ -31,9 +31,9 @@ typedef struct caffe_net {
 /* Adds the nodes of one layer; problems go to the graph. `blobs` are its weights (may be none). */
 void caffe_layer(caffe_net *net, const Caffe__LayerParameter *layer, Caffe__BlobProto **blobs,
                  size_t n_blobs);
-/* Whether the layer accepts any height and width. */
+/* 1 if the layer accepts any height and width, or is unknown; else 0. */
 int caffe_layer_is_convolutional(const Caffe__LayerParameter *layer);
-/* Whether only training or testing needs the layer. */
+/* 1 if only training or testing needs a layer of this type; else 0. */
 int caffe_layer_is_skipped(const char *type);
 
 /* v0.c: converts layers of 2013 to V1 layers in place; 0: out of memory. No other layer reads the
@@ -50,7 +50,7 @@ cnr_value caffe_bound(caffe_net *net, const char *name, const char *layer);
 int32_t caffe_blob_dims(const Caffe__BlobProto *blob, int64_t dim[CNR_MAX_RANK]);
 /* Number of elements of a blob. */
 int64_t caffe_blob_count(const Caffe__BlobProto *blob);
-/* Element i of a blob. */
+/* Element i of a blob as a float; i must be below caffe_blob_count. */
 float caffe_blob_at(const Caffe__BlobProto *blob, int64_t i);
 
 #endif

@@ -119,7 +119,7 @@ static const char *const v1_types[] = {
     "Deconvolution",
 };
 
-/* A V1 layer in the form of a current one; shares its memory. */
+/* Returns a V1 layer in the form of a current one, which shares its memory. */
 static Caffe__LayerParameter from_v1(const Caffe__V1LayerParameter *old) {
     Caffe__LayerParameter layer = CAFFE__LAYER_PARAMETER__INIT;
     const size_t type = old->has_type ? (size_t)old->type : 0;
@@ -158,7 +158,7 @@ static Caffe__LayerParameter from_v1(const Caffe__V1LayerParameter *old) {
 static size_t layer_count(const Caffe__NetParameter *net) {
     return net->n_layer ? net->n_layer : net->n_layers;
 }
-/* Layer i, with an old one brought into the new form. */
+/* Returns layer i, an old one in the current form; it shares the net's memory. */
 static Caffe__LayerParameter layer_at(const Caffe__NetParameter *net, size_t i) {
     return net->n_layer ? *net->layer[i] : from_v1(net->layers[i]);
 }
@@ -178,8 +178,8 @@ static int is_included(const Caffe__LayerParameter *layer) {
     return 0;
 }
 
-/* The blobs of the layer of that name in the weights, else its own. Files keep the order of the
- * layers, so the search starts after the last match. */
+/* The blobs of the layer of that name in the weights, else NULL; *n: how many. Files keep the order
+ * of the layers, so the search starts after the last match, *next. */
 static Caffe__BlobProto **blobs_for(const Caffe__NetParameter *weights, const char *name,
                                     size_t *next, size_t *n) {
     const size_t count = weights ? layer_count(weights) : 0;
@@ -272,7 +272,7 @@ static int is_data(const char *type) {
     return imp_is_one_of(type, kinds, CNR_ROWS(kinds));
 }
 
-/* Adds the inputs of a data layer. */
+/* Adds the inputs of a data layer, by its shapes or the option; open_size: any height and width. */
 static void input_layer(caffe_net *net, const Caffe__LayerParameter *layer, int open_size) {
     const size_t n = layer->input_param ? layer->input_param->n_shape : 0;
     for (size_t i = 0; i < layer->n_top; i++) {
@@ -339,7 +339,8 @@ static void header_inputs(caffe_net *net, const Caffe__NetParameter *model, int 
 
 /* ---- building the net ---- */
 
-/* Converts all layers. */
+/* Converts all layers of the model with the weights, and adds inputs and outputs; problems go to
+ * the graph. */
 static void build(caffe_net *net, const Caffe__NetParameter *model, const cnr_import_args *args) {
     const size_t n = layer_count(model);
     size_t next = 0;

@@ -5,6 +5,7 @@ static const struct {
     const char *name;
     Caffe__V1LayerParameter__LayerType type;
 } types[] = {
+/* Row of a layer's old name and its V1 type. */
 #define X(NAME, TYPE) {NAME, CAFFE__V1_LAYER_PARAMETER__LAYER_TYPE__##TYPE},
     X("accuracy", ACCURACY) X("bnll", BNLL) X("concat", CONCAT) X("conv", CONVOLUTION)
         X("data", DATA) X("dropout", DROPOUT) X("euclidean_loss", EUCLIDEAN_LOSS)
@@ -18,7 +19,7 @@ static const struct {
 #undef X
 };
 
-/* A new message owned by the net, and released with it. */
+/* Returns a new message, owned by the net and released with it; NULL: out of memory. */
 static void *made(const ProtobufCMessageDescriptor *desc) {
     ProtobufCMessage *m = (ProtobufCMessage *)imp_host->alloc(desc->sizeof_message);
     if (m) desc->message_init(m);

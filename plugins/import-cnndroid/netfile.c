@@ -80,6 +80,7 @@ cnr_status cd_netfile_parse(cd_netfile *f, char *text, const char *path, cnr_err
     return CNR_OK;
 }
 
+/* Frees text and lists, and zeroes f. */
 void cd_netfile_free(cd_netfile *f) {
     imp_host->free(f->text);
     imp_host->free(f->keys);

@@ -133,7 +133,8 @@ cnr_value imp_upscale(imp_net *net, const char *name, cnr_value x, int64_t scale
     return imp_node(net, "resize", name, "", &x, 1, &l);
 }
 
-/* Column i averages the pixels of output i: it holds 1 / their count (turned: row i). */
+/* A constant matrix n x out whose column i averages the pixels of output i: it holds 1 / their
+ * count; turned: out x n, row i. -1: failed. */
 static cnr_value mean_matrix(imp_net *net, const char *name, const char *suffix, int64_t n,
                              int64_t out, int turned) {
     const int64_t dim[] = {turned ? out : n, turned ? n : out};

@@ -102,6 +102,7 @@ void *imp_take(imp_pool *pool, size_t bytes) {
     return memset(at, 0, bytes);
 }
 
+/* Frees all blocks of the pool, which can be used again. */
 void imp_pool_free(imp_pool *pool) {
     while (pool->chunks) {
         struct imp_chunk *next = pool->chunks->next;

@@ -13,7 +13,7 @@ typedef struct job {
     imp_layout layout;
     imp_parameter *at;
     int32_t n, room;
-    uint8_t *used; /* of each array */
+    uint8_t *used; /* by array: 1 once it is taken */
 } job;
 
 const struct cnr_graph *imp_net_of(const cnr_import_args *args) {
@@ -61,7 +61,7 @@ static int is_parameter_port(const cnr_op *op, int32_t port) {
 }
 
 /* Collects, in the order of layers and ports, the parameters without data; with `all`, of a net
- * that lacks none, every parameter of its operators. */
+ * that lacks none, every parameter of its operators. 0: out of memory. */
 static int collect(job *j, int all) {
     for (int32_t k = 0; k < imp_host->graph_node_count(j->wants); k++) {
         const cnr_value *in;

@@ -143,6 +143,7 @@ typedef cnr_value (*dn_converter)(dn_layer *);
 typedef IMP_ROW(dn_converter) dn_row;
 
 static const dn_row rows[] = {
+/* Row of one type of section and its converter. */
 #define X(NAME) IMP_LAYER(#NAME, dn_##NAME),
     DN_CONVERTERS(X)
 #undef X

@@ -100,7 +100,8 @@ static void fused_conv(onnx_job *j) {
     onnx_problem(j, "activation %s is not supported", name);
 }
 
-static void quick_gelu(onnx_job *j) { /* x * sigmoid(alpha * x) */
+/* Converts QuickGelu, x * sigmoid(alpha * x), alpha 1.702 by default. */
+static void quick_gelu(onnx_job *j) {
     const Onnx__AttributeProto *alpha = onnx_proto(j, "alpha");
     const double factor = alpha && alpha->has_f ? (double)alpha->f : 1.702;
     if (factor == 1) return;

@@ -144,8 +144,9 @@ cnr_value ml_both(onnx_job *j, cnr_value no, cnr_value yes) {
 
 /* ---- linear models ---- */
 
-/* x times the transposed coefficients (n rows), plus the intercepts if there are any. A row has as
- * many as x has columns; surplus coefficients are ignored, as in ONNX Runtime. */
+/* Adds x times the transposed coefficients (n rows), plus the intercepts if there are any. A row
+ * has as many as x has columns; surplus coefficients are ignored, as in ONNX Runtime. -1:
+ * failed. */
 static cnr_value linear(onnx_job *j, int64_t n) {
     int64_t count, n_intercepts;
     const cnr_tensor *x = j->n_in ? imp_type(&j->net->imp, j->in[0]) : NULL;
@@ -296,7 +297,8 @@ static void feature_extractor(onnx_job *j) { /* selects columns by an index, whi
     j->out[0] = onnx_step(j, "gather", in, 2, &last);
 }
 
-static void one_hot(onnx_job *j) { /* an unknown category gives zeros */
+/* Converts OneHotEncoder of whole numbers; an unknown category gives zeros. */
+static void one_hot(onnx_job *j) {
     int64_t n;
     const int64_t *ints = ml_ints(j, "cats_int64s", &n), last = -1;
     imp_attrs attrs = {.n = 0};

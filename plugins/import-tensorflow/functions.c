@@ -22,7 +22,7 @@ static int add(writer *w, const Tf__NodeDef *node) {
     return 1;
 }
 
-/* Function that a node calls; NULL: none. */
+/* The function that a node calls, owned by the file; NULL: none. */
 static const Tf__Function *callee(const writer *w, const Tf__NodeDef *node) {
     if (!node->op || !strstr(node->op, "PartitionedCall")) return NULL;
     const Tf__AttrValue *f = tf_node_attr(node, "f");
@@ -35,7 +35,8 @@ static const Tf__Function *callee(const writer *w, const Tf__NodeDef *node) {
     return NULL;
 }
 
-/* The name CALL/inner; with an output, and after `mark`, which denotes a control input. */
+/* Returns the name CALL/NAME; with an output number, and after `mark`, which denotes a control
+ * input. The net owns it; NULL: out of memory. */
 static char *inner(writer *w, const char *mark, const char *call, const char *name, size_t n,
                    int output) {
     const size_t room = strlen(call) + n + 32;

@@ -3,7 +3,8 @@
 
 #include <stdio.h>
 
-/* Option shape.NAME=H,W,C makes any node an input: the graph is cut there. */
+/* The node, or a placeholder in its place if option shape.NAME=H,W,C makes it an input: the graph
+ * is cut there. */
 static const Tf__NodeDef *cut(tf_net *net, const Tf__NodeDef *node) {
     static char placeholder[] = "Placeholder";
     char key[300];

@@ -37,7 +37,8 @@ static const float *floats(const tf_job *j, int32_t k, int64_t *n) {
     return *n ? (const float *)t->data : NULL;
 }
 
-/* A constant with a value for each slice along `axis` of a tensor of `rank`, or one for all. */
+/* Adds a constant with a value for each slice along `axis` of a tensor of `rank`, or one for all (n
+ * 1). */
 static cnr_value along(tf_job *j, float *values, int64_t n, int64_t axis, int32_t rank) {
     if (n == 1) return tf_scalar(j, (double)values[0]);
     const cnr_tensor t = {.size = sizeof t,

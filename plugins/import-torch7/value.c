@@ -64,7 +64,7 @@ int t7_class(const t7_value *m, char *out, size_t room) {
 
 /* ---- tensors ---- */
 
-/* Element i of a storage. */
+/* Element i of a storage as a number. */
 static double element(const t7_value *storage, int64_t i) {
     const t7_element *e = storage->element;
     double v, room; /* aligned copy: elements may lie at any address */
