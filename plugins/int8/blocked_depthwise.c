@@ -43,7 +43,7 @@ static int can_split(const cnr_node *node) {
     return 1;
 }
 
-/* Columns of the window. */
+/* Columns of the window: its size along the last axis. */
 static int64_t columns_of(const cnr_node *node) {
     const cnr_tensor *w = node->inputs[INT8_W];
     return w->dim[w->rank - 1];
@@ -80,7 +80,7 @@ static int64_t block_bytes(const cnr_node *node, int64_t lines, int64_t block) {
            cnr_round_up(lines * columns_of(node) * block * 2, 64);
 }
 
-/* Bytes of head and packed weights. */
+/* Sets out to the bytes of head and packed weights. */
 static cnr_status prepare_size(const cnr_device *device, const cnr_node *node, cnr_space *out,
                                cnr_error *err) {
     const int64_t channels = node->inputs[INT8_W]->dim[0], block = int8_channel_block(channels);
@@ -93,7 +93,7 @@ static cnr_status prepare_size(const cnr_device *device, const cnr_node *node, c
     return CNR_OK;
 }
 
-/* Packs the weights. */
+/* Packs the weights of each block of channels into data, behind the head of `int8_blob`. */
 static cnr_status prepare(const cnr_device *device, const cnr_node *node, void *data,
                           cnr_error *err) {
     const cnr_tensor *w = node->inputs[INT8_W];

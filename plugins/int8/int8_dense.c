@@ -3,11 +3,11 @@
 
 enum { ROWS = 16 }; /* rows of weights in a task */
 
-/* Columns and rows of the packed weights, padded to whole steps and tiles. */
+/* Columns of the packed weights, padded to whole steps of INT8_DOT_STEP. */
 static int64_t packed_depth(const cnr_node *node) {
     return cnr_round_up(node->inputs[INT8_W]->dim[1], INT8_DOT_STEP);
 }
-/* Rows of the packed weights. */
+/* Rows of the packed weights, padded to a multiple of INT8_MR. */
 static int64_t packed_rows(const cnr_node *node) {
     return cnr_round_up(node->inputs[INT8_W]->dim[0], INT8_MR);
 }
@@ -27,7 +27,7 @@ static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_ac
     return CNR_OK;
 }
 
-/* Bytes of head and packed weights. */
+/* Sets out to the bytes of head and packed weights, aligned to 64. */
 static cnr_status prepare_size(const cnr_device *device, const cnr_node *node, cnr_space *out,
                                cnr_error *err) {
     (void)device;
@@ -38,7 +38,8 @@ static cnr_status prepare_size(const cnr_device *device, const cnr_node *node, c
     return CNR_OK;
 }
 
-/* Packs the weights. */
+/* Packs the weights, with rows and columns padded with zeros, into data behind the head of
+ * `int8_blob`. */
 static cnr_status prepare(const cnr_device *device, const cnr_node *node, void *data,
                           cnr_error *err) {
     const cnr_tensor *w = node->inputs[INT8_W];
@@ -92,7 +93,7 @@ static int32_t sum_of(const uint8_t *x, int64_t n) {
     return sum;
 }
 
-/* Task: computes some outputs of all samples. */
+/* Task: computes, for all samples, ROWS outputs from index * ROWS on. */
 static void some_rows(void *arg, int64_t index, int32_t thread) {
     const dense_job *j = arg;
     const int64_t end = cnr_min(j->outputs, (index + 1) * ROWS);

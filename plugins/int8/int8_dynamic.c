@@ -19,7 +19,7 @@ static cnr_status dynamic_accepts(const cnr_device *device, const cnr_node *node
     return cnr_take(node, out, 300);
 }
 
-/* Workspace for the limits of each chunk. */
+/* Sets the workspace to room for the smallest and largest number of each chunk. */
 static cnr_status dynamic_plan(const cnr_device *device, const cnr_node *node, cnr_space *workspace,
                                void **state, cnr_error *err) {
     (void)device;
@@ -77,7 +77,8 @@ static void quantize_chunk(void *arg, int64_t index, int32_t thread) {
         for (int64_t i = 0; i < n; i++) y[i] = stored(rintf(x[i] / j->scale) + j->zero);
 }
 
-/* Finds the limits of x, then quantises. */
+/* Finds the limits of x by chunks, derives scale and zero point (outputs 1 and 2), then quantises x
+ * into output 0. */
 static cnr_status dynamic_run(const cnr_run *run, cnr_error *err) {
     const int64_t chunks = chunks_of(run->node->inputs[0]);
     const float *limit = run->workspace_data;

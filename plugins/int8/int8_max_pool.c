@@ -4,7 +4,7 @@
 
 /* Plan of max pooling of bytes. */
 typedef struct pool_state {
-    cnr_window w; /* always 3 axes */
+    cnr_window w; /* of the pooling, with always 3 spatial axes */
     /* in, out: positions of a plane; room: bytes of a padded row; pad: bytes of the left padding */
     int64_t in, out, room, pad;
 } pool_state;
@@ -47,7 +47,7 @@ static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_ac
     return int8_blocked_take(node, out, 300, block, int8_block_of(y->rank, y->dim) ? block : 0);
 }
 
-/* Notes window and workspace. */
+/* Allocates the state with the window, and sets the workspace's bytes. Fails with CNR_E_MEMORY. */
 static cnr_status plan(const cnr_device *device, const cnr_node *node, cnr_space *workspace,
                        void **state, cnr_error *err) {
     pool_state *s = cnr_state(int8_host, node, sizeof *s, err);

@@ -77,7 +77,7 @@ static cnr_status pair_accepts(const cnr_device *device, const cnr_node *node, c
     return CNR_OK;
 }
 
-/* Notes factors and zero points. */
+/* Allocates a state with the factors and zero points of a, b and y. Fails with CNR_E_MEMORY. */
 static cnr_status pair_plan(const cnr_device *device, const cnr_node *node, cnr_space *workspace,
                             void **state, cnr_error *err) {
     const cnr_tensor *const *in = node->inputs;
@@ -98,7 +98,8 @@ static cnr_status pair_plan(const cnr_device *device, const cnr_node *node, cnr_
     return CNR_OK;
 }
 
-/* Number of elements of a task: whole rows. */
+/* Elements of a task: CHUNK, or where b is a row, as many whole rows of `row` elements as that
+ * takes, rounded up. */
 static int64_t pair_step(const pair_state *s, int64_t row) {
     return s->form == INT8_PAIR_ROW ? cnr_div_up(CHUNK, row) * row : CHUNK;
 }
@@ -140,7 +141,7 @@ static cnr_status pair_run(const cnr_run *run, cnr_error *err) {
 
 /* ---- table ---- */
 
-/* Takes qlinear_table with a constant table. */
+/* Takes qlinear_table with a constant table, in the layout that is offered. */
 static cnr_status table_accepts(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
     const int32_t block = offered(out->in_block[0]);
     (void)device;
@@ -172,7 +173,7 @@ typedef struct mean_state {
     int8_pair how; /* only the fields of a are used */
 } mean_state;
 
-/* Factor from the sum of a plane to its quantised mean. */
+/* The factor from the sum of a plane to its quantised mean: x_scale / (y_scale * elements). */
 static float mean_factor(const cnr_node *node) {
     const cnr_tensor *x = node->inputs[0];
     return (float)(real_of(node->inputs[1]) /
@@ -193,7 +194,7 @@ static cnr_status mean_accepts(const cnr_device *device, const cnr_node *node, c
     return CNR_OK;
 }
 
-/* Notes factor and zero points. */
+/* Allocates a state with factor and zero points. Fails with CNR_E_MEMORY. */
 static cnr_status mean_plan(const cnr_device *device, const cnr_node *node, cnr_space *workspace,
                             void **state, cnr_error *err) {
     const cnr_tensor *const *in = node->inputs;
@@ -230,7 +231,7 @@ static cnr_status mean_run(const cnr_run *run, cnr_error *err) {
     return CNR_OK;
 }
 
-/* A pointwise kernel. */
+/* Defines kernel `variable` of operator op_name from the functions WHICH_accepts and WHICH_run. */
 #define POINTWISE(variable, op_name, which, plan_fn, unplan_fn) \
     const cnr_kernel variable = {.size = sizeof(cnr_kernel), \
                                  .version = 1, \

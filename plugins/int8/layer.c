@@ -31,12 +31,13 @@ void int8_bounds(int32_t dtype, int32_t zero, float *low, float *high) {
     *high = (float)((dtype == CNR_i8 ? 127 : 255) - zero);
 }
 
-/* Scale i; one scale is for all. */
+/* Scale of row i; a tensor of one element holds for all rows. */
 static float scale_at(const cnr_tensor *t, int64_t i) {
     return ((const float *)t->data)[cnr_count(t) == 1 ? 0 : i];
 }
 
-/* The factor from sums of row `row` to y, rounded once as in the reference. */
+/* The factor from the integer sum of row `row` to steps of y: x_scale * w_scale / y_scale, rounded
+ * once to f32 as in the reference. */
 static float factor(const cnr_node *node, int64_t row) {
     return (float)((double)scale_at(node->inputs[INT8_X_SCALE], 0) *
                    (double)scale_at(node->inputs[INT8_W_SCALE], row) /
@@ -56,7 +57,7 @@ int int8_is_middle(const cnr_node *node) {
     return has_middle_zeros(node->inputs[INT8_W], node->inputs[INT8_W_ZERO]);
 }
 
-/* The largest absolute value of a row's sum for any x. */
+/* The largest absolute value that the sum of a row's products can have for any x. */
 static int64_t most_of_row(const cnr_tensor *w, const cnr_tensor *zero, int64_t row) {
     const int64_t depth = cnr_span(w, 1, w->rank);
     const int32_t middle = int8_byte_at(zero, row);

@@ -36,7 +36,7 @@ static cnr_status same_type(const cnr_node *node, int32_t value, int32_t zero, c
 
 static double real_of(const cnr_tensor *t) { return (double)*(const float *)t->data; }
 
-/* v, limited to the type, as a byte. */
+/* v, clamped to the range of u8 or i8, as a byte with the bits of that type. */
 static uint8_t stored(int32_t dtype, double v) {
     const double low = dtype == CNR_i8 ? -128 : 0, high = dtype == CNR_i8 ? 127 : 255;
     v = v > high ? high : v >= low ? v : low;
@@ -55,7 +55,8 @@ static const cnr_port pair_in[] = {{.name = "a", .help = "u8 or i8"},
                                    {.name = "y_zero_point", .help = "one; gives the type of y"}};
 static const cnr_port pair_out[] = {{.name = "y", .help = "the shape of a"}};
 
-/* Shape of the broadcast pair. */
+/* Checks types and scalars of both operands; y has their broadcast shape and the type of its zero
+ * point. Fails with a reason. */
 static cnr_status pair_infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_error *err) {
     CNR_TRY(check(node, 0xad, 0x09, err));
     CNR_TRY(same_type(node, INT8_A, INT8_A_ZERO, err));
@@ -73,7 +74,8 @@ static cnr_status pair_infer(const cnr_node *node, cnr_tensor *const *outputs, c
     return CNR_OK;
 }
 
-/* One operation an element. */
+/* Sets out->flops to one operation for each element of input 0; unset where that number is
+ * unknown. */
 static void flops(const cnr_node *node, cnr_cost *out) {
     const int64_t n = cnr_count(node->inputs[0]);
     if (n > 0) out->flops = (uint64_t)n;
@@ -107,7 +109,7 @@ static cnr_status pair_reference(const cnr_run *run, cnr_error *err) {
     return CNR_OK;
 }
 
-/* One of the two operators. */
+/* Defines the operator int8_NAME, of two quantised values. */
 #define PAIR(name_, text) \
     const cnr_op int8_##name_ = {CNR_OP_SIZES, \
                                  .name = #name_, \

@@ -75,7 +75,7 @@ typedef struct second { /* the second layer, which reads the channels */
     int64_t rows, depth, inner, per_group, channels;
 } second;
 
-/* The weights of the second convolution, and how they follow input channels. */
+/* The weights of the second convolution, and how its rows' elements follow from input channels. */
 static second second_of(const cnr_node *node) {
     const cnr_tensor *w = node->inputs[1];
     const int64_t channels = node->inputs[0]->dim[1], groups = channels / w->dim[1];
@@ -107,7 +107,8 @@ static void weigh(const second *s, double *own, double *rows) {
     }
 }
 
-/* Replaces `largest` by k. False: out of memory. */
+/* Replaces each channel's `largest` weight of the first layer by the factor k that it is divided
+ * by. 0: out of memory. */
 static int choose(const second *s, float *largest) {
     double *own = int8_host->alloc((size_t)s->channels * 2 * sizeof *own),
            *rows = own + s->channels;

@@ -40,6 +40,8 @@ static int is_function(const cnr_node *node) {
     return 1;
 }
 
+/* 1 if the node can work on quantised values: its inputs are computed f32 values, and it adds or
+ * multiplies two pictures, is a function of one value, or a global average pool. */
 int follow_can(const cnr_node *node, const cnr_value *in, const graph *g) {
     if (node->n_inputs < 1 || node->n_outputs != 1 || node->n_epilogue) return 0;
     for (int32_t i = 0; i < follow_values(node); i++)

@@ -38,6 +38,7 @@ static const char *const libraries[] = {"libOpenCL.so.1",
 /* Finds all functions of a library. 0: one lacks. */
 static int look_up(void *library) {
     ocl_api api = {.library = library};
+/* loads one function; leaves with 0 and a reason where the library lacks it */
 #define X(name) \
     *(void **)&api.name = dlsym(library, #name); \
     if (!api.name) { \
@@ -46,6 +47,7 @@ static int look_up(void *library) {
     }
     OCL_FUNCTION_LIST(X)
 #undef X
+/* loads one function; NULL where the library lacks it */
 #define X(name) *(void **)&api.name = dlsym(library, #name);
     OCL_OPTIONAL_LIST(X)
 #undef X

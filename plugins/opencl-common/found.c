@@ -72,13 +72,13 @@ static void judge(ocl_found *f) {
     }
 }
 
-/* "OpenCL 1.2 vendor's text" -> 12; 0: it is no such text. */
+/* The version in OpenCL's text as major * 10 + minor, such as 12; 0: it is no such text. */
 static int32_t level_of(const char *version) {
     int major = 0, minor = 0;
     return sscanf(version, "OpenCL %d.%d", &major, &minor) == 2 ? major * 10 + minor : 0;
 }
 
-/* Asks a device what it is. */
+/* Fills f with what a device says of itself; number: its place among all. */
 static void fill(ocl_found *f, cl_platform_id platform, cl_device_id device, int32_t number) {
     cl_device_local_mem_type local = CL_NONE;
     memset(f, 0, sizeof *f);
@@ -122,7 +122,8 @@ static int take_platform(cl_platform_id platform) {
     return 1;
 }
 
-/* Looks for all devices; returns how many. */
+/* Lists all devices in `all`, once; returns how many, negative: failed. 0 where there is no
+ * library. */
 static int32_t look(cnr_error *err) {
     cl_platform_id platforms[32];
     const char *why;

@@ -40,7 +40,7 @@ static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_ac
     return CNR_OK;
 }
 
-/* Bytes of scale and shift. */
+/* Sets out->bytes to those of scale and shift of all channels. */
 static cnr_status prepare_size(const cnr_device *device, const cnr_node *node, cnr_space *out,
                                cnr_error *err) {
     (void)device, (void)err;
@@ -48,7 +48,8 @@ static cnr_status prepare_size(const cnr_device *device, const cnr_node *node, c
     return CNR_OK;
 }
 
-/* Asks the operator for scale and shift. */
+/* Fills blob with each channel's scale, then each shift, as the operator tells them; fails where it
+ * does not. */
 static cnr_status prepare(const cnr_device *device, const cnr_node *node, void *blob,
                           cnr_error *err) {
     const int64_t channels = channels_of(node->inputs[0]);

@@ -19,7 +19,7 @@ typedef struct strip_state {
     int32_t has_bias;
 } strip_state;
 
-/* How the node is cut; else why it is not. */
+/* Fills s with how the node is cut into strips, and returns NULL; else returns why it cannot be. */
 static const char *cut(const cnr_device *device, const cnr_node *node, strip_state *s) {
     const cnr_tensor *weight = cnr_own_input(node, 1);
     ocl_shape *g = &s->shape;

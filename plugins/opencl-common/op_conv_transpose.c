@@ -52,7 +52,7 @@ static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_ac
 
 static int64_t blocks_of(const cnr_node *node) { return cnr_div_up(node->inputs[1]->dim[1], 4); }
 
-/* Size of the packed weights. */
+/* Sets out->bytes to the packed weights' size. */
 static cnr_status prepare_size(const cnr_device *device, const cnr_node *node, cnr_space *out,
                                cnr_error *err) {
     const cnr_tensor *weight = node->inputs[1];
@@ -63,7 +63,7 @@ static cnr_status prepare_size(const cnr_device *device, const cnr_node *node, c
     return CNR_OK;
 }
 
-/* Packs the weights. */
+/* Packs the weights into blob. */
 static cnr_status prepare(const cnr_device *device, const cnr_node *node, void *blob,
                           cnr_error *err) {
     const cnr_tensor *weight = node->inputs[1];

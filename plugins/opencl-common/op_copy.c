@@ -5,7 +5,7 @@
 
 enum { AT_ONCE = 8, MOST_INPUTS = 1024 }; /* sources of a launch, and of a node */
 
-/* Plan of concat. */
+/* What plan keeps for run: the axis, and a code for each launch of AT_ONCE inputs. */
 typedef struct copy_state {
     int32_t axis, line;
     const ocl_code *code[]; /* one for each launch, which keeps its arguments */
@@ -35,7 +35,7 @@ static cnr_status accepts_concat(const cnr_device *device, const cnr_node *node,
     return countable(node->outputs[0]) ? cnr_take(node, out, 500) : cnr_refuse(out, wanted);
 }
 
-/* One kernel for each input. */
+/* Builds a code for each AT_ONCE inputs, in a state at *state. */
 static cnr_status plan_concat(const cnr_device *device, const cnr_node *node, cnr_space *workspace,
                               void **state, cnr_error *err) {
     static const ocl_source source = OCL_SOURCE("common/copy.cl", copy_cl);

@@ -37,7 +37,8 @@ static int gemm_product(const cnr_node *node, ocl_product *p) {
     return 1;
 }
 
-/* Leading axes of an operand are all the output's, or all 1. */
+/* 1 if the operand's leading axes are all the output's, or all 1; *step: elements between its
+ * matrices, 0: one matrix for all. */
 static int batch_of(const cnr_tensor *t, const cnr_tensor *y, int64_t batch, int64_t *step) {
     const int64_t own = cnr_span(t, 0, t->rank - 2);
     *step = own == 1 ? 0 : t->dim[t->rank - 2] * t->dim[t->rank - 1];
@@ -83,7 +84,7 @@ int ocl_product_packs(const cnr_node *node, ocl_product *p) {
     return !p->c || (p->beta == 1 && p->c_row == 0 && p->c_column == 1);
 }
 
-/* Plan of a product. */
+/* What plan keeps for run: code, epilogue, the product, and samples of a work-item. */
 typedef struct dense_state {
     const ocl_code *code;
     ocl_chain chain;
@@ -125,7 +126,7 @@ static cnr_status accepts_image(const cnr_device *device, const cnr_node *node, 
     return ocl_product_take(node, out, d->tune->dense_image);
 }
 
-/* Size of the packed weights. */
+/* Sets out to the size of the packed weights; fails where the node does not pack them. */
 static cnr_status size_of_weights(const cnr_node *node, int32_t memory_class, cnr_space *out,
                                   cnr_error *err) {
     ocl_product p;
@@ -154,7 +155,7 @@ static cnr_status image_size(const cnr_device *device, const cnr_node *node, cnr
     return size_of_weights(node, OCL_IMAGE, out, err);
 }
 
-/* Packs the weights. */
+/* Packs the weights into blob by 4 outputs; fails where the node does not pack them. */
 static cnr_status pack(const cnr_device *device, const cnr_node *node, void *blob, cnr_error *err) {
     ocl_product p;
     float *to = blob;
@@ -169,7 +170,8 @@ static cnr_status pack(const cnr_device *device, const cnr_node *node, void *blo
     return CNR_OK;
 }
 
-/* Compiles the kernel for packed weights. */
+/* Builds the code for packed weights, in an image or a buffer; how: their type. *out receives the
+ * state. */
 static cnr_status plan_packed(const cnr_device *device, const cnr_node *node, int image, int how,
                               void **out, cnr_error *err) {
     static const ocl_source source = OCL_SOURCE("common/dense_packed.cl", dense_packed_cl);
@@ -295,7 +297,7 @@ static cnr_status run_plain(const cnr_run *run, cnr_error *err) {
     return ocl_launch(&call, column[1] - column[0], row[1] - row[0], s->p.batch, s->line, err);
 }
 
-/* Defines the kernels of an operator. */
+/* Defines the kernels of operator op_name: from buffers, from images, and plain. */
 #define ROWS(op_name) \
     OCL_KERNEL(ocl_##op_name##_buffer, #op_name "_f32_buffer", #op_name, \
                .accepts = accepts_buffer, .prepare_size = buffer_size, .prepare = pack, \

@@ -10,14 +10,16 @@ typedef struct ocl_product {
     int64_t a_row, a_step, b_column, b_step, c_row, c_column;
     int64_t a_batch, b_batch;
     double alpha, beta;
-    const cnr_tensor *c; /* NULL: none */
+    const cnr_tensor *c; /* the addend of the product; NULL: none */
 } ocl_product;
 
 #define OCL_NO_PRODUCT "it is no plain product of dense f32, or the weight changes"
 
-/* The product that a dense, gemm or matmul is; 0: none that these kernels compute. */
+/* Fills p with the product that a dense, gemm or matmul is, and returns 1; 0: none that these
+ * kernels compute. */
 int ocl_product_of(const cnr_node *node, ocl_product *p);
-/* The same for packed kernels: rows of a as they lie, one matrix b that is a weight, a bias. */
+/* As ocl_product_of, but 1 only for products of rows of a as they lie by one constant matrix b of
+ * rank 2, with at most a bias. */
 int ocl_product_packs(const cnr_node *node, ocl_product *p);
 /* Takes a product with that score. */
 cnr_status ocl_product_take(const cnr_node *node, cnr_accept *out, int32_t score);

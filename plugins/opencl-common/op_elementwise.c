@@ -4,7 +4,7 @@
 
 #include "elementwise.cl.h"
 
-/* Plan of an elementwise operator. */
+/* What plan keeps for run: code, epilogue, and the sizes and steps of both operands. */
 typedef struct elementwise_state {
     const ocl_code *code;
     ocl_chain chain;
@@ -31,7 +31,7 @@ static int operands_of(const cnr_node *node, char *formula, size_t room) {
 
 #define FORMULA 768
 
-/* Takes elementwise operators with an expression. */
+/* Takes elementwise operators that have a formula for device code. */
 static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
     char formula[FORMULA];
     (void)device;

@@ -5,7 +5,7 @@
 
 enum { POOL_LINE = 32 };
 
-/* Plan of global average pooling. */
+/* What plan keeps for run: code, epilogue, number of planes and elements of one. */
 typedef struct mean_state {
     const ocl_code *code;
     ocl_chain chain;

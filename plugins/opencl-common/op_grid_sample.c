@@ -3,7 +3,7 @@
 
 #include "grid_sample.cl.h"
 
-/* Plan of grid_sample. */
+/* What plan keeps for run: the code, and work-items of a work-group. */
 typedef struct grid_state {
     const ocl_code *code;
     int32_t line;

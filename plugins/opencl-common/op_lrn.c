@@ -4,7 +4,8 @@
 
 #include "lrn.cl.h"
 
-/* What plan keeps for run. */
+/* What plan keeps for run: code, epilogue, factors alpha, beta and bias, and work-items of a
+ * work-group. */
 typedef struct lrn_state {
     const ocl_code *code;
     ocl_chain chain;

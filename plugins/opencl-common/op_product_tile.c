@@ -72,6 +72,7 @@ static cnr_status plan(const cnr_device *device, const cnr_node *node, cnr_space
     return ocl_plan_end(&p, out);
 }
 
+/* Launches the product for the run's part, and the sum of its slices where k is split. */
 static cnr_status run_tile(const cnr_run *run, cnr_error *err) {
     const tile_state *s = run->state;
     const int32_t items = ocl_tile_items(s->tile);

@@ -5,7 +5,8 @@
 
 enum { LINE = 128, FEW_RESULTS = 4096 };
 
-/* What plan keeps for run. */
+/* What plan keeps for run: code, epilogue, and elements before, along and behind the reduced
+ * axes. */
 typedef struct reduce_state {
     const ocl_code *code;
     ocl_chain chain;
@@ -13,7 +14,9 @@ typedef struct reduce_state {
     int32_t line, group;     /* group: work-items a result; 0: one */
 } reduce_state;
 
-typedef struct reduction { /* see reduce.cl */
+/* An operator's formulas for the device code: initial value, joining an element, merging two sums,
+ * and the end. */
+typedef struct reduction {
     const char *op, *initial, *join, *merge, *finish;
 } reduction;
 

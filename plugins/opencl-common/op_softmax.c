@@ -5,7 +5,8 @@
 
 enum { SOFTMAX_LINE = 128 };
 
-/* What plan keeps for run. */
+/* What plan keeps for run: code, and lanes, elements along the axis, their step, and elements
+ * behind it. */
 typedef struct softmax_state {
     const ocl_code *code;
     int64_t lanes, n, step, each; /* each: lanes of one index of axis 0 */

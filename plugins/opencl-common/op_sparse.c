@@ -6,7 +6,8 @@
 
 enum { LANES = 16, ALIGNED = 16 }; /* words between the parts of the blob */
 
-/* What plan keeps for run. */
+/* What plan keeps for run: code, epilogue, sizes, and where indices and values begin in the packed
+ * matrix. */
 typedef struct sparse_state {
     const ocl_code *code;
     ocl_chain chain;

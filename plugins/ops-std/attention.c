@@ -28,7 +28,8 @@ static const cnr_port in[] = {{.name = "q", .help = "... M E"},
                               {.name = "mask", .flags = CNR_PORT_OPTIONAL, .help = "like bias"}};
 static const cnr_port out[] = {{.name = "y", .help = "... M D"}};
 
-/* Rank of y: that of the inputs, unless sizes or an order are given. */
+/* Rank of y: ATTENTION_RANK where sizes or an order are given, else the largest of the inputs', at
+ * least 2. */
 static int32_t rank_of(const cnr_node *node) {
     int32_t rank = 2;
     if (cnr_attr_find(node, "sizes")->n > 0 || cnr_attr_find(node, "perm")->n > 0)

@@ -48,7 +48,7 @@ static uint64_t workspace(const cnr_node *node) {
                    sizeof(nms_box) + sizeof(double) + sizeof(int64_t));
 }
 
-/* The box at element `at`; centre: given by centre and size. */
+/* The box in the four elements from `at` on: two corners, or with `centre`, centre and size. */
 static nms_box box_at(const cnr_tensor *x, int64_t at, int centre) {
     double v[4];
     for (int i = 0; i < 4; i++) v[i] = elem_f64(x, at + i);

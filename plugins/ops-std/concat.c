@@ -26,7 +26,8 @@ static cnr_status infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_er
     return CNR_OK;
 }
 
-/* If all axes before the joined one are 1, each input is a contiguous part of the output. */
+/* Method aliases: if all axes before the joined one are 1, each input is a contiguous part of the
+ * output. Returns how many rows it wrote; 0: none. */
 static int32_t aliases_of(const cnr_node *node, cnr_alias *alias, int32_t max) {
     const int32_t axis = ops_axis_of(node, node->outputs[0]);
     uint64_t offset = 0;

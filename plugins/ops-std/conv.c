@@ -139,7 +139,7 @@ cnr_status ops_conv_grad_infer(const cnr_node *node, const cnr_tensor *x, const 
     return ops_want_shape(node, 0, x->dtype, x->rank, dim, err);
 }
 
-/* Multiply-adds of a gradient of a convolution. */
+/* Sets c->macs to the multiply-adds of a gradient of a convolution with this weight. */
 void ops_conv_grad_cost(const cnr_node *node, const cnr_tensor *weight, cnr_cost *c) {
     const int64_t taps = ops_span(weight, 1, weight->rank);
     c->macs = ops_mul(ops_elements(node->inputs[0]), taps < 0 ? 0 : (uint64_t)taps);

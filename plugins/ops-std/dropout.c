@@ -109,7 +109,7 @@ OPS_INLINE void drawn_body(const cnr_run *run, int32_t dtype) {
 
 OPS_REFERENCE(drawn_reference, drawn_body, outputs[0])
 
-/* The gradient, multiplied by the same mask. */
+/* Method gradient: the gradient, multiplied by the same mask; nothing where it isn't wanted. */
 static cnr_status drawn_gradient(OPS_GRADIENT_ARGS) {
     (void)outputs;
     if (!want[0] || grad_out[0] < 0) return CNR_OK;

@@ -173,7 +173,8 @@ static void cost(const cnr_node *node, cnr_cost *c) {
     c->macs = n;
 }
 
-/* For an operand that has the result's label: the same range of that axis; else all of it. */
+/* Method region: for an operand that has the result's label once, the same range of that axis; else
+ * all of it (axis -1). */
 static void region(const cnr_node *node, int32_t axis, int64_t begin, int64_t end, int32_t port,
                    cnr_input_range *r) {
     einsum e;

@@ -41,7 +41,7 @@ static void round_all(const float *x, float *y, int64_t n, float scale, float lo
     }
 }
 
-/* The largest absolute value of n elements and so_far. */
+/* The largest of so_far and the absolute values of n elements; NaN is passed over. */
 static float largest_of(const float *x, int64_t n, float so_far) {
     for (int64_t i = 0; i < n; i++) so_far = fabsf(x[i]) > so_far ? fabsf(x[i]) : so_far;
     return so_far;

@@ -197,6 +197,7 @@ static cnr_status gather_nd_reference(const cnr_run *run, cnr_error *err) {
     return CNR_OK;
 }
 
+/* The descriptor of operator NAME, with hooks NAME_infer and so on. */
 #define GATHER_OP(NAME, SUMMARY, ATTRS, GRADIENT) \
     const cnr_op ops_##NAME = \
         {CNR_OP_SIZES,          .name = #NAME,        .summary = SUMMARY, \

@@ -76,7 +76,8 @@ static int32_t linear(const cnr_node *node, cnr_linear *l) {
     return 1;
 }
 
-/* Adds a gemm of a and b without C. */
+/* Adds a gemm of a and b without C, transposed by ta and tb and scaled by alpha; returns its
+ * output, or -1. */
 static cnr_value product(kit_build *build, cnr_value a, cnr_value b, int ta, int tb, double alpha) {
     const cnr_value in_ab[] = {a, b};
     const cnr_attr list[] = {kit_attr_int("transA", ta), kit_attr_int("transB", tb),

@@ -132,6 +132,7 @@ static cnr_status reference(const cnr_run *run, cnr_error *err) {
     return CNR_OK;
 }
 
+/* Method gradient: of rows over the axes from attribute axis on. */
 static cnr_status gradient(OPS_GRADIENT_ARGS) {
     const cnr_tensor *x = node->inputs[0];
     int32_t axis;

@@ -22,7 +22,8 @@ static void as_matrices(const cnr_node *node, cnr_tensor *a, cnr_tensor *b) {
     }
 }
 
-/* The shape of the product of two such operands. */
+/* Gives y type and shape of the matrix product of a and b, whose leading axes are broadcast; fails
+ * where these differ. */
 static cnr_status product_shape(const cnr_node *node, const cnr_tensor *a, const cnr_tensor *b,
                                 cnr_tensor *y, cnr_error *err) {
     y->rank = a->rank > b->rank ? a->rank : b->rank;
@@ -92,7 +93,7 @@ static void region(const cnr_node *node, int32_t axis, int64_t begin, int64_t en
     if (own >= 0 && (axis >= rank - 2 || t->dim[own] != 1)) *r = (cnr_input_range){own, begin, end};
 }
 
-/* Adds a transpose of the last two axes. */
+/* Adds a transpose of the last two axes of x; returns its output, or -1. */
 static cnr_value transposed(kit_build *b, cnr_value x, int32_t rank) {
     int64_t perm[CNR_MAX_RANK];
     for (int32_t i = 0; i < rank; i++) perm[i] = i;

@@ -84,7 +84,7 @@ void kit_dense_strides(const cnr_tensor *t, int64_t *strides) {
     }
 }
 
-/* Fails: the list `what` is too long. */
+/* Fails with CNR_E_LIMIT: the list `what` has more entries than 2 * CNR_MAX_RANK. */
 static cnr_status too_long(const cnr_node *node, const char *what, cnr_error *err) {
     return ops_fail(err, CNR_E_LIMIT, node, "%s: %s has more than %d entries", node->desc->name,
                     what, 2 * CNR_MAX_RANK);
@@ -165,12 +165,12 @@ cnr_value kit_node(kit_build *b, const char *op, const cnr_value *inputs, int32_
     return b->status == CNR_OK ? out : -1;
 }
 
-/* Adds a node of one input. */
+/* Adds a node of one input, without attributes; returns its output, or -1, with b->status set. */
 cnr_value kit_node1(kit_build *b, const char *op, cnr_value x) {
     return kit_node(b, op, &x, 1, NULL, 0);
 }
 
-/* Adds a node of two inputs. */
+/* Adds a node of two inputs, without attributes; returns its output, or -1, with b->status set. */
 cnr_value kit_node2(kit_build *b, const char *op, cnr_value x, cnr_value y) {
     const cnr_value in[] = {x, y};
     return kit_node(b, op, in, 2, NULL, 0);
@@ -182,7 +182,8 @@ int kit_is_output(const struct cnr_graph *graph, cnr_value value) {
     return 0;
 }
 
-/* Adds a node of three inputs. */
+/* Adds a node of three inputs, without attributes; returns its output, or -1, with b->status
+ * set. */
 cnr_value kit_node3(kit_build *b, const char *op, cnr_value x, cnr_value y, cnr_value z) {
     const cnr_value in[] = {x, y, z};
     return kit_node(b, op, in, 3, NULL, 0);
@@ -200,7 +201,7 @@ cnr_status kit_built(const kit_build *b, const cnr_node *node, cnr_error *err) {
                     node->desc->name);
 }
 
-/* Adds a reshape of x to the shape of `shape`. */
+/* Adds a reshape of x to the dims of `shape`; returns its output, or -1. */
 cnr_value kit_reshape(kit_build *b, cnr_value x, const cnr_tensor *shape) {
     const cnr_attr attrs[] = {kit_attr_ints("shape", shape->dim, shape->rank),
                               kit_attr_int("allowzero", 1)};

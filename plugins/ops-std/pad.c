@@ -4,7 +4,7 @@
 static const char *const modes[] = {"constant", "reflect", "edge", "wrap", NULL};
 enum { PAD_CONSTANT, PAD_REFLECT, PAD_EDGE, PAD_WRAP };
 
-/* An optional input NAME. */
+/* The row of an optional input NAME with further flags. */
 #define PORT(NAME, FLAG, TEXT) \
     { .name = NAME, .flags = CNR_PORT_OPTIONAL | (FLAG), .help = TEXT }
 static const cnr_port in[] =

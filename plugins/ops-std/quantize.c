@@ -119,7 +119,7 @@ static void load_scales(const cnr_node *node, const scale_map *m, int64_t o, int
     elem_load(zero->dtype, zero->data, one ? 0 : at, one ? 0 : m->si, n, ELEM_F, zeros);
 }
 
-/* Smallest and largest number of a type. */
+/* Smallest and largest number of a whole type, into *low and *high. */
 static void limits(int32_t dtype, double *low, double *high) {
     const unsigned bits = cnr_dtype_bits(dtype);
     const int is_signed = elem_domain_of(dtype) == ELEM_I;
@@ -127,7 +127,7 @@ static void limits(int32_t dtype, double *low, double *high) {
     *high = ldexp(1, (int)bits - is_signed) - 1;
 }
 
-/* NaN becomes the smallest number, as in ONNX Runtime. */
+/* v clamped to [low, high]; NaN becomes low, as in ONNX Runtime. */
 static double saturate(double v, double low, double high) {
     return v > high ? high : v > low ? v : low;
 }

@@ -135,7 +135,7 @@ static cnr_status unsqueeze_infer(const cnr_node *node, cnr_tensor *const *outpu
     return CNR_OK;
 }
 
-/* Operator NAME, with the hooks NAME_infer. */
+/* The descriptor of operator NAME, with the hooks NAME_infer and so on. */
 #define RESHAPE_OP(NAME, SUMMARY, IN, ATTRS) \
     const cnr_op ops_##NAME = {CNR_OP_SIZES, \
                                .name = #NAME, \

@@ -4,7 +4,7 @@
 static const cnr_port in[] = {{.name = "x", .help = "rank 2 or more"},
                               {.name = "sequence_lens", .help = "i64, one per sequence"}};
 static const cnr_port out[] = {{.name = "y", .help = "the shape of x"}};
-/* Attribute: axis 0 or 1. */
+/* The row of an attribute that is axis 0 or 1. */
 #define AXIS(NAME, DEFAULT, TEXT) \
     { \
         .name = NAME, .type = CNR_ATTR_INT, .flags = CNR_ATTR_BOUNDED, .min = 0, .max = 1, \
