@@ -22,7 +22,7 @@ static void fail(j_common_ptr jpeg) {
 
 static void say_nothing(j_common_ptr jpeg) { (void)jpeg; }
 
-/* Compresses a picture. 0: failed. */
+/* Compresses a picture into w->data and w->n, which libjpeg allocates. 0: failed. */
 static int encode(writer *w, const cnr_tensor *p) {
     if (setjmp(w->out)) return 0;
     jpeg_create_compress(&w->jpeg);

@@ -2,6 +2,7 @@
 #include "tld.h"
 #include <math.h>
 
+/* Frees the tables and clears f. */
 void tld_ferns_free(tld_ferns *f) {
     tld_host->free(f->posterior);
     tld_host->free(f->hits);
@@ -38,7 +39,8 @@ cnr_status tld_ferns_make(tld_ferns *f, const tld_options *o, tld_dice *dice, cn
     return CNR_OK;
 }
 
-/* The pixel of the box's point (x, y) under the warp. */
+/* The blurred pixel at the box's point (x, y), 0 to 1, under the warp (NULL: none); outside the
+ * view its nearest. */
 static int32_t seen(const tld_view *v, tld_box box, const tld_warp *warp, float x, float y) {
     int64_t ix = (int64_t)box.x, iy = (int64_t)box.y;
     if (warp) {

@@ -5,7 +5,7 @@
 
 enum { MOST = 32 * 32, MARGIN = 5, DEEPEST = 5 };
 
-/* The k-th smallest, from 0; reorders v. */
+/* The k-th smallest of n numbers, from 0; reorders v. */
 static float select_at(float *v, int32_t n, int32_t k) {
     int32_t lo = 0, hi = n - 1;
     while (lo < hi) {
@@ -26,13 +26,14 @@ static float select_at(float *v, int32_t n, int32_t k) {
     return v[k];
 }
 
-/* Median of n numbers, which it reorders. */
+/* Median of n numbers, which it reorders; of an even n the mean of both middle ones. */
 static float median(float *v, int32_t n) {
     const float high = select_at(v, n, n / 2);
     return n % 2 ? high : 0.5f * (high + select_at(v, n, n / 2 - 1));
 }
 
-/* Tracks point p of `from` in `to`, from the coarsest level to the finest. */
+/* Tracks point p of `from` in `to`, from the coarsest level to the finest; q: first guess, then
+ * result. False: lost. */
 static bool follow(const tld_view *from, const tld_view *to, int32_t levels, const float *p,
                    float *q) {
     float x = q[0] / (float)(1 << levels), y = q[1] / (float)(1 << levels);
@@ -90,8 +91,9 @@ static int32_t follow_all(const tld_view *from, const tld_view *to, tld_box box,
     return n;
 }
 
-/* The median ratio of distances between pairs of points, limited to `growth` a frame: larger values
- * come from a few wrong points. */
+/* The median ratio of distances between pairs of points; 1 if it is above o->growth a frame or
+ * below its inverse, as that comes from a few wrong points. room: for `most` ratios, which bound
+ * the pairs. */
 static float growth(const path *p, int32_t n, float *room, int32_t most, const tld_options *o) {
     int32_t m = 0;
     for (int32_t gap = 1; gap < n && m + n <= most; gap++)
@@ -104,7 +106,7 @@ static float growth(const path *p, int32_t n, float *room, int32_t most, const t
     return by > o->growth || by * o->growth < 1 ? 1 : by;
 }
 
-/* Mean distance between points and where they are followed back to. */
+/* Mean distance, in pixels, between n points and where they are followed back to. */
 static float mean_back(const path *paths, int32_t n) {
     float sum = 0;
     for (int32_t i = 0; i < n; i++) sum += paths[i].back;
@@ -161,7 +163,7 @@ static bool flow_from(const tld_view *from, const tld_view *to, tld_box box, con
 
 /* ---- matching the whole box ---- */
 
-/* How alike a box of the frame is to a patch, -1 to 1. */
+/* Correlation of a box of the frame with a patch, -1 to 1. */
 static float likeness_at(const tld_view *v, tld_box box, const float *patch) {
     float now[TLD_PATCH_PITCH], out;
     tld_patch(v, box, now);
@@ -170,7 +172,8 @@ static float likeness_at(const tld_view *v, tld_box box, const float *patch) {
 }
 
 /* Searches the position where the box looks most as before: up to half its shorter side in each
- * direction, in steps of two cells of a patch, then of one. */
+ * direction, in steps of two cells of a patch, then of one. Returns its shift in pixels and the
+ * levels to begin with; *best: its correlation. */
 static guess search(const tld_view *to, tld_box box, const float *patch, float *best) {
     enum { REACH = 8 };
     const double cell = fmax(1, fmin(box.w, box.h) / TLD_SIDE);
@@ -193,9 +196,9 @@ static guess search(const tld_view *to, tld_box box, const float *patch, float *
     return (guess){(float)(at_x * cell), (float)(at_y * cell), levels};
 }
 
-/* Motion of the box between two views. Small or fast objects vanish in the pyramid: coarse levels
- * show only their surroundings, and their points follow these. Matching the whole box gives another
- * start for the points; the result that looks more as before counts. */
+/* *out and *quality receive the box's motion between two views; false: lost. Small or fast objects
+ * vanish in the pyramid, so matching the whole box gives another start for the points; the result
+ * that looks more as before counts. */
 bool tld_flow(const tld_view *from, const tld_view *to, tld_box box, const tld_options *o,
               tld_dice *dice, tld_box *out, tld_quality *quality) {
     if (from->w != to->w || from->h != to->h) return false;

@@ -4,7 +4,7 @@
 
 enum { FIRST_NEGATIVES = 100, MOST_EXAMPLES = 50 * 200 };
 
-/* Draws a small rotation, shift and scaling. */
+/* Draws a rotation of at most half of `degrees` either way, and likewise a shift and a scaling. */
 static tld_warp draw_warp(tld_dice *d, double degrees, double shift, double scale) {
     const double turn = (tld_draw(d) - 0.5) * degrees * 3.14159265358979 / 180;
     const double by = 1 + (tld_draw(d) - 0.5) * scale;

@@ -5,7 +5,7 @@
 /* Number of learning steps after which a use of a patch counts half. */
 static const double half_life = 200;
 
-/* Frees the patches of a shelf. */
+/* Frees the patches of a shelf, and clears it. */
 static void free_shelf(tld_shelf *s) {
     tld_host->free(s->at);
     tld_host->free(s->used);
@@ -13,6 +13,7 @@ static void free_shelf(tld_shelf *s) {
     *s = (tld_shelf){0};
 }
 
+/* Frees both shelves, not n. */
 void tld_nearest_free(tld_nearest *n) {
     free_shelf(&n->positive);
     free_shelf(&n->negative);
@@ -56,7 +57,8 @@ static float relative(float positive, float negative) {
     return p + n > 0 ? n / (p + n) : 0;
 }
 
-/* Judges a patch by its correlations with the patches of both shelves. */
+/* Judges a patch by its correlations with the patches of both shelves; counts the nearest one as
+ * used. */
 static tld_similar judge(tld_nearest *n, const float *row, const float *against) {
     const tld_shelf *p = &n->positive, *q = &n->negative;
     tld_similar s;
@@ -95,7 +97,7 @@ void tld_compared(tld_nearest *n, const float *products, int32_t count, tld_simi
         out[i] = judge(n, products + i * all, products + i * all + positives);
 }
 
-/* Removes patch i. */
+/* Removes patch i; those behind it move up. */
 static void drop(tld_shelf *s, int32_t i) {
     s->n--;
     memmove(s->at + (int64_t)i * TLD_PATCH_PITCH, s->at + (int64_t)(i + 1) * TLD_PATCH_PITCH,
@@ -104,7 +106,7 @@ static void drop(tld_shelf *s, int32_t i) {
     memmove(s->born + i, s->born + i + 1, (size_t)(s->n - i) * sizeof *s->born);
 }
 
-/* Patch that was nearest least often; the first stays. */
+/* Index of the patch that was nearest least often; the first patch, 0, stays. */
 static int32_t least_useful(const tld_shelf *s) {
     int32_t worst = 1; /* the first is the user's and stays */
     for (int32_t i = 2; i < s->n; i++)

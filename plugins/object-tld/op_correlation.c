@@ -18,7 +18,7 @@ static cnr_status infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_er
     return CNR_OK;
 }
 
-/* Multiply-accumulates. */
+/* Sets c->macs to the multiply-accumulates. */
 static void cost(const cnr_node *node, cnr_cost *c) {
     c->macs = (uint64_t)(cnr_count(node->outputs[0]) * node->inputs[0]->dim[1]);
 }
@@ -89,7 +89,7 @@ static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_ac
     return CNR_OK;
 }
 
-/* Workspace for the normalised rows. */
+/* Sets the workspace to room for the normalised rows of both inputs. */
 static cnr_status plan(const cnr_device *device, const cnr_node *node, cnr_space *workspace,
                        void **state, cnr_error *err) {
     (void)device;
@@ -102,7 +102,7 @@ static cnr_status plan(const cnr_device *device, const cnr_node *node, cnr_space
 
 enum { ROWS = 16 };
 
-/* Task: normalises a row. */
+/* Task: normalises some rows of both inputs into the workspace. */
 static void normalise(void *arg, int64_t i, int32_t thread) {
     const cnr_run *run = arg;
     const cnr_tensor *a = run->node->inputs[0], *b = run->node->inputs[1];
@@ -119,7 +119,7 @@ static void normalise(void *arg, int64_t i, int32_t thread) {
     }
 }
 
-/* Task: products of some rows. */
+/* Task: products of some normalised rows of input 0 with all of input 1. */
 static void multiply(void *arg, int64_t i, int32_t thread) {
     const cnr_run *run = arg;
     const int64_t n = run->outputs[0]->dim[1];

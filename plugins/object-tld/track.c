@@ -3,6 +3,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+/* Frees all that the tracker has, not t. */
 void tld_tracker_free(tld_tracker *t) {
     tld_view_free(&t->views[0]);
     tld_view_free(&t->views[1]);
@@ -134,8 +135,9 @@ static int32_t clusters_of(const tld_tracker *t, tld_found *out) {
     return n;
 }
 
-/* Pulls the path towards detections at the same place. Small windows are denser than large ones:
- * each is weighted by the area around it, or the box would shrink gradually. */
+/* Pulls the path's box towards detections at the same place; true: there were some. Small windows
+ * are denser than large ones: each is weighted by the area around it, or the box would shrink
+ * gradually. */
 static bool pull(tld_tracker *t) {
     const double weight = t->o.pull, side = fmin(t->box.w, t->box.h);
     tld_box sum = {weight * t->box.x, weight * t->box.y, weight * t->box.w, weight * t->box.h};
@@ -151,7 +153,7 @@ static bool pull(tld_tracker *t) {
     return n > weight;
 }
 
-/* Goes on from a detection. */
+/* Takes the box of a detection as the new start of the path, and forgets doubts. */
 static void begin_at(tld_tracker *t, const tld_found *f) {
     t->usual.sum = 0;
     t->rivalled = 0;
@@ -248,7 +250,7 @@ static void judge_path(tld_tracker *t, const tld_quality *q) {
     if (t->doubts > t->o.patience || t->unlike > 3 * t->o.patience) t->tracked = false;
 }
 
-/* Follows the box from the last frame. */
+/* Follows the box from the last frame's view to the present one; t->tracked: it was found. */
 static void follow_path(tld_tracker *t) {
     const tld_view *now = &t->views[t->now], *before = &t->views[!t->now];
     tld_box moved;
@@ -296,7 +298,8 @@ static bool is_reported(const tld_tracker *t) {
     return t->valid || t->seen >= (int32_t)t->o.probation;
 }
 
-/* Finishes the frame after detection. */
+/* Finishes the frame after detection: chooses between path and detections, learns, and notes times.
+ * Fails with CNR_E_MEMORY. */
 static cnr_status conclude(tld_tracker *t, uint64_t begun, cnr_error *err) {
     const cnr_status status = integrate(t, err);
     if (status) {

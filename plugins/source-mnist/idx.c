@@ -7,7 +7,8 @@
 
 enum { UNSIGNED_BYTE = 8, MAX_RATIO = 1040 };
 
-/* Text of the file's last error, in `room`. */
+/* Writes the text of the file's last error into `room`, of `bytes` bytes, and returns it; without
+ * one, that the file ends too early. */
 static const char *why(gzFile file, char *room, size_t bytes) {
     int code = Z_OK;
     const char *text = gzerror(file, &code);
@@ -80,6 +81,7 @@ cnr_status mnist_idx_read(const char *path, int32_t rank, mnist_idx *out, cnr_er
     return status;
 }
 
+/* Frees the array's data, which becomes NULL. */
 void mnist_idx_free(mnist_idx *array) {
     mnist_host->free(array->data);
     array->data = NULL;

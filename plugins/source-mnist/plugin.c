@@ -56,6 +56,7 @@ static cnr_status read_part(const char *folder, const char *prefix, const char *
                             prefix, what, rank);
 }
 
+/* Frees the set with its pictures and labels. */
 static void mnist_close(void *state) {
     mnist_set *set = state;
     mnist_idx_free(&set->pictures);

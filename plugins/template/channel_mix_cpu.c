@@ -55,7 +55,8 @@ static cnr_status prepare(const cnr_device *device, const cnr_node *node, void *
     return CNR_OK;
 }
 
-/* Offset of element (channel c, position p) of one picture. */
+/* Offset of element (channel c, position p) of one picture of `places` positions, in the tensor's
+ * layout. */
 static int64_t at(const cnr_tensor *t, int64_t c, int64_t p, int64_t places) {
     return t->block > 1 ? (c / BLOCK * places + p) * BLOCK + c % BLOCK : c * places + p;
 }

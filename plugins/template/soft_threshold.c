@@ -26,7 +26,7 @@ static cnr_status infer(const cnr_node *node, cnr_tensor *const *out, cnr_error 
     return CNR_OK;
 }
 
-/* Computes n elements; y: not used. */
+/* Computes n elements of a fused epilogue: shrinks x towards 0 by the threshold; y is not used. */
 static void apply(const cnr_node *node, const float *x, const float *y, float *out, int64_t n) {
     const float t = (float)cnr_attr_float(node, "threshold");
     (void)y;
