@@ -2,7 +2,7 @@
 -- relative speeds on the whole net.
 -- Options: per_layer (1: by the speeds on each layer instead, which the thesis names as future work).
 
--- Shares in inverse proportion to the times.
+-- Shares by name in inverse proportion to the times, with sum 1.
 local function shares_of(times)
   local sum, parts = 0, {}
   for _, t in pairs(times) do sum = sum + 1 / t end
