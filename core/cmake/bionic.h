@@ -19,7 +19,8 @@ static inline char *cnri_bionic_secure_getenv(const char *name) {
 #define secure_getenv cnri_bionic_secure_getenv
 
 #if defined(__ANDROID_API__) && __ANDROID_API__ < 30
-/* renameat2 by its system call, which Bionic has no function for; 0, or -1 with errno. */
+/* renameat2 by its system call, which Bionic has no function for: paths are relative to the folders
+ * from_dir and to_dir. 0, or -1 with errno. */
 static inline int cnri_bionic_renameat2(int from_dir, const char *from, int to_dir, const char *to,
                                         unsigned flags) {
     return (int)syscall(SYS_renameat2, from_dir, from, to_dir, to, flags);

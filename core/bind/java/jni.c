@@ -217,7 +217,8 @@ static bool read_options(JNIEnv *env, options *o, jobjectArray from) {
 
 /* ---- tensors ---- */
 
-/* Makes a view of a Java Tensor, whose buffer must outlive it. False: an exception is pending. */
+/* Makes *to a view of a Java Tensor, whose buffer must outlive it. False: an exception is
+ * pending. */
 static bool view_tensor(JNIEnv *env, jobject from, cnr_tensor *to) {
     *to = (cnr_tensor){.size = sizeof *to};
     if (!from) return throw_java(env, "java/lang/NullPointerException", "a tensor is null"), false;

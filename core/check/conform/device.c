@@ -59,6 +59,8 @@ void cnri_bay_close(cnri_bay *b) {
     b->has_stream = b->is_open = false;
 }
 
+/* Allocates `bytes` in the class that is judged, into *out, for cnri_bay_free. False: it failed,
+ * with a finding. */
 bool cnri_bay_alloc(cnri_bay *b, cnr_mem *out, uint64_t bytes) {
     cnr_error err = CNR_ERROR_INIT;
     /* alloc sets handle and offset */
@@ -72,6 +74,7 @@ bool cnri_bay_alloc(cnri_bay *b, cnr_mem *out, uint64_t bytes) {
     return true;
 }
 
+/* Frees the memory and clears it; accepts memory that was never allocated. */
 void cnri_bay_free(cnri_bay *b, cnr_mem *mem) {
     if (mem->handle) b->cls->free(&b->device, mem);
     *mem = (cnr_mem){0};
@@ -192,6 +195,8 @@ static bool works(cnri_bay *b) {
            cnri_judging_fail(b->j, "bytes that were written do not come back");
 }
 
+/* Judges opening and closing, also of two devices at once. False: a finding says why it isn't
+ * so. */
 bool cnri_judge_open(cnri_judging *j) {
     cnri_bay a = {0}, b = {0};
     bool good = true;
@@ -211,7 +216,8 @@ bool cnri_judge_open(cnri_judging *j) {
 
 enum { BLOCKS = 24 };
 
-/* Judges that an allocation of too many bytes fails with an error. */
+/* Judges that an allocation of too many bytes fails with an error. False, with a finding: it
+ * succeeds or says nothing. */
 static bool judge_too_large(cnri_bay *b, uint64_t bytes) {
     cnr_mem mem = {.bytes = bytes, .memory_class = b->memory_class};
     cnr_error err = CNR_ERROR_INIT;
@@ -298,6 +304,8 @@ static bool judge_freed(cnri_bay *b) {
                              (long long)(more / (int64_t)CNRI_MIB));
 }
 
+/* Judges allocation: sizes, alignment, and refusal of what is too large. False: a finding says why
+ * it isn't so. */
 bool cnri_judge_memory(cnri_judging *j) {
     static uint8_t data[262144], got[262144];
     cnr_mem blocks[BLOCKS] = {{0}};
@@ -334,6 +342,8 @@ static void hear_fact(void *arg, const char *name, const char *text, double valu
         f->good = cnri_judging_fail(f->j, "fact %.60s is %g", name, value);
 }
 
+/* Judges the device's properties: names and numbers; skipped without the method. False: a finding
+ * says why it isn't so. */
 bool cnri_judge_facts(cnri_judging *j) {
     cnri_bay b = {0};
     facts f = {.j = j, .good = true};

@@ -114,7 +114,7 @@ static bool decode(stored *s, cnri_edge *out, uint8_t poison) {
            cnri_judging_fail(s->j, "decode wrote outside the tensor's %zu bytes", out->bytes);
 }
 
-/* Names the tensor that is judged now, as the case of a finding. */
+/* Names the tensor that is judged now, with `more` behind, as the case of a finding. */
 static void tell_case(stored *s, const char *more) {
     cnri_text text = {0};
     cnri_case_type(&s->dense, &text);
@@ -161,6 +161,8 @@ static bool round_trip(stored *s, bool compares, int32_t *taken) {
 
 static int32_t rank_of(const int64_t *dim) { return dim[2] ? 4 : 2; }
 
+/* Judges that decoded numbers are as close as the encoding promises. False: a finding says why it
+ * isn't so. */
 bool cnri_judge_loss(cnri_judging *j) {
     stored s;
     int32_t taken = 0;
@@ -205,6 +207,8 @@ static bool is_filled(stored *s, bool *refused) {
     return good;
 }
 
+/* Judges that encode_size gives the bytes that encode fills. False: a finding says why it isn't
+ * so. */
 bool cnri_judge_encoded_size(cnri_judging *j) {
     stored s;
     bool refused;
@@ -253,6 +257,8 @@ static bool with_numbers(cnri_judging *j, const cnr_attr_spec *row) {
     return good;
 }
 
+/* Judges each option of the encoding at the ends of its range. False: a finding says why it isn't
+ * so. */
 bool cnri_judge_settings(cnri_judging *j) {
     const cnr_encoding *how = j->descriptor;
     bool good = true;
@@ -277,6 +283,8 @@ bool cnri_judge_settings(cnri_judging *j) {
 
 /* ---- other tensors ---- */
 
+/* Judges that types and shapes that don't fit are refused, with an error. False: a finding says why
+ * it isn't so. */
 bool cnri_judge_refusals(cnri_judging *j) {
     static const int64_t others[][CNR_MAX_RANK] =
         {{16, 24}, {0, 24}, {16, 0}, {5}, {1, 1, 1, 1, 1, 1, 1, 3}, {7, 3, 2}, {0}};
@@ -357,6 +365,8 @@ static bool survives(stored *s, const uint8_t *good_bytes, size_t n) {
     return good;
 }
 
+/* Judges that damaged data is refused by check, or decoded within bounds. False: a finding says why
+ * it isn't so. */
 bool cnri_judge_hostile(cnri_judging *j) {
     stored s;
     bool refused = true;

@@ -14,7 +14,8 @@
 
 enum { INSIDE = 1000 };
 
-/* True if a transfer that is impossible is refused, by the call or by the next sync. */
+/* True if a transfer that is impossible (writes: to the device, else from it) is refused, by the
+ * call or by the next sync; false, with a finding. */
 static bool is_refused(cnri_judging *j, bool writes, uint64_t at, uint64_t n) {
     static uint8_t data[2 * INSIDE];
     cnri_bay b = {0};
@@ -41,6 +42,8 @@ static bool is_refused(cnri_judging *j, bool writes, uint64_t at, uint64_t n) {
     return good;
 }
 
+/* Judges that accesses beyond the end of a memory are refused. False: a finding says why it isn't
+ * so. */
 bool cnri_judge_bounds(cnri_judging *j) {
     bool good = true;
     for (int32_t writes = 0; writes < 2 && good; writes++)
@@ -132,6 +135,8 @@ static bool is_said(cnri_judging *j, const char *name, int32_t class_index, int6
     return good;
 }
 
+/* Judges that when each allocation fails once, errors are reported and nothing leaks. False: a
+ * finding says why it isn't so. */
 bool cnri_judge_starved(cnri_judging *j) {
     cnri_bay b = {0};
     int64_t all = 0, ignored;
@@ -197,6 +202,7 @@ static void *laps(void *arg) {
     return NULL;
 }
 
+/* Judges streams in several threads at once. False: a finding says why it isn't so. */
 bool cnri_judge_threads(cnri_judging *j) {
     enum { THREADS = 4 };
     cnri_bay b = {0};
@@ -244,6 +250,8 @@ static void busy_end(busy *w) {
     cnri_edge_free(&w->from);
 }
 
+/* Judges that work that is cancelled meanwhile ends with its error. False: a finding says why it
+ * isn't so. */
 bool cnri_judge_cancel(cnri_judging *j) {
     static busy w;
     bool good = true;
@@ -325,6 +333,8 @@ static bool opens_in_child(cnri_judging *j) {
                              how == 1 ? "failed" : strsignal(how));
 }
 
+/* Judges that the device works on beside child processes that end or open it. False: a finding says
+ * why it isn't so. */
 bool cnri_judge_fork(cnri_judging *j) {
     static busy w;
     cnri_judging_case(j, "opened in a child");

@@ -131,6 +131,7 @@ static bool judge_meter_state(cnri_judging *j, const cnr_meter *m, void *state, 
     return true;
 }
 
+/* Judges a meter's domains and readings. False: a finding says why it isn't so. */
 bool cnri_judge_meter(cnri_judging *j) {
     const cnr_meter *m = j->descriptor;
     const cnr_gauge_options options = options_of(j);
@@ -150,8 +151,8 @@ bool cnri_judge_meter(cnri_judging *j) {
 
 /* ---- below a root where nothing is ---- */
 
-/* Judges what open says where there is nothing to measure: CNR_E_NOT_FOUND is right. False, with a
- * finding. */
+/* Judges what open (reads: of a meter or knob that looked below the root) says where there is
+ * nothing to measure: CNR_E_NOT_FOUND is right. False, with a finding. */
 static bool is_absent(cnri_judging *j, cnr_status status, bool reads, const cnr_error *err) {
     if (status == CNR_OK && !reads)
         return cnri_judging_fail(j, "where nothing can be read, open succeeds; CNR_E_NOT_FOUND is "
@@ -175,6 +176,8 @@ static bool make_empty(cnri_judging *j, char *folder, size_t room) {
     return true;
 }
 
+/* Judges that open fails below an empty folder, where there is nothing to measure. False: a finding
+ * says why it isn't so. */
 bool cnri_judge_meter_absent(cnri_judging *j) {
     const cnr_meter *m = j->descriptor;
     char folder[512];
@@ -192,6 +195,8 @@ bool cnri_judge_meter_absent(cnri_judging *j) {
     return is_absent(j, status, reads, &err);
 }
 
+/* Judges that open fails below an empty folder, where there is no knob. False: a finding says why
+ * it isn't so. */
 bool cnri_judge_knob_absent(cnri_judging *j) {
     const cnr_knob *k = j->descriptor;
     char folder[512];
@@ -316,6 +321,8 @@ static bool keeps_state(const knob *k) {
                              was, is);
 }
 
+/* Judges a knob's domains, steps and saved state, without setting anything. False: a finding says
+ * why it isn't so. */
 bool cnri_judge_knob(cnri_judging *j) {
     static knob k;
     bool good;
@@ -370,6 +377,8 @@ static bool set_domain(const knob *k, int32_t domain) {
     return good;
 }
 
+/* Judges that frequencies can be set, read back and restored; skipped if knobs are to be left.
+ * False: a finding says why it isn't so. */
 bool cnri_judge_knob_set(cnri_judging *j) {
     static knob k;
     static cnr_knob_state before[MOST_DOMAINS];

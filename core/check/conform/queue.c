@@ -101,6 +101,7 @@ static bool is_immediate(queueing *q, int32_t turn) {
     return is(q, q->now, "without record, calls end before they return:");
 }
 
+/* Judges that work of one stream is done in order. False: a finding says why it isn't so. */
 bool cnri_judge_order(cnri_judging *j) {
     queueing *q = cnri_alloc(sizeof *q);
     if (!q) return cnri_judging_fail(j, "out of memory");
@@ -153,6 +154,8 @@ static bool waits(queueing *q, int32_t turn) {
     return good;
 }
 
+/* Judges that another stream waits for an event; skipped without events. False: a finding says why
+ * it isn't so. */
 bool cnri_judge_events(cnri_judging *j) {
     const cnr_device_class *cls = j->descriptor;
     if (!CNRI_HAS(cls, event_record)) return cnri_judging_skip(j, "its streams finish at once");
@@ -188,6 +191,8 @@ static bool awaits(queueing *q, int32_t turn) {
     return good;
 }
 
+/* Judges that the host can wait for an event; skipped without event_sync. False: a finding says why
+ * it isn't so. */
 bool cnri_judge_await(cnri_judging *j) {
     const cnr_device_class *cls = j->descriptor;
     if (!CNRI_HAS(cls, event_record) || !CNRI_HAS(cls, event_sync))
@@ -225,6 +230,8 @@ static bool is_timed(queueing *q, int32_t turn) {
     return good;
 }
 
+/* Judges the time between two events of a timed stream; skipped without event_elapsed. False: a
+ * finding says why it isn't so. */
 bool cnri_judge_marks(cnri_judging *j) {
     const cnr_device_class *cls = j->descriptor;
     if (!CNRI_HAS(cls, event_record) || !CNRI_HAS(cls, event_elapsed))

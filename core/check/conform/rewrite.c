@@ -218,7 +218,8 @@ static bool judge_example(cnri_judging *j, int32_t *fired) {
     return good;
 }
 
-/* Judges the rewrite on drawn nets; *fired: how many it changed. */
+/* Judges the rewrite on drawn nets; *fired grows by those that it changed. False, with a finding
+ * about a net. */
 static bool judge_drawn(cnri_judging *j, int32_t *fired) {
     bool good = true;
     for (int32_t i = 0; i < DRAWN && *fired < ENOUGH && good; i++) {
@@ -240,6 +241,8 @@ static bool judge_drawn(cnri_judging *j, int32_t *fired) {
     return good;
 }
 
+/* Judges that nets give the same results after the rewrite. False: a finding says why it isn't
+ * so. */
 bool cnri_judge_rewrite(cnri_judging *j) {
     int32_t fired = 0, files = 0;
     cnri_host_mutable()->graph_should_quantise = should_quantise;
@@ -278,6 +281,8 @@ static int32_t regions_of(cnri_judging *j, const char *path, const char *device)
     return cnri_judging_ok(j, path, status, &err) ? n : -1;
 }
 
+/* Judges that claimed regions are sound and leave no node out of order; skipped without claim.
+ * False: a finding says why it isn't so. */
 bool cnri_judge_claims(cnri_judging *j) {
     const cnr_device_class *cls = j->descriptor;
     int32_t nets = 0, found = 0;

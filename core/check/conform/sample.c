@@ -67,7 +67,7 @@ static bool each_sample(cnri_judging *j, accepts_fn accepts, int32_t *n,
     return good;
 }
 
-/* Skips the judgement: no sample was given. */
+/* Skips the judgement, and returns true: no sample was given. */
 static bool none_given(cnri_judging *j) {
     return cnri_judging_skip(j, "no --sample was given that it reads");
 }
@@ -152,7 +152,8 @@ static cnri_edge *lent_at(const void *block) {
     return NULL;
 }
 
-/* Stands for the host's file_read: what is read lies at the end of a guarded page. */
+/* Stands for the host's file_read: *data, which the plugin frees as usual, lies at the end of a
+ * guarded page if there is room for one. */
 static cnr_status lend_file(const char *path, uint64_t limit, void **data, uint64_t *bytes,
                             cnr_error *err) {
     const cnr_status status = own.file_read(path, limit, data, bytes, err);
@@ -336,11 +337,15 @@ static bool source_damaged(cnri_judging *j, const char *spec) {
     return good;
 }
 
+/* Judges what accepts says of words and files that are not the source's own. False: a finding says
+ * why it isn't so. */
 bool cnri_judge_source_asked(cnri_judging *j) {
     const cnr_source *s = j->descriptor;
     return ask(j, s->accepts);
 }
 
+/* Judges that the source reads the samples given, twice alike; skipped without any. False: a
+ * finding says why it isn't so. */
 bool cnri_judge_source_samples(cnri_judging *j) {
     const cnr_source *s = j->descriptor;
     int32_t n;
@@ -349,6 +354,8 @@ bool cnri_judge_source_samples(cnri_judging *j) {
     return n ? good : none_given(j);
 }
 
+/* Judges that the source reads damaged samples without crashing; skipped without any. False: a
+ * finding says why it isn't so. */
 bool cnri_judge_source_damaged(cnri_judging *j) {
     const cnr_source *s = j->descriptor;
     int32_t n;
@@ -430,11 +437,15 @@ static bool importer_damaged(cnri_judging *j, const char *word) {
     return good;
 }
 
+/* Judges what accepts says of words and files that are not the importer's own. False: a finding
+ * says why it isn't so. */
 bool cnri_judge_importer_asked(cnri_judging *j) {
     const cnr_importer *i = j->descriptor;
     return ask(j, i->accepts);
 }
 
+/* Judges that the importer reads the samples given, twice alike; skipped without any. False: a
+ * finding says why it isn't so. */
 bool cnri_judge_importer_samples(cnri_judging *j) {
     const cnr_importer *i = j->descriptor;
     int32_t n;
@@ -443,6 +454,8 @@ bool cnri_judge_importer_samples(cnri_judging *j) {
     return n ? good : none_given(j);
 }
 
+/* Judges that the importer reads damaged samples without crashing; skipped without any. False: a
+ * finding says why it isn't so. */
 bool cnri_judge_importer_damaged(cnri_judging *j) {
     const cnr_importer *i = j->descriptor;
     int32_t n;

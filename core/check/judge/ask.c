@@ -3,7 +3,8 @@
 
 /* ---- the node as the kernel sees it ---- */
 
-/* Removes the data of a tensor that is not constant, because it has none before a run. */
+/* Removes the data of a tensor that is not constant, as it has none before a run, and its memory,
+ * in place. */
 static void hide(cnr_tensor *t) {
     if (!(t->flags & CNR_TENSOR_CONST)) t->data = NULL;
     t->mem = (cnr_mem){0};

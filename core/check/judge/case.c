@@ -49,7 +49,7 @@ static cnr_status resolve(const cnri_draft *d, cnr_attr ***out, cnr_error *err) 
 
 /* ---- data ---- */
 
-/* Computes a tensor's bytes; fails if they are too many for a case. */
+/* Sets t->bytes; fails if they are too many for a case. */
 static cnr_status measure(cnr_tensor *t, cnr_error *err) {
     t->bytes = cnr_dense_bytes(t);
     return t->bytes <= CNRI_CHECK_MOST_BYTES
@@ -57,7 +57,8 @@ static cnr_status measure(cnr_tensor *t, cnr_error *err) {
                : cnri_fail(err, CNR_E_LIMIT, "kernelcheck", "a tensor is too large for a case");
 }
 
-/* Allocates a tensor's data for its shape, all zero; the case owns it. */
+/* Allocates t->data for its shape, all zero; the case owns it. Fails with CNR_E_LIMIT or
+ * CNR_E_MEMORY. */
 static cnr_status room_for(cnr_tensor *t, cnr_error *err) {
     const cnr_status status = measure(t, err);
     if (status) return status;
@@ -344,7 +345,8 @@ static cnr_status decode(const cnr_tensor *encoded, cnr_tensor *dense, const cnr
     return status;
 }
 
-/* Encodes a tensor; fault: what the encoding did wrong, or "". */
+/* Encodes the dense tensor into *out, with data of its own; fault: what the encoding did wrong, or
+ * "". */
 static cnr_status encode(cnr_tensor *dense, cnr_tensor *out, const cnr_encoding *how,
                          char fault[256], cnr_error *err) {
     cnr_attr **attrs = NULL;

@@ -86,7 +86,8 @@ static bool listen_to(const cnri_check_options *o, const child *c,
     }
 }
 
-/* Waits for the child; `why`: how it ended, "" for well. */
+/* Waits for the child, killing it first if it never answered (spoke) or the check is cancelled;
+ * `why`: how it ended, "" for well. */
 static void end(const cnri_check_options *o, const child *c, bool spoke, char *why, size_t room) {
     int state = 0;
     if (!spoke || cancelled(o)) kill(c->pid, SIGKILL);

@@ -89,6 +89,7 @@ const char *cnri_draft_string(const cnr_attr_spec *row, const cnri_draft_attr *a
     return row->default_s ? row->default_s : "";
 }
 
+/* Draws attribute i of the draft again, by the dice; hints, of what kernels like, may be NULL. */
 void cnri_draw_attr(cnri_draft *d, int32_t i, cnri_dice *dice, const cnri_hints *hints) {
     static const int8_t types[] = {CNR_f32, CNR_f32, CNR_f32, CNR_f16, CNR_i32,
                                    CNR_i64, CNR_u8,  CNR_i8,  CNR_f64, CNR_bool};

@@ -327,7 +327,7 @@ static double hook_says(const gradient *g, const direction *d) {
 }
 
 /* Compares the gradient of one input with differences in several directions; false, with why.
- * *judged: some could be compared. */
+ * *judged: some could be compared. `from` keeps the input's numbers meanwhile. */
 static bool judge_port(gradient *g, int32_t port, direction *d, double *from, bool *judged,
                        cnri_text *why) {
     const cnr_tensor *x = &g->c.in[port];
@@ -383,7 +383,8 @@ static bool judge_all(gradient *g, bool *judged, cnri_text *why) {
     return good;
 }
 
-/* Judges the gradients with respect to the wanted inputs. */
+/* Judges the gradients with respect to all inputs, or to input 0 alone (first_only). *good: none is
+ * wrong, else `why` says which; *judged: one could be compared. */
 static cnr_status judge_wanted(gradient *g, const cnri_draft *d, bool first_only, bool *judged,
                                bool *good, cnri_text *why) {
     cnr_error err = CNR_ERROR_INIT;

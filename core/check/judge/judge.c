@@ -247,7 +247,8 @@ static cnr_status node_bounds(cnri_case *c, uint64_t seed, cnr_error *err) {
 
 /* ---- the operators behind ---- */
 
-/* Widens the bounds to the differences of two tensors. */
+/* Widens the bounds, in place, to the differences of two tensors; infinite where just one is
+ * NaN. */
 static void take_difference(double *bound, const cnr_tensor *a, const cnr_tensor *b) {
     const int64_t n = cnr_count(a);
     for (int64_t i = 0; i < n; i++) {

@@ -166,7 +166,8 @@ typedef struct cnri_case {
 /* Builds attributes, parameters, shapes and data. Fails if the operator's infer does. bare:
  * without data except lists and constants, for callers that only ask. */
 cnr_status cnri_case_build(cnri_case *c, const cnri_draft *d, bool bare, cnr_error *err);
-/* Adds as many operators behind the node as fit. */
+/* Draws a number of operators by the seed and adds as many behind the node as fit, up to it; none
+ * behind a node with several outputs or dynamic sizes. */
 void cnri_case_chain(cnri_case *c, uint64_t seed);
 /* Prepares the weights as kernel k stores them and the products as it computes them; NULL:
  * unchanged, in f32. */
@@ -190,7 +191,8 @@ double cnri_dtype_epsilon(int32_t dtype);
 /* Fills a tensor with random values of a kind; of CNRI_VALUES_LIST with those of `list`, in
  * turn. */
 void cnri_values_fill(cnr_tensor *t, cnri_values values, const int64_t *list, cnri_dice *dice);
-/* Replaces a few elements of a float tensor by NaN, infinities, denormals and -0. */
+/* Replaces a few elements of a float tensor, in place, by NaN, infinities, denormals and -0;
+ * nothing for other types. */
 void cnri_values_specials(cnr_tensor *t, cnri_dice *dice);
 /* Replaces special values: denormals by 0; NaN and infinities by drawn numbers. */
 void cnri_values_flush(cnr_tensor *t);

@@ -54,8 +54,8 @@ static bool can_be_a_case(const cnri_node *n) {
     return v->n_outputs > 0;
 }
 
-/* Finds the input that `value` comes in by, and the only other operand; false: there are more of
- * either. */
+/* *port: the input that `value` comes in by; *other: the only other operand, or -1. False: there
+ * are more of either, or none of the first. */
 static bool ports(const cnri_node *n, cnr_value value, int32_t *port, int32_t *other) {
     *port = *other = -1;
     for (int32_t i = 0; i < n->view.n_inputs; i++) {

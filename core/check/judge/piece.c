@@ -55,6 +55,8 @@ bool cnri_piece_make(cnri_piece *p, cnr_stream *stream, const cnr_space *space, 
     return true;
 }
 
+/* Fills the piece with `data` (NULL: with bytes `poison`), and its guards. False: writing to the
+ * device failed, see why. */
 bool cnri_piece_fill(cnri_piece *p, const void *data, uint8_t poison, cnri_text *why) {
     const cnr_device_class *cls = p->device->cls;
     cnr_error err = CNR_ERROR_INIT;

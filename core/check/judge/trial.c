@@ -221,14 +221,16 @@ static call_page *call_page_open(void) {
     return mprotect(page, CALL_PAGE, PROT_READ | PROT_WRITE) == 0 ? page : NULL;
 }
 
-/* Takes the page away, so that a kernel that kept the arguments crashes. */
+/* Fills the page with rubbish and takes it away, so that a kernel that kept the arguments crashes;
+ * not when it is timed (bench). */
 static void call_page_close(call_page *page, bool bench) {
     if (bench) return; /* system calls are no part of what is timed */
     memset(page, 0xa5, sizeof *page);
     (void)mprotect(page, CALL_PAGE, PROT_NONE);
 }
 
-/* Calls the kernel. False: it failed. */
+/* Calls the kernel with its arguments on a page of their own; bench: it is timed. False: it failed,
+ * see why. */
 static bool call(cnri_stage *s, const cnri_way *way, bool bench, cnri_text *why) {
     cnri_trial *t = s->t;
     cnr_error err = CNR_ERROR_INIT;

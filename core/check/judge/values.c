@@ -59,6 +59,8 @@ static double least_normal(int32_t dtype) {
     return dtype == CNR_f64 ? 0x1p-1022 : dtype == CNR_f16 ? 0x1p-14 : 0x1p-126;
 }
 
+/* Replaces a few elements of a float tensor, in place, by NaN, infinities, denormals and -0;
+ * nothing for other types. */
 void cnri_values_specials(cnr_tensor *t, cnri_dice *dice) {
     const int64_t n = cnr_count(t);
     if (!cnri_dtype_floats(t->dtype) || n < 1) return;

@@ -97,7 +97,8 @@ static void wander(search *s) {
     s->draft = s->base;
 }
 
-/* Finds a case and runs its reference; false: none was found. */
+/* Finds a case that the kernel takes, looking longer if the operator is `alone`, and runs its
+ * reference; false: none was found. */
 static bool find(search *s, const cnr_op *op, bool alone) {
     cnri_hints hints = {.input = -1, .attr = -1};
     cnr_error err = CNR_ERROR_INIT;
@@ -164,7 +165,7 @@ static bool run_case(search *s, int64_t number, cnri_promises *promises, cnri_te
     return why->n == 0;
 }
 
-/* Draws a case and judges it. False: none was found. */
+/* Draws case `number` and judges it; alone: its search takes longer. False: none was found. */
 static bool one_case(search *s, const cnr_op *op, int64_t number, bool alone) {
     cnri_text text = {0}, why = {0};
     cnri_promises promises = {0};

@@ -104,7 +104,8 @@ static cnr_status put_inputs(cnr_session *s, const cnri_shapes *shapes, cnr_erro
     return status;
 }
 
-/* Runs a plan once, and keeps the outputs of its nodes. */
+/* Runs a plan once in a session at *out, and keeps the outputs of its nodes in *h; tells: it hears
+ * of each step, too. */
 static cnr_status listen_to(cnr_plan *plan, const cnri_shapes *shapes, bool tells, heard *h,
                             cnr_session **out, cnr_error *err) {
     int32_t id;

@@ -68,6 +68,7 @@ int32_t cnri_board_kind(const cnri_board *b, const char *path) {
     return e ? e->kind : 0;
 }
 
+/* The path of entry i, and its *kind; NULL past the end, where *kind stays. */
 const char *cnri_board_at(const cnri_board *of, int32_t i, int32_t *kind) {
     const board *b = (const board *)of;
     if (i >= b->at.n) return NULL;

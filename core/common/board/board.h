@@ -9,7 +9,7 @@ cnri_board *cnri_board_new(void);
 /* Sets an entry. For a list, `number` is its length. False: out of memory. */
 bool cnri_board_set(cnri_board *b, const char *path, int32_t kind, double number, const char *text);
 int32_t cnri_board_kind(const cnri_board *b, const char *path); /* 0: there is no such entry */
-/* The path of entry i; NULL past the end. */
+/* The path of entry i, and its *kind; NULL past the end, where *kind stays. */
 const char *cnri_board_at(const cnri_board *b, int32_t i, int32_t *kind);
 /* Call when all entries are set: computes the digest. */
 cnr_status cnri_board_seal(cnri_board *b, cnr_error *err);

@@ -134,7 +134,8 @@ static cnr_status recognise(cnr_plan *plan, const char *reads, cnr_error *err) {
     return CNR_OK;
 }
 
-/* Makes a plan after the stored one, which the plan then owns. replaces: the weights are others. */
+/* Makes a plan in *out after the stored one, which the plan then owns. replaces: the weights are
+ * others. */
 static cnr_status follow(const cnri_plan_request *r, cnri_cached *c, bool replaces, cnr_plan **out,
                          cnr_error *err) {
     const char *file = r->model->graph->is_compiled && r->is_portable ? r->model->path : NULL;
@@ -437,8 +438,8 @@ static cnr_status plan_without_kernels(const cnri_plan_request *r, cnr_plan **ou
     return plan_anew(&bare, out, err);
 }
 
-/* Makes a plan: of a compiled net, from the cache, or anew and then stored. Method of the plan
- * services. */
+/* Makes a plan in *out: of a compiled net, from the cache, or anew and then stored. Method of the
+ * plan services. */
 static cnr_status stored_plan(const cnri_plan_request *r, cnr_plan **out, cnr_error *err) {
     const cnr_graph *g = r->model->graph;
     const bool brings = g->is_compiled && cnri_graph_meta(g, "plan.kernels") && r->model->path;

@@ -39,7 +39,8 @@ bool cnri_path_leads_below(const char *path, const char *given);
  * "net.cfg,net.weights"). */
 cnr_status cnri_write_check(const char *path, const char *const *words, int32_t n, cnr_error *err);
 /* Locks a folder among processes that call this, for files that are read, changed and written
- * again. Waits at most five seconds. Release with cnri_folder_unlock. */
+ * again. *lock is for cnri_folder_unlock. Fails if it can't be opened, or is still locked after
+ * five seconds. */
 cnr_status cnri_folder_lock(const char *folder, int *lock, cnr_error *err);
 /* Locks at once or not at all; false: another process has the lock, or the file system has none. */
 bool cnri_folder_try(const char *folder, int *lock);

@@ -116,7 +116,8 @@ cnr_status cnri_memory_fits(uint64_t bytes, uint64_t limit, const char *where, c
                                         sizeof *(v)->at))
 /* Frees the elements and leaves an empty vector. */
 #define cnri_vec_free(v) (cnri_free((v)->at), (v)->at = NULL, (v)->n = (v)->capacity = 0)
-/* What cnri_push calls with the size of an element in bytes. */
+/* What cnri_push calls with an element's size in bytes: makes room in *at, which moves, and returns
+ * the new, zeroed element. NULL: out of memory. */
 void *cnri_vec_push(void **at, int32_t *n, int32_t *capacity, size_t bytes);
 
 /* ---- intern.c: names as numbers; thread-safe, process-wide, never freed until exit ---- */
@@ -135,7 +136,8 @@ typedef struct cnri_map {
 void *cnri_map_get(const cnri_map *map, const char *key);
 /* Sets the value of a key, which is copied; replaces an earlier value, without freeing it. */
 cnr_status cnri_map_set(cnri_map *map, const char *key, void *value);
-/* The same, for a key of `length` bytes without a NUL at its end. */
+/* The key's value, where the key has `length` bytes and need not end in NUL; NULL: it is not in the
+ * map. */
 void *cnri_map_get_n(const cnri_map *map, const char *key, size_t length);
 /* Sets a key of `length` bytes that need no end mark; the map keeps a copy of the key. */
 cnr_status cnri_map_set_n(cnri_map *map, const char *key, size_t length, void *value);
@@ -255,7 +257,7 @@ void cnri_digests(cnri_digest *list, int32_t n, int32_t threads);
 /* Fingerprints of many blocks, 16 bytes each in `sum`: of the fingerprints of each block's
  * pieces. False: out of memory. */
 bool cnri_fingerprints(cnri_digest *list, int32_t n, int32_t threads);
-void cnri_hex(const uint8_t *data, size_t bytes, char *out /* 2 * bytes + 1 */);
+void cnri_hex(const uint8_t *data, size_t bytes, char *out /* writes 2 * bytes digits and a NUL */);
 /* fingerprint.c: a fast, not cryptographic hash; tells weights, blobs and files apart */
 void cnri_fingerprint(const void *data, uint64_t bytes, uint8_t out[16]);
 /* True if the data has this fingerprint. */

@@ -44,6 +44,8 @@ static bool grow(cnri_map *map) {
     return true;
 }
 
+/* The key's value, where the key has `length` bytes and need not end in NUL; NULL: it is not in the
+ * map. */
 void *cnri_map_get_n(const cnri_map *map, const char *key, size_t length) {
     if (map->n == 0 || !key) return NULL;
     return probe(map->slots, map->capacity, key, length)->value;

@@ -40,7 +40,8 @@ cnr_status cnri_preprocess_apply(const cnri_preprocess *p, const cnr_tensor *pic
 typedef struct cnri_framing {
     double scale[2], shift[2];
 } cnri_framing;
-/* Like cnri_preprocess_apply; *framing says which part of the picture the input shows. */
+/* Like cnri_preprocess_apply, into out's data; *framing says which part of the picture the input
+ * shows. */
 cnr_status cnri_preprocess_framed(const cnri_preprocess *p, const cnr_tensor *picture,
                                   cnr_tensor *out, cnri_framing *framing, cnr_error *err);
 /* preset.c: calls fn for each step of a preset that an importer plugin brings. */

@@ -29,7 +29,7 @@ static cnr_status complain(const char *why, int32_t code, const char *where, con
     return cnri_fail(err, code, where, "%s, got \"%.80s\"", why, text);
 }
 
-/* "256x224" or "256" (then *w is -1). */
+/* Parses "256x224" or "256" (then *w is -1) into *h and *w; false: it is neither. */
 static bool parse_size(const char *text, int64_t *h, int64_t *w) {
     const char *end;
     double a, b;
@@ -140,7 +140,8 @@ static const char *set_channels(cnri_preprocess *p, const char *text) {
     return "wanted rgb, bgr or gray";
 }
 
-/* Reads true, false, the fill from 0 to 255, or FILL,corner for pictures at the top left. */
+/* Sets letterbox from true, false, the fill from 0 to 255, or FILL,corner for pictures at the top
+ * left. Returns NULL, or what was wanted. */
 static const char *set_letterbox(cnri_preprocess *p, const char *text) {
     const char *end;
     double fill = DEFAULT_FILL;
@@ -485,6 +486,8 @@ static cnr_status check_size(const cnri_preprocess *p, const layout *l, const cn
     return CNR_OK;
 }
 
+/* Like cnri_preprocess_apply, into out's data; *framing says which part of the picture the input
+ * shows. */
 cnr_status cnri_preprocess_framed(const cnri_preprocess *p, const cnr_tensor *from, cnr_tensor *out,
                                   cnri_framing *framing, cnr_error *err) {
     picture pic = {.h = from->dim[0],

@@ -111,7 +111,8 @@ static void rows_pass(const axis *a, const uint8_t *in, int64_t h, int64_t w, in
         }
 }
 
-/* Scales the columns to out_h rows. `bytes`: the length of a row, for which `sums` has room. */
+/* Scales the columns of `in` to the out_h rows of `out`. `bytes`: the length of a row, for which
+ * `sums` has room. */
 static void columns_pass(const axis *a, const uint8_t *in, int64_t bytes, uint8_t *out,
                          int64_t out_h, int32_t *sums) {
     for (int64_t y = 0; y < out_h; y++) {

@@ -154,7 +154,8 @@ void cnri_graph_install(cnr_host *host); /* fills the graph slots of the table *
 /* Copies a graph for cnri_graph_free; weights and attributes are borrowed from g, which must
  * outlive the copy. NULL: out of memory. */
 cnr_graph *cnri_graph_copy(const cnr_graph *g);
-/* Makes a deep copy with weights and attributes of its own. CNR_E_FORMAT: a weight is damaged. */
+/* Makes a deep copy in *out with weights and attributes of its own, for cnri_graph_free.
+ * CNR_E_FORMAT: a weight is damaged. */
 cnr_status cnri_graph_clone(const cnr_graph *g, cnr_graph **out, cnr_error *err);
 /* Appends a type such as "[2,3,batch] f32" with symbols by name; "?": unknown, "-": NULL. */
 void cnri_type_print(const cnr_graph *g, const cnr_tensor *type, cnri_text *out);

@@ -219,8 +219,9 @@ static char *swap_name(cnr_graph *g, const char *name, char *fresh) {
     return fresh;
 }
 
-/* The node's name, for cnri_free: the user's, or "op_3". A duplicate is a problem and gets a
- * suffix. In a rewrite the node that had the name gets it, since the new node stands for it. */
+/* The node's name, for cnri_free: the user's, or "op_3"; NULL: out of memory. A duplicate is a
+ * problem and gets a suffix. In a rewrite the node that had the name gets it, since the new node
+ * stands for it. */
 static char *take_name(cnr_graph *g, const char *op, const char *name, const char *where) {
     const bool given = name && name[0], twice = given && cnri_map_get(&g->node_names, name);
     if (twice && !g->renames)
@@ -233,7 +234,8 @@ static char *take_name(cnr_graph *g, const char *op, const char *name, const cha
     return NULL;
 }
 
-/* Makes values of unknown type for a node that could not be made, so that building goes on. */
+/* Makes values of unknown type for a node that could not be made, so that building goes on. Returns
+ * CNR_E_ARG, or CNR_E_MEMORY. */
 static cnr_status give_unknown(cnr_graph *g, const char *name, cnr_value *outputs,
                                int32_t n_outputs) {
     const cnr_tensor unknown = {.size = sizeof unknown};
@@ -296,8 +298,8 @@ static bool insert(cnr_graph *g, cnri_node *node) {
     return true;
 }
 
-/* Sets the inputs and resolves the attributes; false after a problem. *unsure: something about
- * the inputs is not known yet. */
+/* Sets the inputs and resolves the attributes; create: also makes weights that were left out. False
+ * after a problem. *unsure: something about the inputs is not known yet. */
 static bool fill_node(cnr_graph *g, cnri_node *node, const cnr_value *inputs, int32_t n_inputs,
                       const cnr_attr *const *attrs, int32_t n_attrs, bool create, subject *p) {
     bool unsure = false;

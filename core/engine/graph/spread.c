@@ -76,7 +76,8 @@ static bool learned_at_random(const cnri_value *v) {
     return v->unfilled && v->init.kind == CNR_INIT_HE;
 }
 
-/* Sample row of a constant: normal, or the number that it has everywhere. */
+/* Fills `to` with the sample row of a constant: normal numbers, or the one that it has
+ * everywhere. */
 static void fill_constant(spread *s, const cnri_value *v, float *to) {
     const int64_t n = cnr_count(v->type);
     const bool known = v->type->data && v->type->dtype == CNR_f32 && !v->type->encoding && n > 0;

@@ -229,7 +229,7 @@ static cnr_status unknown_device(const cnri_devices *set, const char *name, cnr_
                      set->n ? "there are: " : "no plugin has brought any", there);
 }
 
-/* Finds a device by name; asks no more families than needed. */
+/* Finds a device by name, in *out; asks no more families than needed. Fails if there is none. */
 static cnr_status find(cnri_devices *set, const char *name, cnri_device **out, cnr_error *err) {
     cnr_status status = ask_for(set, name, err);
     *out = known_device(set, name);
@@ -282,8 +282,8 @@ static bool has_host_memory(const cnri_device *d) {
     return (d->device.memory[0].flags & CNR_MEMORY_HOST) != 0;
 }
 
-/* Finds the best device that opens. A family is asked only if it could have a better device than
- * those known. */
+/* Finds the best device that opens (host: with host memory), in *out. A family is asked only if it
+ * could have a better device than those known. */
 static cnr_status best(cnri_devices *set, bool host, cnri_device **out, cnr_error *err) {
     cnr_error why = CNR_ERROR_INIT;
     for (int32_t i = 0; host && i < set->n; i++)
@@ -332,6 +332,8 @@ bool cnri_device_is_lost(const cnr_device *device) {
 
 bool cnri_devices_any_lost(void) { return any_lost; }
 
+/* Sets the milliseconds after which a call outside sessions counts as hanging (0: the default), and
+ * whether the device is then given up (gives_up). */
 void cnri_device_set_hang_ms(const cnr_device *device, uint64_t ms, bool gives_up) {
     cnri_device *d = device->of_host;
     if (!d) return;
@@ -339,6 +341,8 @@ void cnri_device_set_hang_ms(const cnr_device *device, uint64_t ms, bool gives_u
     d->gives_up = gives_up;
 }
 
+/* Milliseconds after which a call of the device counts as hanging, 0: the default; *gives_up: it is
+ * then given up. */
 uint64_t cnri_device_hang_ms(const cnr_device *device, bool *gives_up) {
     const cnri_device *d = device->of_host;
     *gives_up = d && d->gives_up;

@@ -36,7 +36,7 @@ typedef struct cnr_output {
     cnri_writer writer;
 } cnr_output;
 
-/* Opens an output file for a plugin, if scripts may write there. */
+/* Opens an output file for a plugin, in *out, if scripts may write there; fails else. */
 static cnr_status output_begin(const char *path, uint32_t flags, cnr_output **out, cnr_error *err) {
     cnr_status status = cnri_require_arguments(err, "path", path, "out", out, NULL);
     if (out) *out = NULL;

@@ -204,10 +204,11 @@ void cnri_device_lose(const cnr_device *device);
 /* True if a call of the device hangs, so that it must not be used again. */
 bool cnri_device_is_lost(const cnr_device *device);
 bool cnri_devices_any_lost(void); /* true if any device of the process is lost */
-/* Sets the time in milliseconds after which a call outside sessions counts as hanging (0: the
- * default), and whether the call is then given up. */
+/* Sets the milliseconds after which a call outside sessions counts as hanging (0: the default), and
+ * whether the device is then given up (gives_up). */
 void cnri_device_set_hang_ms(const cnr_device *device, uint64_t ms, bool gives_up);
-/* Milliseconds after which a call of the device counts as hanging; 0: the default. */
+/* Milliseconds after which a call of the device counts as hanging, 0: the default; *gives_up: it is
+ * then given up. */
 uint64_t cnri_device_hang_ms(const cnr_device *device, bool *gives_up);
 /* Sets the folder where plugins keep files for these devices. Only the first call has an effect. */
 cnr_status cnri_devices_keep(cnri_devices *set, const char *folder, cnr_error *err);

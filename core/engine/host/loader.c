@@ -27,8 +27,8 @@ static const char *weakness(const struct stat *info) {
     return NULL;
 }
 
-/* False, with p->refused: others can change the file, and nobody chose its folder, or the process
- * has more rights than its user. Elsewhere it only warns. */
+/* False, with p->refused: others can change the file, and nobody chose its folder (strict), or the
+ * process has more rights than its user. Elsewhere it only warns. */
 static bool file_is_trusted(cnri_plugin *p, const struct stat *file, bool strict) {
     struct stat folder;
     char *path = cnri_path_dir(p->path);

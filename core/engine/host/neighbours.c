@@ -36,7 +36,8 @@ static void tell_collision(teller *t, const cnri_collision *c, const cnri_plugin
 
 /* ---- references ---- */
 
-/* Returns the nearest name of a kind as a "did you mean" text. For devices, families count too. */
+/* Writes the nearest name of a kind as a "did you mean" text to `out`, and returns it, or ""
+ * without one. For devices, families count too. */
 static const char *suggestion(const teller *t, int32_t kind, const char *word, char out[300]) {
     CNRI_VEC(const char *) names = {0};
     for (int32_t i = 0; i < cnri_descriptor_count(kind) && t->n < MAX_TOLD; i++) {

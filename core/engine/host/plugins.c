@@ -100,7 +100,8 @@ static bool is_skipped(const char *name) {
     return seen.search && cnri_is_listed(seen.search->skip, name);
 }
 
-/* Opens one plugin; while it does, its path is known to messages of crashes. True: it is loaded. */
+/* Opens one plugin; strict: its permissions must be safe. While it does, its path is known to
+ * messages of crashes. True: it is loaded; *skipped: it was to be left out. */
 static bool open_plugin(cnri_plugin *p, const struct stat *info, bool strict, bool *skipped) {
     static bool told_at_exit;
     if (!told_at_exit) told_at_exit = atexit(tell_exit) == 0;
@@ -231,7 +232,7 @@ static int is_library(const struct dirent *e) {
     return e->d_name[0] != '.' && n > 3 && strcmp(e->d_name + n - 3, ".so") == 0;
 }
 
-/* Remembers a folder for the message that no plugin was found. */
+/* Remembers a folder, which is there or not, for the message that no plugin was found. */
 static void note_searched(const char *path, bool there) {
     char *text = cnri_format("%s%s", path, there ? "" : " (not there)");
     for (int32_t i = 0; text && i < seen.searched.n; i++)
@@ -253,7 +254,8 @@ typedef struct candidate {
 
 typedef CNRI_VEC(candidate) candidates;
 
-/* Appends a file to the list of those to open, with a copy of its path. */
+/* Appends a file to the list of those to open, with a copy of its path; home: it lies in one of
+ * cnnrun's own folders. */
 static cnr_status add_candidate(candidates *list, const char *path, trust how, bool home,
                                 cnr_error *err) {
     candidate *slot = cnri_push(list);
@@ -263,7 +265,8 @@ static cnr_status add_candidate(candidates *list, const char *path, trust how, b
     return copy ? CNR_OK : out_of_memory(err, path);
 }
 
-/* Adds all libraries of a folder, by name. */
+/* Adds all libraries of a folder (home: one of cnnrun's own), by name; fails if it can't be
+ * read. */
 static cnr_status add_folder(candidates *list, const char *directory, trust how, bool home,
                              cnr_error *err) {
     struct dirent **names = NULL;
@@ -303,7 +306,8 @@ static cnr_status add_given(candidates *list, const char *path, cnr_error *err) 
     return status;
 }
 
-/* Adds the plugins of a folder, or notes that it was searched and isn't there. */
+/* Adds the plugins of a folder (home: one of cnnrun's own), or notes that it was searched and isn't
+ * there. */
 static cnr_status add_if_there(candidates *list, const char *path, trust how, bool home,
                                cnr_error *err) {
     char *real = realpath(path, NULL);

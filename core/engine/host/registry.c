@@ -86,6 +86,7 @@ const void *cnri_descriptor_find(int32_t kind, const char *name) {
     return find_in(current_snapshot(), kind, name);
 }
 
+/* Number of registered descriptors of a kind; 0 for an unknown one. */
 int32_t cnri_descriptor_count(int32_t kind) {
     const snapshot *s = current_snapshot();
     return kind > 0 && kind < KINDS ? s->first[kind + 1] - s->first[kind] : 0;
@@ -98,7 +99,7 @@ const void *cnri_descriptor_at(int32_t kind, int32_t index) {
     return at < s->first[kind + 1] ? s->of_kind[at] : NULL;
 }
 
-/* Compares the operators of two groups. */
+/* Compares the operators of two groups, as strcmp does. */
 static int compare_groups(const void *a, const void *b) {
     return strcmp(((const group *)a)->op, ((const group *)b)->op);
 }

@@ -14,7 +14,8 @@ typedef struct query_context {
 
 /* ---- which layouts can be had ---- */
 
-/* True if a tensor can have this channel block and memory class on this device. */
+/* True if a tensor (weight: a constant one) can have this channel block and memory class on this
+ * device. */
 static bool layout_fits(const query_context *a, const cnr_tensor *t, bool weight, int32_t block,
                         int32_t memory_class) {
     const cnr_device *device = a->device;
@@ -166,6 +167,8 @@ double cnri_guess_ns(const cnr_device *d, int32_t score, uint64_t bytes, uint64_
            (double)bytes * GUESS_NS_A_BYTE * (score ? 1 : 10) + macs;
 }
 
+/* *bytes that the view's nodes read and write, and their *flops, where `own` is the first node;
+ * as_stored: for an encoded weight only the stored part of these counts. */
 void cnri_count_work(const cnri_view *v, const cnr_node *own, bool as_stored, uint64_t *bytes,
                      uint64_t *flops) {
     *bytes = 0;
@@ -214,7 +217,8 @@ static bool hangs(const query_context *a, const cnr_kernel *k) {
     return seen && seen->cost.ns >= CNRI_TUNING_HANGS;
 }
 
-/* Asks a kernel to compute as much of the chain as it can. *takes false: it refuses the node. */
+/* Asks a kernel to compute as much of the chain as it can; offered: with the offered layouts.
+ * *takes false: it refuses the node. */
 static cnr_status ask(const query_context *a, const cnr_kernel *k, bool offered, cnri_candidate *c,
                       bool *takes, cnr_error *err) {
     *takes = false;

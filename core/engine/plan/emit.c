@@ -172,8 +172,8 @@ static cnr_status keep_part(cnri_planner *p, const cnri_pick *pick, const cnri_c
     return cnri_plan_copy(p, scratch, home, (cnr_input_range){pick->axis, c->begin, c->end}, err);
 }
 
-/* Emits the step of one part. `homes`: those of the inputs, then room for the outputs; the step
- * owns the array. */
+/* Emits the step of one part of a node for candidate c. `homes`: those of the inputs, then room for
+ * the outputs; the step owns the array, which is freed on failure. */
 static cnr_status emit_part(cnri_planner *p, int32_t node, const cnri_candidate *c, int32_t *homes,
                             cnr_error *err) {
     const cnri_pick *pick = &p->picks[node];

@@ -355,7 +355,8 @@ void cnri_plan_defaults(const cnr_graph *graph, cnri_plan_options *options);
 cnr_status cnri_plan_make(const cnr_graph *graph, cnri_devices *devices,
                           const cnri_plan_options *options, const cnr_tensor *const *input_types,
                           int32_t n_inputs, cnr_plan **out, cnr_error *err);
-/* The same with a device set that was made for this graph and these options. */
+/* Like cnri_plan_make, with a device set that was made for this graph and these options; *out
+ * receives the plan. */
 cnr_status cnri_plan_make_on(const cnr_graph *graph, const cnri_device_set *set,
                              const cnri_plan_options *options, const cnr_tensor *const *input_types,
                              int32_t n_inputs, cnr_plan **out, cnr_error *err);
@@ -416,8 +417,8 @@ bool cnri_plan_reads(const cnr_plan *plan, char print[33]);
 
 /* ---- residency.c: prepared blobs within a memory bound; the largest stay, the others are made
  * and dropped as needed ---- */
-/* Returns the blob of a step or its slice, prepared and on its device. Hold it until
- * cnri_residency_release. Thread-safe. */
+/* *out: the blob of a step or its slice, prepared and on its device, to be held until
+ * cnri_residency_release; NULL: it has none. Thread-safe. */
 cnr_status cnri_residency_acquire(cnr_plan *plan, int32_t step, int32_t slice, cnr_mem **out,
                                   cnr_error *err);
 /* ends the use of a step's blob, which may then be dropped */

@@ -253,7 +253,7 @@ cnri_view cnri_view_of(const cnri_planner *p, const cnri_chain *chain, int32_t n
 /* Makes the dense twins of the chain's encoded inputs, decoded weights in the graph, unless they
  * are there. */
 cnr_status cnri_chain_decode(cnri_planner *p, cnri_chain *chain, cnr_error *err);
-/* The value that holds an encoded weight decoded; it is added once. */
+/* *dense: the value that holds an encoded weight decoded, which is added at the first call. */
 cnr_status cnri_plan_twin(cnri_planner *p, cnr_value encoded, cnr_value *dense, cnr_error *err);
 /* Like cnri_plan_twin, but with the data decoded, which every hook except `accepts` needs. */
 cnr_status cnri_plan_twin_read(cnri_planner *p, cnr_value encoded, cnr_value *dense,
@@ -264,8 +264,8 @@ cnr_status cnri_plan_twin_read(cnri_planner *p, cnr_value encoded, cnr_value *de
 cnr_status cnri_candidates_make(cnri_planner *p, cnri_chain *chain, const cnri_kernel_query *q,
                                 const cnri_rule *rule, const char *key, cnr_error *err);
 void cnri_rows_free(cnri_rows *rows); /* frees the rows; the list becomes empty */
-/* Counts bytes and operations of a view whose first node is `own`; guesses the ns that they take
- * with a kernel of that score (0: the reference). */
+/* *bytes that the view's nodes read and write, and their *flops, where `own` is the first node;
+ * as_stored: for an encoded weight only the stored part of these counts. */
 void cnri_count_work(const cnri_view *v, const cnr_node *own, bool as_stored, uint64_t *bytes,
                      uint64_t *flops);
 /* Estimated ns from the bytes moved, the operations and the kernel's score (0: the reference) */
@@ -304,7 +304,8 @@ cnr_status cnri_plan_emit(cnri_planner *p, cnr_error *err);
  * everything), and adds the copies and conversions that this needs. */
 cnr_status cnri_plan_ensure(cnri_planner *p, cnr_value value, int32_t device, int32_t memory_class,
                             int32_t block, cnr_input_range region, int32_t *home, cnr_error *err);
-/* Adds a home for a value: a place in a device's memory class with a layout. *home: its index. */
+/* Adds a home for a value: a place in a device's memory class with a layout; hidden: nothing else
+ * reads it. *home: its index. */
 cnr_status cnri_plan_home(cnri_planner *p, cnr_value value, int32_t device, int32_t memory_class,
                           int32_t block, bool hidden, int32_t *home, cnr_error *err);
 /* Emits a copy of a range between two homes. */
@@ -312,7 +313,7 @@ cnr_status cnri_plan_copy(cnri_planner *p, int32_t from, int32_t to, cnr_input_r
                           cnr_error *err);
 /* Notes that a home holds this range from now on. */
 cnr_status cnri_reach_add(cnri_planner *p, int32_t home, cnr_input_range region, cnr_error *err);
-/* Size in pixels of a tensor in an image class. */
+/* *width and *height in pixels of a tensor in an image class. */
 void cnri_image_size(const cnr_tensor *type, int64_t *width, int64_t *height);
 
 /* Finds values that can lie in the memory of another. */

@@ -463,7 +463,7 @@ static int by_gain(const void *a, const void *b) {
     return x->region - y->region;
 }
 
-/* True if no node of the region belongs to a taken region; marks its nodes then. */
+/* True if no node of the region belongs to a taken region; marks its nodes in `has` then. */
 static bool occupy(bool *has, const cnri_region *r) {
     bool is_free = !has[r->chain.node];
     for (int32_t i = 0; i < r->chain.n; i++) is_free = is_free && !has[r->chain.at[i]];

@@ -267,7 +267,7 @@ static void drop_spare(struct cnri_residency *r) {
     r->spare_of = NULL;
 }
 
-/* Memory for a blob: what was kept of the last one if it fits. */
+/* Memory for a blob of mem's size, in *mem: what was kept of the last one if it fits, else new. */
 static cnr_status take_memory(struct cnri_residency *r, const cnr_device *device, cnr_mem *mem,
                               cnr_error *err) {
     const bool fits = r->spare_of == device && r->spare.bytes == mem->bytes &&

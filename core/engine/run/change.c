@@ -106,6 +106,8 @@ cnr_status cnr_mask(cnr_model *m, const char *weight, int32_t on, cnr_error *err
 
 /* ---- copies ---- */
 
+/* Makes a model of this graph, which it owns, also on failure, in *out, with the options and masks
+ * of another model. */
 cnr_status cnri_model_like(const cnr_model *like, cnr_graph *graph, cnr_model **out,
                            cnr_error *err) {
     const cnr_load_options o = {.size = sizeof o,
@@ -142,7 +144,8 @@ cnr_status cnr_copy(const cnr_model *m, cnr_model **out, cnr_error *err) {
 
 /* ---- layers: those of a copy whose sizes are known, and the names of their values ---- */
 
-/* A copy of the graph with its open sizes set as for pictures, where size 1 is not possible. */
+/* *out: a copy of the graph with its open sizes set as for pictures, where size 1 is not
+ * possible. */
 static cnr_status layers_of_pictures(const cnr_model *m, cnr_graph **out, cnr_error *err) {
     cnri_shapes shapes = {0};
     cnr_status status = cnri_input_shapes(m, 1, &shapes, err);

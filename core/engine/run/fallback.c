@@ -13,8 +13,8 @@ static bool open_again(const cnr_plan *plan, const cnr_tensor *const *types, int
     return !status;
 }
 
-/* Moves a model off a device that failed, and opens a session there. False: there is no other
- * device. */
+/* Moves a model off a device that failed, and opens a session there in *out. False: there is no
+ * other device. */
 static bool on_fallback(const cnr_plan *plan, cnr_status status, const cnr_error *why,
                         cnr_session **out) {
     const cnr_graph *g = plan->graph;

@@ -87,6 +87,8 @@ static cnr_status check_options(const cnr_importer *importer, const cnr_import_a
 
 /* ---- graphs ---- */
 
+/* Builds a graph in *out, or an error that lists all problems. Options that the importer does not
+ * have are refused. */
 cnr_status cnri_import(const cnr_importer *importer, const cnr_import_args *args, cnr_graph **out,
                        cnr_error *err) {
     const int64_t before = cnri_alloc_failures();
@@ -113,6 +115,7 @@ bool cnri_is_native(const char *path) {
     return n > 4 && strcmp(path + n - 4, ".cnr") == 0;
 }
 
+/* True if the weights are files, not "none", "random" or "random:SEED". */
 bool cnri_weights_are_file(const char *weights) {
     return strcmp(weights, "none") != 0 &&
            (strncmp(weights, "random", 6) != 0 || (weights[6] && weights[6] != ':'));

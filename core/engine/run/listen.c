@@ -34,8 +34,8 @@ static cnr_status reopen(cnr_session *s, int32_t device, bool timed, cnr_error *
     return CNR_OK;
 }
 
-/* Opens streams anew with or without timing, on devices that time events; nothing if it is so
- * already. */
+/* Opens streams anew with or without timing (timed), on devices that time events; nothing if it is
+ * so already. */
 static cnr_status set_timed(cnr_session *s, bool timed, cnr_error *err) {
     for (int32_t i = 0; i < s->plan->n_devices && s->timed != timed; i++) {
         if (!CNRI_HAS(s->streams[i].device->cls, event_elapsed)) continue;
@@ -120,7 +120,8 @@ static void tell_application(const cnr_session *s, const cnri_listener *listener
     listener->run_fn(listener->arg, &event);
 }
 
-/* Lists the devices that run steps of the plan, separated by commas. */
+/* Writes the devices that run steps of the plan to `out`, separated by commas, cut to `capacity`
+ * bytes. */
 static void name_devices(const cnr_plan *plan, char *out, size_t capacity) {
     size_t n = 0;
     *out = 0;

@@ -272,6 +272,7 @@ static cnr_status fill(cnr_model *m, const cnr_load_options *o, cnr_error *err) 
     return bind_inputs(m, err);
 }
 
+/* Makes a model in *out and takes ownership of the graph, also on failure. */
 cnr_status cnri_model_from_graph(cnr_runtime *rt, cnr_graph *graph, const cnr_load_options *options,
                                  cnr_model **out, cnr_error *err) {
     const int64_t before = cnri_alloc_failures();

@@ -59,7 +59,7 @@ static kept_plan *find(cnr_model *m, const cnr_tensor *types, int32_t n) {
     return NULL;
 }
 
-/* Takes one user away. Returns the plan if it has none left, for the caller to free. */
+/* Takes one user away. Returns the plan if it has none left, for the caller to free; else NULL. */
 static kept_plan *let_go(kept_plan *k) {
     struct cnri_plans *plans = k->model->plans;
     if (--k->refs > 0) return NULL;
@@ -71,7 +71,8 @@ static kept_plan *let_go(kept_plan *k) {
     return k;
 }
 
-/* Takes the plan used longest ago out of a full cache. Returns it as let_go does. */
+/* Takes the plan used longest ago out of a full cache. Returns it as let_go does, NULL if the cache
+ * isn't full. */
 static kept_plan *trim(struct cnri_plans *plans) {
     int32_t cached = 0;
     kept_plan *oldest = NULL;
@@ -189,7 +190,7 @@ static void publish(kept_plan *k, cnr_plan *plan, uint64_t version) {
     free_kept(left);
 }
 
-/* Finds or makes a plan, and takes a reference; waits if another thread makes it. */
+/* *out: a plan that is found or made, with a reference taken; waits if another thread makes it. */
 static cnr_status find_or_make(cnr_model *m, const cnr_tensor *types, int32_t n, cnr_plan **out,
                                cnr_error *err) {
     cnri_plan_options options = {0};

@@ -134,6 +134,7 @@ static const char *board_clock(const cnr_runtime *rt) {
     return rt->board ? cnri_board_text("clock") : NULL;
 }
 
+/* Opens a runtime in *out without what libraries above the engine add to cnr_open. */
 cnr_status cnri_runtime_open(cnr_runtime **out, const cnr_open_options *options, cnr_error *err) {
     const cnr_status missing = cnri_require_arguments(err, "out", out, NULL);
     if (missing) return missing;
@@ -294,7 +295,7 @@ static cnr_status check_rewrites(const char *const *words, cnr_error *err) {
     return status;
 }
 
-/* Loads a file by the loader that fits it. */
+/* Loads a file into *out by the loader that fits it best; fails where none does. */
 static cnr_status load_file(cnr_runtime *rt, const char *path, const cnr_load_options *options,
                             cnr_graph **out, cnr_error *err) {
     const int64_t before = cnri_alloc_failures();
@@ -320,8 +321,8 @@ static cnr_status load_file(cnr_runtime *rt, const char *path, const cnr_load_op
     return cnri_explain_missing_plugins(status, err);
 }
 
-/* Loads a graph without making a model (for show, convert, check). Loads "net.prototxt,a.bin": the
- * net, and files of weights. */
+/* Loads a graph into *out without making a model (for show, convert, check). "net.prototxt,a.bin":
+ * the net, and files of weights. */
 cnr_status cnri_load_graph(cnr_runtime *rt, const char *word, const cnr_load_options *options,
                            cnr_graph **out, cnr_error *err) {
     cnr_load_options o = {.size = sizeof o};

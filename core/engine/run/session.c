@@ -50,7 +50,8 @@ static cnr_status allocate(cnr_session *s, cnr_error *err) {
     return CNR_OK;
 }
 
-/* A part of `whole`, which is a storage or stands for one; *viewed when it is to be given back. */
+/* *out: a part of `whole`, which is a storage or stands for one; *viewed when it is to be given
+ * back. */
 static cnr_status part(cnr_session *s, int32_t storage, const cnr_mem *whole, uint64_t offset,
                        uint64_t bytes, cnr_mem *out, bool *viewed, cnr_error *err) {
     const cnri_storage *at = &s->plan->storages.at[storage];
@@ -285,6 +286,7 @@ static bool release(cnr_session *s) {
     return true;
 }
 
+/* Opens a session of the plan in *out, or fails: no other device is tried. */
 cnr_status cnri_session_open(cnr_plan *plan, cnr_session **out, cnr_error *err) {
     cnr_model *model = cnri_plan_model(plan);
     cnr_status status = model ? cnri_check_process(model->rt, err) : CNR_OK;
@@ -355,6 +357,8 @@ static cnr_status check_end(const cnri_value *v, const cnr_tensor *value, const 
     return cnri_fail(err, CNR_E_SHAPE, v->name, "%s: want %s, plain; got %s", what, want, got);
 }
 
+/* *out: the input or (is_output) output of that index; fails if there is none, or value (may be
+ * NULL) isn't of its type. */
 cnr_status cnri_session_end(const cnr_session *s, bool is_output, int32_t index,
                             const cnr_tensor *value, const cnri_value **out, cnr_error *err) {
     const cnr_graph *g = s->plan->graph;

@@ -79,7 +79,8 @@ struct cnr_session {
 /* session.c: the home lies in `whole` (NULL: in its storage) from `offset` on. */
 cnr_status cnri_session_place(cnr_session *s, int32_t home, const cnr_mem *whole, uint64_t offset,
                               cnr_error *err);
-/* The input or output of that index; value (may be NULL) is of its type. */
+/* *out: the input or (is_output) output of that index; fails if there is none, or value (may be
+ * NULL) isn't of its type. */
 cnr_status cnri_session_end(const cnr_session *s, bool is_output, int32_t index,
                             const cnr_tensor *value, const cnri_value **out, cnr_error *err);
 
@@ -87,7 +88,7 @@ cnr_status cnri_session_end(const cnr_session *s, bool is_output, int32_t index,
 void cnri_session_notify(const cnr_session *s, cnri_event_kind kind, int32_t step, uint64_t took_ns,
                          const char *counters);
 
-/* session.c: a session of the plan, or an error: no other device is tried. */
+/* Opens a session of the plan in *out, or fails: no other device is tried (session.c). */
 cnr_status cnri_session_open(cnr_plan *plan, cnr_session **out, cnr_error *err);
 /* fallback.c: after a failure of the plan's device, where another is allowed, this session becomes
  * one on that, with its inputs. False: none is allowed, or it failed too. */

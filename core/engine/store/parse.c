@@ -246,7 +246,7 @@ static void parse_uses(cursor *c, cnri_stored_use **uses, int32_t *n) {
     }
 }
 
-/* Reads the lists before the values: operators, encodings, symbols and metadata. */
+/* Reads the name and the lists before the values: operators, encodings, symbols and metadata. */
 static void parse_lists(cursor *c) {
     cnri_stored *s = c->s;
     s->name = get_string(c);

@@ -127,6 +127,8 @@ static cnr_status build(cnr_graph *g, const cnri_stored *s, cnr_value *at, cnr_e
     return cnri_graph_status(g, false, err);
 }
 
+/* Maps the file and builds its graph in *out. Checks the digests of header and directory. With
+ * `verify`, a tensor's digest is checked when it is first read (core/engine/graph/seal.c). */
 cnr_status cnri_store_read(const char *path, bool verify, cnr_graph **out, cnr_error *err) {
     cnri_stored s;
     *out = NULL;

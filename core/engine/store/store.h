@@ -45,8 +45,8 @@ static inline uint64_t cnri_store_align(uint64_t n) {
 /* Whether `head`, the beginning of a file, is that of a .cnr file or of a compiled model, which
  * contains one. All readers of .cnr files accept both. */
 bool cnri_store_begins(const void *head, size_t bytes);
-/* Maps the file and builds its graph. Checks the digests of header and directory. With `verify`, a
- * tensor's digest is checked when it is first read (core/engine/graph/seal.c). */
+/* Maps the file and builds its graph in *out. Checks the digests of header and directory. With
+ * `verify`, a tensor's digest is checked when it is first read (core/engine/graph/seal.c). */
 cnr_status cnri_store_read(const char *path, bool verify, cnr_graph **out, cnr_error *err);
 /* Reads the whole file and checks each tensor; *bad: number of damaged ones, which are logged. */
 cnr_status cnri_store_check(const char *path, int32_t *bad, cnr_error *err);

@@ -52,8 +52,8 @@ static bool place(const cnri_augment *o, const double *drawn, double h, double w
 
 static double clamped(double x, double max) { return x < 0 ? 0 : x > max ? max : x; }
 
-/* Applies the transform with bilinear interpolation. Positions outside the picture take the nearest
- * pixel of its edge. */
+/* Applies the transform a (2 x 3) with bilinear interpolation, into `to`. Positions outside the
+ * picture take the nearest pixel of its edge. */
 static void move(const cnr_tensor *from, uint8_t *to, const double *a) {
     const int64_t h = from->dim[0], w = from->dim[1], n = from->dim[2];
     const uint8_t *in = from->data;
@@ -81,7 +81,7 @@ static double grey_of(const uint8_t *p, int64_t n) {
     return n == 1 ? p[0] : 0.299 * p[0] + 0.587 * p[1] + 0.114 * p[2];
 }
 
-/* Varies brightness, contrast and saturation of a picture by the drawn numbers. */
+/* Varies brightness, contrast and saturation of a picture, in place, by the drawn numbers. */
 static void tint(cnr_tensor *t, const cnri_augment *o, const double *drawn) {
     const int64_t pixels = t->dim[0] * t->dim[1], n = t->dim[2];
     const double bright = 1 + within(drawn[BRIGHT], o->colour);

@@ -2,6 +2,8 @@
 #include "show/show.h"
 #include "keep/keep.h"
 
+/* Makes a plan in *out that the caller owns, by the times on record in the cache; `table`: with the
+ * table of candidates. */
 cnr_status cnri_plan_for_inspection(const cnr_model *m, const cnr_tensor *const *types, int32_t n,
                                     bool table, cnr_plan **out, cnr_error *err) {
     cnri_plan_options options = m->plan_options;

@@ -9,7 +9,7 @@ typedef struct print_row {
     uint64_t params, macs, memory;
 } print_row;
 
-/* Formats dims such as "1x3x224x224", or "scalar", cut to `capacity` bytes. */
+/* Writes dims such as "1x3x224x224", or "scalar", to `text`, cut to `capacity` bytes. */
 static void shape_text(const cnr_tensor *t, char *text, size_t capacity) {
     size_t at = 0;
     text[0] = 0;
@@ -96,7 +96,7 @@ static void kernel_text(const cnr_plan *plan, const finder *f, int32_t node, con
             (size_t)snprintf(text + at, capacity - at, "+%s", cnri_taken(&s->view, e)->desc->name);
 }
 
-/* Formats the devices of the node's steps, "cpu+opencl:0". */
+/* Writes the devices of the node's steps, "cpu+opencl:0", to `text`, cut to `capacity` bytes. */
 static void device_text(const cnr_plan *plan, const finder *f, int32_t node, char *text,
                         size_t capacity) {
     size_t at = 0;
@@ -189,7 +189,7 @@ static void print_transfer(const cnri_transfer_row *row, bool json, cnri_text *o
     cnri_text_add(out, "}\n");
 }
 
-/* Prints the copies between devices and the number of layout conversions. */
+/* Prints the copies between devices and the number of layout conversions, as text or JSON. */
 static void print_moves(const cnr_plan *plan, bool json, cnri_text *out) {
     cnri_transfer_row row;
     int32_t copies = 0, layouts = 0;
@@ -211,7 +211,7 @@ static void print_moves(const cnr_plan *plan, bool json, cnri_text *out) {
         if (cnri_step_transfer(plan, s, &row)) print_transfer(&row, json, out);
 }
 
-/* Under a memory bound: which weights stay, and how the others come. */
+/* Under a memory bound, prints which weights stay, and how the others come, as text or JSON. */
 static void print_resident(const cnr_plan *plan, bool json, cnri_text *out) {
     cnri_resident *list = NULL;
     const int32_t n = cnri_residency_list(plan, &list);

@@ -150,7 +150,7 @@ static cnr_status give(walk *w, cnr_value value, cnr_value gradient, cnr_error *
     return CNR_OK;
 }
 
-/* The gradient of `value`: the sum of its parts if several nodes read it; -1: no gradient
+/* *out: the gradient of `value`, the sum of its parts if several nodes read it; -1: no gradient
  * reaches it. */
 static cnr_status gather(walk *w, cnr_value value, cnr_value *out, cnr_error *err) {
     int32_t n = 0;

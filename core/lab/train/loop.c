@@ -114,8 +114,8 @@ static cnr_status excuse(loop *l, cnr_status status) {
     return CNR_OK;
 }
 
-/* Sums loss and right answers over all ranks' parts of the batch, and wishes to stop: each message
- * is a wait for the slowest rank. */
+/* Sums *loss and *correct, right answers, over all ranks' parts of the batch, and wishes to stop:
+ * each message is a wait for the slowest rank. */
 static cnr_status sum_up(loop *l, double *loss, int64_t *correct, cnr_error *err) {
     const cnri_trainer *t = l->t;
     if (cnri_group_ranks() == 1) return CNR_OK;

@@ -105,8 +105,9 @@ static cnr_status collect_weights(cnri_trainer *t, cnr_error *err) {
 
 /* ---- graphs ---- */
 
-/* Copies the net for the training batch, with the trainer's arrays as its weights. Nothing else
- * in it stays a variable, because such data may lie in a mapped file. */
+/* Copies the net into *out for the training batch, with the trainer's arrays as its weights: those
+ * that are judged, or those that are trained. Nothing else in it stays a variable, because such
+ * data may lie in a mapped file. */
 static cnr_status copy_net(cnri_trainer *t, bool judged, cnr_graph **out, cnr_error *err) {
     cnr_graph *g = cnri_graph_copy(t->net);
     *out = g;
@@ -320,7 +321,8 @@ static cnr_status find_optimizer(cnri_trainer *t, cnri_own_optimizer *file, cnr_
     return status || file->build ? status : cnri_train_optimizer(name, &t->optimizer, err);
 }
 
-/* Sets the batch and this rank's part of it, which is all that its sessions see. */
+/* Sets the batch and this rank's part of it (all unless shared), which is all that its sessions
+ * see; fails if it is smaller than the number of ranks. */
 static cnr_status take_part(cnri_trainer *t, bool shared, cnr_error *err) {
     int64_t end = t->options.batch;
     t->batch = t->options.batch;

@@ -123,7 +123,7 @@ bool cnri_train_is_weight(const cnr_graph *g, cnr_value v) {
            t->dtype == CNR_f32 && !t->encoding && !t->quant && cnri_train_fed_as_weight(g, v);
 }
 
-/* True if the value is computed of constants by a few nodes. */
+/* True if the value is computed of constants by a few nodes, `depth` in a row at most. */
 static bool is_constant(const cnr_graph *g, cnr_value v, int depth) {
     if (v < 0) return true;
     const cnri_value *value = &g->values.at[v];

@@ -28,6 +28,8 @@ void cnri_verdicts_free(cnri_verdicts *v) {
     cnri_vec_free(v);
 }
 
+/* Runs the net on the pictures and lists its answers in *out, with all shares if keep_shares. Free
+ * them after an error too. */
 cnr_status cnri_verdicts_of(cnri_calibration *c, const cnr_graph *net, bool keep_shares,
                             cnri_verdicts *out, cnr_error *err) {
     cnr_model *model = NULL;

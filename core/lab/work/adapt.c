@@ -59,7 +59,7 @@ static cnr_status open_meters(cnri_adapt *a, cnr_error *err) {
     return status;
 }
 
-/* Starts or stops reading the energy meters, which are read only before the decision. */
+/* Starts (on) or stops reading the energy meters, which are read only before the decision. */
 static cnr_status sample(cnri_adapt *a, bool on, cnr_error *err) {
     if (!a->sampler || on == a->sampling) return CNR_OK;
     a->sampling = on;

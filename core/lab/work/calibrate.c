@@ -2,6 +2,7 @@
 #include "work/calibrate.h"
 #include <math.h>
 
+/* Makes a model in *out of a copy of `g`, with or without fusing of operators (fuse). */
 cnr_status cnri_calibration_model(const cnri_calibration *c, const cnr_graph *g, bool fuse,
                                   cnr_model **out, cnr_error *err) {
     cnr_load_options how = c->how;
@@ -78,7 +79,8 @@ static void tap_count(void *arg, const char *node, int32_t output, const cnr_ten
     if (v >= 0) cnri_histogram_add(&t->c->counts[v], &t->c->all[v], value);
 }
 
-/* Runs all calibration pictures through the net once. */
+/* Runs all calibration pictures through the net once; count: into the histograms of values, else
+ * into their ranges. */
 static cnr_status watch_all(cnri_calibration *c, bool count, cnr_error *err) {
     cnr_model *model = NULL;
     cnri_runner runner = {0};

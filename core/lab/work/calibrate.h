@@ -114,7 +114,7 @@ cnr_status cnri_calibration_watch(cnri_calibration *c, int64_t pictures, cnr_tap
                                   cnr_error *err);
 /* The value that a call of a tap is about; node NULL: the input; -1: not found. */
 cnr_value cnri_tapped_value(const cnr_graph *g, const char *node, int32_t output);
-/* Makes a model of a copy of `g`, with or without fusing of operators. */
+/* Makes a model in *out of a copy of `g`, with or without fusing of operators (fuse). */
 cnr_status cnri_calibration_model(const cnri_calibration *c, const cnr_graph *g, bool fuse,
                                   cnr_model **out, cnr_error *err);
 
@@ -191,14 +191,16 @@ cnr_status cnri_train_for_bytes(const cnri_calibration *c, const cnri_quantise_o
                                 double trained[2], cnr_error *err);
 
 /* ---- accuracy.c: answers on calibration pictures, those held back if any are ---- */
-/* The net's answer for one picture. */
+/* The net's answer for one picture: its class, the right label, and perhaps the n classes'
+ * shares. */
 typedef struct cnri_verdict {
     int64_t class, label; /* -1: the answer is no class; -1: there is no label */
     float *shares;        /* by class, summing to 1; NULL: not kept */
     int64_t n;
 } cnri_verdict;
 typedef CNRI_VEC(cnri_verdict) cnri_verdicts;
-/* Runs the net on the pictures and lists its answers. Free them after an error too. */
+/* Runs the net on the pictures and lists its answers in *out, with all shares if keep_shares. Free
+ * them after an error too. */
 cnr_status cnri_verdicts_of(cnri_calibration *c, const cnr_graph *net, bool keep_shares,
                             cnri_verdicts *out, cnr_error *err);
 void cnri_verdicts_free(cnri_verdicts *v); /* frees the verdicts and their shares */

@@ -132,8 +132,8 @@ static int32_t read_all(job *j, const char *folder, const names *in, const char 
 
 /* ---- comparing ---- */
 
-/* Makes a u16 tensor bf16, with the same bits, if the model's type is bf16: test vectors store it
- * so. */
+/* Makes a u16 tensor bf16, in place, with the same bits, if the model's type is bf16: test vectors
+ * store it so. */
 static void rename_bf16(cnr_tensor *t, int32_t wanted) {
     if (t->dtype == CNR_u16 && wanted == CNR_bf16) t->dtype = wanted;
 }

@@ -101,8 +101,8 @@ static const char *name_of(const layers *l, int32_t layer, bool quantised) {
     return l->quantized->nodes.at[l->quantized->values.at[v].producer]->name;
 }
 
-/* By node of g: number of its own layer, or else of the last layer before it; NOBODY: none. The
- * caller frees the list with cnri_free; NULL: out of memory. */
+/* By node of g (the float net or the quantised one): number of its own layer, or else of the last
+ * layer before it; NOBODY: none. The caller frees the list with cnri_free; NULL: out of memory. */
 static int32_t *owners(const layers *l, const cnr_graph *g, bool quantised) {
     int32_t *owner = cnri_alloc(((size_t)g->nodes.n + 1) * sizeof *owner);
     for (int32_t i = 0; owner && i < g->nodes.n; i++) {
@@ -125,7 +125,8 @@ static int32_t node_of_step(const cnr_plan *plan, const cnri_step *s) {
     return plan->graph->values.at[plan->homes.at[s->from].value].producer;
 }
 
-/* Distributes the steps' median times over the layers. False: out of memory. */
+/* Distributes the steps' median times, in ns, over the layers; those of conversions and their
+ * elements are added to *converted and *elements; quantised: which net. False: out of memory. */
 static bool share_out(layers *l, const contender *net, bool quantised, double *converted,
                       double *elements) {
     const cnr_plan *plan = net->runner.plan;

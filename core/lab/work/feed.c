@@ -293,6 +293,8 @@ static void set_up(cnri_feed *feed) {
     }
 }
 
+/* Opens a feed in *out, which owns the samples, after an error too. With a live source the latest
+ * sample goes first, and older ones are dropped. */
 cnr_status cnri_feed_open(cnri_samples *samples, cnri_feed **out, cnr_error *err) {
     static void *(*const stages[STAGES])(void *) = {read_all, prepare_all, run_all};
     cnri_feed *feed = *out = cnri_alloc_zero(sizeof *feed);

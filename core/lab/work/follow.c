@@ -71,7 +71,7 @@ static cnr_status write_row(follow *f, double seconds, cnr_error *err) {
 
 /* ---- the counter: a file that is replaced as a whole, so that nobody reads half of one ---- */
 
-/* Writes the counter file, which other programs read. */
+/* Writes the counter file, which other programs read; running: it goes on. */
 static cnr_status write_counter(const follow *f, uint64_t now, bool running, cnr_error *err) {
     cnri_text text = {0};
     cnri_writer w;

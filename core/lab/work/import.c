@@ -108,7 +108,7 @@ int64_t cnri_parameters_of(const cnr_graph *g) {
     return n;
 }
 
-/* Lists the files of the model and of its weights, without native weight files. */
+/* Lists the files of the model and (more) of its weights, without native weight files. */
 static cnr_status list_paths(const cnri_import_options *o, bool more, cnri_paths *out,
                              cnr_error *err) {
     cnr_status status = CNR_OK;
@@ -117,6 +117,8 @@ static cnr_status list_paths(const cnri_import_options *o, bool more, cnri_paths
     return !status && more ? cnri_paths_add(out, o->weights, err) : status;
 }
 
+/* Imports a net with all its weights into *out. *mean_taken: the mean image was in the importer's
+ * format and is set; else it is a picture that the caller still has to use. */
 cnr_status cnri_import_model(const cnri_import_options *options, cnr_graph **out, bool *mean_taken,
                              cnr_error *err) {
     const cnr_importer *importer;

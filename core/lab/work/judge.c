@@ -46,7 +46,8 @@ static pid_t begin(const cnri_judged_plugin *j, int *done) {
     return child;
 }
 
-/* Waits as poll does and returns the same; *said: the process wrote to the pipe. */
+/* Waits `seconds` as poll does for the pipe `done`, and returns the same; *said: the process wrote
+ * to it. */
 static int await_word(int done, int seconds, const cnr_observer *observer, bool *said) {
     struct pollfd poll_done = {.fd = done, .events = POLLIN};
     char word = 0;

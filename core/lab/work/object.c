@@ -122,7 +122,7 @@ void cnr_object_free(cnr_instance *o) {
 
 /* ---- calling ---- */
 
-/* Index of the method. *results: number of words behind the arrow in its signature. */
+/* Index of the method, -1: none. *results: number of words behind the arrow in its signature. */
 static int32_t find_method(const cnr_object *about, const char *name, int32_t *results) {
     const size_t n = strlen(name);
     for (int32_t i = 0; i < about->n_methods; i++) {

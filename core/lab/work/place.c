@@ -46,8 +46,8 @@ static void take(cnri_place_row *row, const char *name, const cnr_timing *t) {
     row->edp = known ? row->joules * row->seconds : NAN;
 }
 
-/* Times the model with the job's options, with joules if a meter gives them; the caller frees
- * *out. */
+/* Times the model with the job's options (steps: each step too), with joules if a meter gives them;
+ * the caller frees *out. */
 static cnr_status measure(job *j, cnr_model *model, bool steps, cnr_timing *out, cnr_error *err) {
     const cnr_profile_options p = {.size = sizeof p,
                                    .runs = j->o->runs,

@@ -128,7 +128,7 @@ static double kernel_ns(const course *c, int32_t step) {
 
 /* ---- on queues ---- */
 
-/* Waits for the steps that a step depends on. */
+/* Moves *begin, in ns, behind the steps that a step depends on. */
 static void wait_for(course *c, const cnri_step *s, double *begin) {
     const cnr_device *here = c->plan->devices[s->device];
     for (int32_t i = 0; i < s->n_waits; i++) {

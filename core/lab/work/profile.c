@@ -240,7 +240,7 @@ static cnr_status take_energy(job *j, cnr_timing *out, cnr_error *err) {
     return CNR_OK;
 }
 
-/* Bytes of the largest cache that each device reports. */
+/* out[device]: bytes of the largest cache that it reports. */
 static cnr_status caches_of(const job *j, double *out, cnr_error *err) {
     static const char prefix[] = "caches.";
     cnr_status status = CNR_OK;

@@ -103,7 +103,8 @@ static bool note_dropped(job *q, int32_t why, double decibels) {
     return any;
 }
 
-/* Drops the layer that makes most of the noise; *spoiled: the layer that was too noisy. */
+/* Drops the layer that makes most of the noise; *spoiled: the layer that was too noisy, with its
+ * noise in *decibels. */
 static cnr_status drop_noisy(job *q, const cnri_answer *bad, const char **spoiled, double *decibels,
                              cnr_error *err) {
     const cnr_graph *net = q->out->net;
@@ -276,7 +277,7 @@ static cnr_status round_weights(job *q, cnr_error *err) {
 
 /* ---- by which ranges ---- */
 
-/* Noise of the net with one method of choosing ranges. */
+/* *out: noise of the net with one method of choosing ranges. */
 static cnr_status noise_by(job *q, cnri_method method, double *out, cnr_error *err) {
     cnri_calibrate_by(&q->c, method, true);
     const cnr_status status = quantise_and_compare(q, err);

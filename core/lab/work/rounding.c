@@ -259,7 +259,8 @@ static bool factor(double *a, int64_t n) {
     return true;
 }
 
-/* Replaces the lower triangle by that of the inverse, given a factor. */
+/* Replaces the lower triangle of a, a factor, by that of the inverse, in place; column: room for
+ * n. */
 static void invert(double *a, int64_t n, double *column) {
     for (int64_t j = 0; j < n; j++) { /* the factor's inverse, column by column */
         for (int64_t i = j; i < n; i++) {

@@ -33,7 +33,8 @@ void cnri_runner_close(cnri_runner *r) {
     cnri_preprocess_free(&r->preprocess);
 }
 
-/* Makes a plan for the wanted batch, or for the batch that the net allows. */
+/* Makes a plan for the wanted batch, or for the batch that the net allows, which shape->dim[0] then
+ * is. */
 static cnr_status plan_for(cnri_runner *r, int64_t batch, cnr_tensor *shape, cnr_error *err) {
     const cnr_tensor *shapes[] = {shape};
     if (r->axis == 0 && shape->dim[0] != batch) {
@@ -92,7 +93,8 @@ bool cnri_runner_slice(const cnri_runner *r, const cnr_tensor *whole, int64_t sl
     return true;
 }
 
-/* Points r->input at the memory that the session reads. */
+/* Points r->input at the memory that the session reads, or at the runner's own where there is
+ * none. */
 static void find_input(cnri_runner *r) {
     void *buffer = r->adapts ? NULL : cnri_session_input_buffer(r->session, 0);
     r->input.data = buffer ? buffer : r->own;

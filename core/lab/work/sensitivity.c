@@ -138,6 +138,9 @@ static double noise_behind(const cnri_sensitivity *s, const cnri_answers *answer
     return behind > 0 ? behind : all;
 }
 
+/* Sorts the layers in `answers` into `order`, as long as the answers, with their number in *n: the
+ * noisiest first, by the noise that each alone makes in the watched values that are no layers (if
+ * there are none, in all watched values). */
 cnr_status cnri_noisiest_first(cnri_sensitivity *s, const cnri_answers *answers, int32_t *order,
                                int32_t *n, cnr_error *err) {
     double *noise = cnri_alloc_zero(((size_t)answers->n + 1) * sizeof *noise);

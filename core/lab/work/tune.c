@@ -182,8 +182,8 @@ static cnr_status agrees(trial *t, trial *judge, const cnr_graph *g, bool *agree
     return status;
 }
 
-/* Rules out kernels whose answers differ from the reference's, or, for large nodes, from the
- * processor's kernel. If neither can run, answers are not checked. */
+/* Rules out, in `in`, kernels whose answers differ from the reference's, or, for large nodes, from
+ * the processor's kernel. If neither can run, answers are not checked. */
 static cnr_status judge_all(timing *m, const cnr_graph *g, trial *trials, bool *in, int32_t n,
                             const char *const *kernels, cnr_error *err) {
     const cnri_device *host;
@@ -279,7 +279,7 @@ static double mhz_of(cnr_runtime *rt, const char *device) {
     return hz / 1e6;
 }
 
-/* Median cost of a trial, with joules if there is a meter. */
+/* *cost: median cost of a trial, with joules if there is a meter and the kernel is still in. */
 static cnr_status cost_of(timing *m, trial *t, const char *device, bool in, cnri_cost *cost,
                           cnr_error *err) {
     if (t->rounds == 0) return CNR_OK;
@@ -408,7 +408,7 @@ static cnr_status time_around(const timing *m, const cnri_device_set *set, cnri_
     return status;
 }
 
-/* Makes a plan while timing kernels that are not on record. */
+/* Makes a plan in *out while timing kernels that are not on record. */
 static cnr_status tune(cnr_model *m, const cnr_tensor *const *types, int32_t n, timing timing,
                        cnr_plan **out, cnr_error *err) {
     cnri_plan_options options = m->plan_options;

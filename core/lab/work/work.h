@@ -131,8 +131,8 @@ typedef struct cnri_fed {
     /* Ns by the machine's clock: sample read; run begun and ended. */
     uint64_t came_ns, begun_ns, ended_ns;
 } cnri_fed;
-/* Opens a feed, which owns the samples, after an error too. With a live source the latest sample
- * goes first, and older ones are dropped. */
+/* Opens a feed in *out, which owns the samples, after an error too. With a live source the latest
+ * sample goes first, and older ones are dropped. */
 cnr_status cnri_feed_open(cnri_samples *samples, cnri_feed **out, cnr_error *err);
 /* From now on pictures of that size are prepared for an input of that type and run, in a session
  * of the feed's own. On success the feed owns `preprocess`. The model must live until
@@ -184,7 +184,7 @@ cnr_status cnri_trace_run(cnr_session *s, const char *path, cnr_error *err);
 /* ---- energy.c ---- */
 /* Returns the runtime's energy sampler, which is opened at first use; the runtime closes it. */
 struct cnri_sampler;
-/* The runtime's sampler of meters, opened at first use; the runtime closes it. */
+/* *out: the runtime's sampler of meters, opened at first use; the runtime closes it. */
 cnr_status cnri_energy_sampler(cnr_runtime *rt, struct cnri_sampler **out, cnr_error *err);
 /* Brackets of work that measures energy on request. `requested_shape` 0: *region stays NULL, and
  * closing it does nothing. Closing fills *out with the energy of the region, counted in
@@ -268,8 +268,8 @@ cnr_status cnri_tune_model(cnr_model *model, const cnri_tune_options *options,
                            const cnr_observer *observer, cnri_tuned *out, cnr_error *err);
 
 /* ---- warm.c ---- */
-/* Plans for the default sizes at `batch`; `table`: keeps the table. The caller frees the plan
- * with cnri_plan_free. */
+/* Plans for the default sizes at `batch`, in *out; `table`: keeps the table. The caller frees the
+ * plan with cnri_plan_free. */
 cnr_status cnri_plan_default_sizes(const cnr_model *model, int64_t batch, bool table,
                                    cnr_plan **out, cnr_error *err);
 /* How a plan was warmed up: where it came from, milliseconds, and blobs in bytes. */
@@ -550,8 +550,8 @@ typedef struct cnri_import_options {
 } cnri_import_options;
 /* Number of elements of all weights that have data. */
 int64_t cnri_parameters_of(const cnr_graph *g);
-/* Imports a net with all its weights. *mean_taken: the mean image was in the importer's format
- * and is set; else it is a picture that the caller still has to use. */
+/* Imports a net with all its weights into *out. *mean_taken: the mean image was in the importer's
+ * format and is set; else it is a picture that the caller still has to use. */
 cnr_status cnri_import_model(const cnri_import_options *options, cnr_graph **out, bool *mean_taken,
                              cnr_error *err);
 

@@ -140,8 +140,8 @@ cnr_status cnri_live_close(cnri_live *l, cnr_error *err);
 
 /* ---- pacer.c ---- */
 typedef struct cnri_pacer cnri_pacer;
-/* Starts a thread that ticks. `each` (may be NULL) is called there after each tick. The thread
- * owns g until cnri_pacer_stop. */
+/* Starts a thread in *out that ticks. `each` (may be NULL) is called there after each tick. The
+ * thread owns g until cnri_pacer_stop. */
 cnr_status cnri_pacer_start(cnri_governor *g, void (*each)(void *arg, const cnri_governor *g),
                             void *arg, cnri_pacer **out, cnr_error *err);
 /* Stops the ticks, waits for the thread and frees; NULL: does nothing. */

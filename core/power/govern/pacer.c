@@ -57,6 +57,8 @@ static void *pace(void *arg) {
     return NULL;
 }
 
+/* Starts a thread in *out that ticks. `each` (may be NULL) is called there after each tick. The
+ * thread owns g until cnri_pacer_stop. */
 cnr_status cnri_pacer_start(cnri_governor *g, void (*each)(void *arg, const cnri_governor *g),
                             void *arg, cnri_pacer **out, cnr_error *err) {
     cnri_pacer *p = cnri_alloc_zero(sizeof *p);

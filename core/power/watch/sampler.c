@@ -137,7 +137,8 @@ static void read_and_weigh(cnri_sampled_domain *d) {
     if (d->every_ns < d->interval_ns) d->every_ns = d->interval_ns;
 }
 
-/* Reads the domains that are due. Returns when the next one is. The lock is held. */
+/* Reads the domains that are due, or all. Returns when, in ns, the next one is. The lock is
+ * held. */
 static uint64_t read_due(cnri_sampler *s, uint64_t now, bool all) {
     uint64_t next = now + LONGEST_EVERY_NS;
     for (int32_t i = 0; i < s->domains.n; i++) {
@@ -296,7 +297,8 @@ cnr_status cnri_sampler_point(cnri_sampler *s, bool all, cnri_reading_point *out
     return CNR_OK;
 }
 
-/* Period in ns of the slowest domain that can be read. */
+/* Period in ns of the slowest domain that can be read; counters of energy count as read at their
+ * own period unless counters_too. */
 static uint64_t slowest(cnri_sampler *s, bool counters_too) {
     uint64_t maximum = 0;
     pthread_mutex_lock(&s->lock);
@@ -344,7 +346,7 @@ static cnr_status measure_idle(cnri_sampler *s, const volatile int32_t *cancel,
     return status;
 }
 
-/* Allocates n idle baselines. */
+/* Allocates n idle baselines in *out; CNR_E_MEMORY: it can't. */
 static cnr_status alloc_baselines(cnri_idle_baseline **out, int32_t n, cnr_error *err) {
     *out = cnri_alloc_zero((size_t)(n + 1) * sizeof **out);
     return *out ? CNR_OK : cnri_out_of_memory(err, "energy");

@@ -191,8 +191,8 @@ static cnr_status gather(application *a, const cnri_call *call, const char *outp
 
 /* ---- running ---- */
 
-/* Opens a runtime as the options behind the name say, and runs the script's top level again in
- * it. */
+/* Closes the program *p and its runtime, opens a runtime as the options behind the name say, and
+ * runs the script's top level again in it, as *p. */
 static cnr_status open_again(cnri_call *early, cnri_call *call, cnri_lua_program **p,
                              const char *path, const cnri_lua_rights *rights, cnr_error *err) {
     cnri_lua_close(*p);

@@ -145,8 +145,8 @@ void cnri_json_facts(cnri_json *j, const cnr_fact_list *list);
 
 /* ---- power_page.c: the live page of `energy log` and `watch` ---- */
 typedef struct cnri_power_page cnri_power_page;
-/* where: "8080" or "ADDRESS:8080". Prints the address on stderr. To be closed before the runtime.
- */
+/* Opens the page of the meters at `where`, "8080" or "ADDRESS:8080", in *out, and prints the
+ * address on stderr. To be closed before the runtime. */
 cnr_status cnri_power_page_open(const cnri_call *call, const char *where, cnri_power_page **out,
                                 cnr_error *err);
 /* Shows the newest row of power to the page's visitors. */

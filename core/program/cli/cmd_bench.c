@@ -218,7 +218,7 @@ static void tell_titles(const cnr_timing *t) {
              titled[t->joules_by]);
 }
 
-/* Prints what the columns mean. */
+/* Prints what the columns mean; exceeded: also of what is above 100%. */
 static void tell_legend(const peaks *p, bool exceeded) {
     for (int32_t i = 0; i < p->n; i++)
         if (!isnan(p->at[i].fma_gflops))

@@ -112,7 +112,7 @@ static const cnri_field whole_fields[] = {CNRI_KEY(whole, seconds),
 static const cnri_record whole_record =
     CNRI_RECORD(whole_fields, "time      {seconds:.3f} s\n" CNRI_ENERGY_LINE);
 
-/* Prints the energy of a command, in all and by domain. */
+/* Prints the energy of a command that ended with `code`, in all and by domain. */
 static cnr_status tell_whole(const cnri_call *call, const cnr_energy *e, int code, cnr_error *err) {
     const whole w = {e->seconds, code, cnri_energy_show(e, "in all", 0), e->sampler_share};
     const cnr_status status = cnri_tell(call, &whole_record, &w, err);
@@ -219,7 +219,7 @@ static int32_t hear(void *arg, int32_t kind, const void *of) {
 
 /* ---- log and watch ---- */
 
-/* Follows the meters until the time is over or it is stopped. */
+/* Follows the meters until the time is over or it is stopped; watched: draws curves on the screen. */
 static cnr_status follow(cnri_call *call, const energy *e, bool watched, cnr_error *err) {
     curves c = {.call = call,
                 .watched = watched,
@@ -263,8 +263,8 @@ static cnr_status watch(cnri_call *call, const energy *e, cnr_error *err) {
 
 /* ---- run ---- */
 
-/* Prints the result apart from the command's own output on stdout: for people on standard error,
- * as JSON behind that output. */
+/* Prints the result apart from the command's own output on stdout: for people on standard error, as
+ * JSON behind that output; code: the command's. */
 static cnr_status tell_apart(const cnri_call *call, const cnr_energy *e, int code, cnr_error *err) {
     if (call->common.json) return tell_whole(call, e, code, err);
     fflush(stdout);

@@ -109,7 +109,7 @@ static cnr_status tell_json(const cnri_call *call, const result *all, cnr_error 
     return cnri_json_print(&j, err);
 }
 
-/* Prints the result. */
+/* Prints the result; named: with the classes' names. */
 static cnr_status tell(const cnri_call *call, const cnr_evaluation *got, bool named,
                        cnr_error *err) {
     result all = {.r = *got,
@@ -162,7 +162,7 @@ static cnr_status write_rows(const cnri_call *call, cnri_json *j, const cnr_eval
     return status;
 }
 
-/* Writes the report of -o as a web page. */
+/* Writes the report of -o as a web page; named: with the classes' names. */
 static cnr_status write_report(const cnri_call *call, const eval *e, const cnr_evaluation *got,
                                bool named, cnr_error *err) {
     cnri_json j;

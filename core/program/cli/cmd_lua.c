@@ -189,7 +189,8 @@ static cnr_status unknown(const cnri_lua_manual *r, const char *name, cnr_error 
                      near ? "?" : "");
 }
 
-/* Prints all functions and parts of that name, NULL: all; CNR_E_NOT_FOUND: there are none. */
+/* Prints all functions and parts of that name (NULL: all), as text or JSON; CNR_E_NOT_FOUND: there
+ * are none. */
 static cnr_status show(const cnri_lua_manual *r, const char *name, bool json, cnr_error *err) {
     cnr_status status = CNR_OK;
     int32_t found = 0;

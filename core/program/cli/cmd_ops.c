@@ -173,8 +173,8 @@ static const cnri_field kernel_fields[] = {CNRI_KEY(cnr_kernel, name),
                                            CNRI_KEY(cnr_kernel, device)};
 static const cnri_record kernel_record = CNRI_RECORD(kernel_fields, "  {name:-25} {device}\n");
 
-/* Prints the kernels of an operator. Whether a kernel for any operator accepts this one is known
- * only for a node of a net. */
+/* Prints the kernels of an operator; general: those for any operator. Whether these accept it is
+ * known only for a node of a net. */
 static void tell_kernels(telling *t, const cnr_op *op, bool general) {
     const cnr_kernel *const *kernels;
     const int32_t n = cnri_kernels_for(op, &kernels);

@@ -338,7 +338,8 @@ static const cnri_load_option *load_option_of(const cnr_load_options *o) {
     return NULL;
 }
 
-/* Runs an experiment's main, which loads its nets itself. Returns the exit code. */
+/* Runs an experiment's main, which loads its nets itself; options for loading are a mistake.
+ * Returns the exit code. */
 static int run_experiment(cnri_call *call, cnri_lua_program *p, const char *path) {
     const cnri_load_option *lost = load_option_of(&call->common.load);
     cnr_error err = CNR_ERROR_INIT;

@@ -273,7 +273,7 @@ static const char *last_line(cnri_text *said) {
     return end ? end + 1 : said->n ? said->at : "it said nothing";
 }
 
-/* Reports why a point failed, and stores all of its output. */
+/* Reports why a point failed, by the process's status `how`, and stores all of its output. */
 static cnr_status keep_failure(state *t, job *j, const place *p, int how, cnr_error *err) {
     char *log = cnri_format("%s/failed/%s.txt", t->s->output, p->name);
     cnr_status status = log ? write_text(log, &j->said, err) : cnri_out_of_memory(err, "sweep");
@@ -350,7 +350,7 @@ static bool may_begin(const state *t) {
            !(t->s->joules > 0 && t->joules >= t->s->joules);
 }
 
-/* The next point without a result; -1: there is none. */
+/* The next point without a result, and how often it was tried in *tries; -1: there is none. */
 static int64_t next_point(state *t, int64_t *tries) {
     *tries = 0;
     for (; t->next < t->n; t->next++) {

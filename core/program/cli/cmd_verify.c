@@ -97,7 +97,7 @@ static void report_tap(int32_t number, const cnri_compared *c, char *why) {
     fflush(stdout);
 }
 
-/* Prints a case as JSON. */
+/* Prints a case as JSON; why: its text, whose last newline is cut off, or NULL. */
 static void report_json(const cnri_call *call, const cnri_compared *c, char *why) {
     static const char *const words[] =
         {[CNRI_CASE_RIGHT] = "ok", [CNRI_CASE_WRONG] = "failed", [CNRI_CASE_SKIPPED] = "skipped"};

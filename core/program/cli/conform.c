@@ -119,6 +119,8 @@ static const char *ending_of(const char *path) {
     return dot ? dot : "";
 }
 
+/* The `wrong` hook of both commands: NULL, or what is wrong with -o's ending. The first member of
+ * `values` is a cnri_conform_call. */
 const char *cnri_conform_wrong(const cnri_call *call, const void *values) {
     const cnri_conform_call *c = values;
     const char *ending = ending_of(c->output);

@@ -59,7 +59,8 @@ static void push_values(lua_State *L, const reading *r) {
     }
 }
 
-/* Stores one entry; raises an error if there are too many. */
+/* Stores an entry of this kind at `path`: its number and text; raises an error if there are too
+ * many. */
 static void put(lua_State *L, reading *r, const char *path, int kind, double number,
                 const char *text) {
     if (++r->n > MAX_ENTRIES) luaL_error(L, "%s: more than %d entries", path, (int)MAX_ENTRIES);
@@ -68,7 +69,7 @@ static void put(lua_State *L, reading *r, const char *path, int kind, double num
 
 static void flatten(lua_State *L, reading *r, const char *path, int depth);
 
-/* Stores entry `key` of `path`, whose value is on top. */
+/* Stores entry `key` of `path`, whose value is on top; depth: tables around it. */
 static void flatten_entry(lua_State *L, reading *r, const char *path, const char *key, int depth) {
     char inner[MAX_PATH];
     const int n = snprintf(inner, sizeof inner, "%s%s%s", path, *path ? "." : "", key);

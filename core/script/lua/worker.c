@@ -290,7 +290,7 @@ static int add_end(lua_State *L) {
 
 /* ---- sending ---- */
 
-/* Releases finished batches. Returns the number of unfinished ones. */
+/* Releases finished batches, or with `all` every one. Returns the number of those left. */
 static int32_t collect(lua_State *L, worker *w, bool all) {
     int32_t left = 0;
     pthread_mutex_lock(&w->lock);

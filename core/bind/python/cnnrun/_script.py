@@ -28,7 +28,8 @@ class Script:
     def __call__(self, text: str, tensors: Sequence[Any] = (), *, tell: Optional[Callable[[str], Any]] = None) -> str:
         """Calls the function; `tell` gets what the script tells on its way, and stops it by True."""
         def event(kind: int, of: Any) -> Any:
-            """Passes what the script tells to `tell`; true: stop."""
+            """Passes what the script tells to `tell` and returns its answer, true to stop; None
+            for other events."""
             return tell(string(ffi.cast("char *", of))) if tell and kind == lib.CNR_EVENT_SCRIPT else None
 
         out = ffi.new("char **")
