@@ -30,7 +30,7 @@ static inline int64_t attention_batches(const attention *a) {
     return a->batch[0] * a->batch[1] * a->batch[2];
 }
 
-/* The sizes of input `port` along its rank: batch axes, rows, columns. */
+/* Writes the sizes of input `port` along its rank to `size`: batch axes, rows, columns. */
 static inline void attention_sizes(const attention *a, int32_t port, int64_t *size) {
     const int64_t rows[ATTENTION_INPUTS] = {a->m, a->n, a->n, a->m, a->m},
                   columns[ATTENTION_INPUTS] = {a->e, a->e, a->d, a->n, a->n};

@@ -99,14 +99,14 @@ static cnr_status mem_alloc(const cnr_device *device, cnr_mem *out, cnr_error *e
     return CNR_OK;
 }
 
-/* Frees memory. */
+/* Frees memory, and clears the handle. */
 static void mem_free(const cnr_device *device, cnr_mem *mem) {
     (void)device;
     neon_host->free(mem->handle);
     mem->handle = NULL;
 }
 
-/* A part of a memory; nothing is copied. */
+/* Makes *out a part of a memory; nothing is copied. CNR_E_ARG: it lies beyond the end. */
 static cnr_status mem_view(const cnr_device *device, const cnr_mem *whole, uint64_t offset,
                            uint64_t bytes, cnr_mem *out, cnr_error *err) {
     (void)device;
@@ -118,7 +118,7 @@ static cnr_status mem_view(const cnr_device *device, const cnr_mem *whole, uint6
     return CNR_OK;
 }
 
-/* Ends a view; there is nothing to free. */
+/* Ends a view: clears its handle, as there is nothing to free. */
 static void mem_unview(const cnr_device *device, cnr_mem *part) {
     (void)device;
     part->handle = NULL;

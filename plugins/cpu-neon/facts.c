@@ -97,7 +97,8 @@ static double fma_gflops(cnr_stream *stream, job *j) {
     return flops / least(stream, n, multiply, j) * 1e-9;
 }
 
-/* Read bandwidth from memory: far more bytes than the caches hold, in pages as weights use. */
+/* *out: read bandwidth from memory in GB/s, of far more bytes than the caches hold, in pages as
+ * weights use. Fails without memory. */
 static cnr_status read_gbs(cnr_stream *stream, job *j, double caches, double *out, cnr_error *err) {
     const int64_t n = stream->device->concurrency * CHUNKS, unit = 16 * neon_uk->vl;
     const double bytes = fmax(fmin(4 * caches, 1 << 30), 256 << 20);

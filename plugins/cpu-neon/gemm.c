@@ -174,6 +174,8 @@ void neon_pack_a(const float *a, int64_t rs, int64_t cs, int64_t m, int64_t k, f
 
 int64_t neon_packed_b(int64_t n, int64_t k) { return cnr_round_up(n, neon_uk->vl) * k; }
 
+/* neon_pack_fn of a strided matrix (neon_strided): packs rows k to kn - 1, n columns from col on,
+ * into the panel. */
 void neon_pack_strided(const void *arg, int64_t k, int64_t kn, int64_t col, int64_t n,
                        float *panel) {
     const neon_strided *s = arg;

@@ -76,7 +76,8 @@ typedef struct neon_strided {
     const float *b;
     int64_t rs, cs;
 } neon_strided;
-/* neon_pack_fn of a strided matrix (neon_strided): rows k to kn - 1, n columns from col on. */
+/* neon_pack_fn of a strided matrix (neon_strided): packs rows k to kn - 1, n columns from col on,
+ * into the panel. */
 void neon_pack_strided(const void *arg, int64_t k, int64_t kn, int64_t col, int64_t n,
                        float *panel);
 

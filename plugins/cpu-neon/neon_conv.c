@@ -104,7 +104,8 @@ static packing packing_of(neon_stored as, const cnr_node *node, void *to) {
     return p;
 }
 
-/* Packs weights w[k / taps][m][taps] of a group, their taps in reverse. */
+/* Packs weights w[k / taps][m][taps] of a group into `to`, their taps in reverse, for one panel of
+ * rows. */
 static void pack_turned(const packing *p, const float *w, int64_t panel, float *to) {
     const int64_t mr = neon_uk->mr, first = panel * mr, rows = cnr_min(mr, p->m - first);
     to += panel * p->k * mr;

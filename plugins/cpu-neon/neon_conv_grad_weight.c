@@ -181,7 +181,8 @@ static void gather(const grad_weight_job *job, const columns *c, int64_t at, int
                        s->pad->taps, segment, segments);
 }
 
-/* Multiplies `length` positions of the columns by dy's rows, which are `pitch` floats apart. */
+/* Multiplies `length` positions of the columns by dy's rows, which are `pitch` floats apart; add:
+ * to what dw has. */
 static void multiply(const grad_weight_job *job, const columns *c, const float *dy, int64_t pitch,
                      const float *cols, int64_t width, int64_t length, int add) {
     const grad_weight_state *s = job->s;
@@ -257,7 +258,8 @@ static void spread_image(const grad_weight_job *job, int64_t image, int64_t plac
     }
 }
 
-/* Sums the products of `length` floats for each row of taps. */
+/* Sums the products of `length` floats of dy and x for each row of taps, into dw; add: to what dw
+ * has. */
 static void sum_taps(const grad_weight_job *job, const float *dy, const float *x, int64_t length,
                      int64_t m, int64_t n, float *dw, int add) {
     const grad_weight_state *s = job->s;

@@ -116,7 +116,7 @@ static void make_taps(const grid_state *s, const float *grid, int64_t n, grid_ta
     }
 }
 
-/* Samples n points whose taps all lie inside. */
+/* y[i]: the sample at point i of n, whose taps all lie inside the picture x. */
 static void sample_inside(const grid_taps *t, const float *x, float *y, int64_t n) {
     for (int64_t i = 0; i < n; i++)
         y[i] = (t->weight[0][i] * x[t->at[0][i]] + t->weight[1][i] * x[t->at[1][i]]) +

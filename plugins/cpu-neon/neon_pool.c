@@ -38,7 +38,8 @@ static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_ac
     return CNR_OK;
 }
 
-/* Number of elements that the window at output position o averages over. */
+/* Number of elements that the window at output position o averages over; include: those in the
+ * padding, too. */
 static int64_t divisor(const cnr_window *w, int include, const int64_t *o) {
     int64_t n = 1;
     for (int i = 0; i < 3; i++) {
@@ -51,6 +52,8 @@ static int64_t divisor(const cnr_window *w, int include, const int64_t *o) {
     return n;
 }
 
+/* scale[i]: the factor of the sum at output position i that gives the average; include: padding
+ * counts. */
 void neon_pool_scale(const neon_padded *g, int include, float *scale) {
     const int64_t *out = g->w.out;
     for (int64_t i = 0; i < g->n; i++) {

@@ -256,7 +256,7 @@ typedef struct lane {
     float *h, *c, *a, *other, *room, *gates; /* gates: of the current step */
 } lane;
 
-/* c = (or +=) v times a part of the recurrent weights. */
+/* c = (add: c +=) v times a part of the recurrent weights; ldc: floats from row to row of c. */
 static void recur(const lane *l, int part, const float *v, float *c, int64_t ldc, int add) {
     const recurrent_state *s = l->job->s;
     const neon_product p = {

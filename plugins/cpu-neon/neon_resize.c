@@ -25,7 +25,8 @@ typedef struct resize_state {
 
 static int is_upsample(const cnr_node *node) { return strcmp(node->desc->name, "upsample") == 0; }
 
-/* The numbers of an input, or else of an attribute; returns how many. */
+/* Writes the numbers of an input, or else of an attribute, to `values`; returns how many, 0:
+ * neither is given, -1: not known, or too many. */
 static int64_t numbers(const cnr_node *node, int32_t port, const char *attr, double *values) {
     const cnr_tensor *t = cnr_own_input(node, port);
     const cnr_attr *a = cnr_attr_find(node, attr);
@@ -147,7 +148,8 @@ static void fill_along(const resize_plan *p, int32_t a, int64_t in, resize_tap *
     }
 }
 
-/* Computes sizes and number of taps, without the tables; returns the tables' bytes. */
+/* Computes s's sizes and number of taps, without the tables; raises *most to the most taps of an
+ * axis, and returns the tables' bytes. */
 static int64_t measure(const resize_plan *p, const cnr_tensor *x, resize_state *s, int64_t *most) {
     const int32_t last = last_axis(p, x);
     const int64_t block = cnr_max(1, x->block);

@@ -37,7 +37,7 @@ static int window_of(const cnr_node *node, const cnr_tensor *y, cnr_window *w, c
     return !*why;
 }
 
-/* Groups, rows and inner size of a group's product. */
+/* *group, *m and *k: number of groups, rows and inner size of a group's product. */
 static void product_shape(const cnr_node *node, int64_t *group, int64_t *m, int64_t *k) {
     const cnr_tensor *weight = node->inputs[1];
     *group = cnr_max(1, cnr_attr_int(node, "group"));

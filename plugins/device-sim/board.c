@@ -308,6 +308,8 @@ static cnr_status cut(char *text, struct cnr_map **map, cnr_error *err) {
     return CNR_OK;
 }
 
+/* Builds a machine of its own in *out, without devices, meters and knobs, from lines
+ * "units.1.name=gpu"; a list's own line is its length. Fails with a reason. */
 cnr_status sim_machine_of(const char *text, sim_machine **out, cnr_error *err) {
     const size_t n = strlen(text) + 1;
     char *own = sim_host->alloc(n);

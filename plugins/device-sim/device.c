@@ -58,7 +58,7 @@ static void device_close(cnr_device *device) { device->state = NULL; }
 
 /* ---- memory: host memory, whatever the device reports ---- */
 
-/* Allocates memory of the program. */
+/* Allocates out->bytes of the program's memory into out; CNR_E_MEMORY: there is none. */
 static cnr_status mem_alloc(const cnr_device *device, cnr_mem *out, cnr_error *err) {
     out->offset = 0;
     out->handle =
@@ -70,7 +70,7 @@ static cnr_status mem_alloc(const cnr_device *device, cnr_mem *out, cnr_error *e
     return CNR_OK;
 }
 
-/* Frees memory. */
+/* Frees memory, and clears the handle. */
 static void mem_free(const cnr_device *device, cnr_mem *mem) {
     (void)device;
     sim_host->free(mem->handle);
@@ -97,7 +97,7 @@ static cnr_status mem_view(const cnr_device *device, const cnr_mem *whole, uint6
     return CNR_OK;
 }
 
-/* Ends a view; there is nothing to free. */
+/* Ends a view: clears its handle, as there is nothing to free. */
 static void mem_unview(const cnr_device *device, cnr_mem *part) {
     (void)device;
     part->handle = NULL;

@@ -8,7 +8,8 @@ typedef struct found { /* State of the open knob: the machine, and the steps tha
     int32_t asked[];
 } found;
 
-/* Opens the clocks of the simulated machine. */
+/* Opens the clocks of the simulated machine, *n of them. CNR_E_NOT_FOUND: no board is simulated, or
+ * it has none. */
 static cnr_status open_knob(const cnr_gauge_options *options, void **state, int32_t *n,
                             cnr_error *err) {
     sim_machine *m = sim_machine_now();

@@ -19,7 +19,8 @@ static int32_t character(const uint8_t *p, int64_t room) {
     return n;
 }
 
-/* Replaces invalid UTF-8: cairo would fail, and stay in error. */
+/* Copies a text to `out`, cut to MOST_BYTES, with "?" for invalid UTF-8, at which cairo would fail
+ * and stay in error, and spaces for control characters; fails if it is no text. */
 static cnr_status clean(const cnr_tensor *text, char *out, cnr_error *err) {
     if (text->dtype != CNR_u8 || text->rank != 1)
         return draw_host->fail(err, CNR_E_ARG, "text", "want a text");

@@ -72,7 +72,8 @@ typedef struct gauge_cpus {
 } gauge_cpus;
 /* Adds the numbers in a text such as "0 1 2 3" or "0-3" to *out. */
 void gauge_cpus_of(const char *text, gauge_cpus *out);
-/* The load since the last reading, 0 to 1, by /proc/stat; below 0: not known yet. */
+/* *out: the load of the CPUs since the last reading, 0 to 1, by /proc/stat; below 0: not known
+ * yet. */
 cnr_status gauge_cpus_load(const char *root, gauge_cpus *cpus, double *out, cnr_error *err);
 
 /* ---- library.c ---- */
@@ -109,8 +110,8 @@ cnr_status gauge_describe(void *state, int32_t domain, cnr_meter_domain *out, cn
  * range. */
 cnr_status gauge_read(void *state, int32_t domain, cnr_reading *out, cnr_error *err);
 void gauge_free(void *state); /* closes files, frees the list */
-/* The end of a meter's `open`: passes the list to the host, or frees it; CNR_E_NOT_FOUND if it is
- * empty. */
+/* The end of a meter's `open`: passes the list (*state) and its length *n to the host, or frees it
+ * after a failure; CNR_E_NOT_FOUND if it is empty. */
 cnr_status gauge_opened(gauge_sensors *list, cnr_status status, const char *what, void **state,
                         int32_t *n, cnr_error *err);
 /* The device that a rail of this name feeds, "cpu" or "opencl:0"; "": unknown, or both. */

@@ -20,9 +20,9 @@ cnr_value caffe_scalar(caffe_job *j, double value) {
     return imp_scalar(&j->net->b, j->name, suffix, value);
 }
 
-/* Blob `index` as a constant of the given dims, which must have as many elements; rank < 0: the
- * blob's own dims. A missing blob becomes a weight to be filled later, so that a prototxt alone can
- * be shown. */
+/* Adds blob `index` as a constant of the given dims, which must have as many elements, or -1 with a
+ * problem; rank < 0: the blob's own dims. A missing blob becomes a weight to be filled later, so
+ * that a prototxt alone can be shown. */
 cnr_value caffe_blob(caffe_job *j, size_t index, const char *suffix, const int64_t *dim,
                      int32_t rank, double factor) {
     int64_t own[CNR_MAX_RANK];

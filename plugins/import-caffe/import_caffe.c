@@ -197,8 +197,8 @@ static Caffe__BlobProto **blobs_for(const Caffe__NetParameter *weights, const ch
 
 /* ---- inputs and preprocessing ---- */
 
-/* Inputs with as many samples as the first share its open batch; others get an open size of their
- * own. */
+/* Adds an input. With open_size, inputs with as many samples as the first share its open batch;
+ * others get an open size of their own. */
 static void add_input(caffe_net *net, const char *name, const int64_t *dim, int32_t rank,
                       int open_size) {
     for (int32_t i = 0; i < rank; i++)
@@ -289,7 +289,8 @@ static void input_layer(caffe_net *net, const Caffe__LayerParameter *layer, int 
     }
 }
 
-/* The first top of a layer that reads pictures becomes an input; its labels are dropped. */
+/* Makes the first top of a layer that reads pictures an input (open_size: with an open batch); its
+ * labels are dropped. */
 static void data_layer(caffe_net *net, const Caffe__LayerParameter *layer,
                        const cnr_import_args *args, int open_size) {
     const Caffe__MemoryDataParameter *memory = layer->memory_data_param;
@@ -318,7 +319,7 @@ static void data_layer(caffe_net *net, const Caffe__LayerParameter *layer,
     transform(net, layer->top[0], layer->transform_param);
 }
 
-/* Adds the inputs that the head of the file names. */
+/* Adds the inputs that the head of the file names; open_size: with an open batch. */
 static void header_inputs(caffe_net *net, const Caffe__NetParameter *model, int open_size) {
     for (size_t i = 0; i < model->n_input; i++) {
         if (i < model->n_input_shape && model->input_shape[i]->n_dim <= CNR_MAX_RANK) {

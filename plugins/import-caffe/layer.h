@@ -28,9 +28,9 @@ cnr_value caffe_node(caffe_job *j, const char *op, const char *suffix, const cnr
                      int32_t n_in, const imp_attrs *attrs);
 /* Adds a constant number, named after the layer; negative: it failed. */
 cnr_value caffe_scalar(caffe_job *j, double value);
-/* Blob `index` as a constant of the given dims, which must have as many elements; rank < 0: the
- * blob's own dims. A missing blob becomes a weight to be filled later, so that a prototxt alone can
- * be shown. */
+/* Adds blob `index` as a constant of the given dims, which must have as many elements, or -1 with a
+ * problem; rank < 0: the blob's own dims. A missing blob becomes a weight to be filled later, so
+ * that a prototxt alone can be shown. */
 cnr_value caffe_blob(caffe_job *j, size_t index, const char *suffix, const int64_t *dim,
                      int32_t rank, double factor);
 /* Type of a value; NULL: not known. */

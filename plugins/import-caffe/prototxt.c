@@ -130,7 +130,8 @@ static size_t value_bytes(ProtobufCType type) {
     }
 }
 
-/* Parses a whole text as a finite number in C's form, independent of the locale; 0: it is none. */
+/* Parses a whole text as a finite number in C's form, independent of the locale, into *out; 0: it
+ * is none. */
 static int number(const char *text, double *out) {
     const char *end;
     *out = imp_number(text, &end);

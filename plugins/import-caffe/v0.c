@@ -26,7 +26,7 @@ static void *made(const ProtobufCMessageDescriptor *desc) {
     return m;
 }
 
-/* A list of one number. 0: out of memory. */
+/* *list: a list of one number, from the host's alloc; *n: 1. 0: out of memory. */
 static int one(uint32_t **list, size_t *n, uint32_t value) {
     if (!(*list = (uint32_t *)imp_host->alloc(sizeof value))) return 0;
     **list = value;

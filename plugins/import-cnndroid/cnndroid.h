@@ -64,7 +64,8 @@ typedef struct cd_net {
 
 /* Opens each layer's parameters_file, relative to the NetFile. */
 void cd_read_weights(cd_net *net);
-/* The input's size as the layers imply it; rank 0: unknown. */
+/* dim: the input's size as the layers imply it; returns its rank, 0: unknown. *open: other sizes
+ * fit, too. */
 int32_t cd_find_size(const cd_net *net, int64_t dim[3], int *open);
 /* Converts a layer that reads x, and returns its output; -1: see the graph's problems. */
 cnr_value cd_add_layer(cd_net *net, int32_t layer, cnr_value x);

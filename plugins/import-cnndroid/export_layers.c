@@ -8,7 +8,8 @@
 static const char few_windows[] =
     "CNNdroid rounds the number of windows up, and this layer has another number";
 
-/* True if the square window has as many positions as CNNdroid finds with `pad` on all sides. */
+/* 1 if the square window has as many positions as CNNdroid finds with `pad` on all sides;
+ * ceil_mode: the node rounds up. */
 static int counts_fit(const cnr_window *w, int64_t pad, int ceil_mode) {
     for (int i = 0; i < 2; i++) {
         const int64_t s = w->stride[i];
@@ -74,7 +75,7 @@ static void gemm(cd_writer *w, const cnr_node *node) {
     dense(w, node);
 }
 
-/* Writes a pooling layer with a square window. */
+/* Writes a pooling layer (max, else mean) with a square window. */
 static void put_pool(cd_writer *w, const cnr_node *node, int max, int64_t kernel, int64_t pad,
                      int64_t stride) {
     cd_begin(w, node, "Pooling");
@@ -82,8 +83,8 @@ static void put_pool(cd_writer *w, const cnr_node *node, int max, int64_t kernel
              max ? "max" : "ave", (long long)kernel, (long long)pad, (long long)stride);
 }
 
-/* Why a pooling's padding does not fit, as CNNdroid pads with zeros, which are in the mean and may
- * be the largest; NULL: it fits. */
+/* Why a pooling's padding does not fit, as CNNdroid pads with zeros, which are in the mean and
+ * (max) may be the largest; NULL: it fits. */
 static const char *border_unfit(const cd_writer *w, const cnr_node *node, int max, int64_t pad) {
     if (pad == 0) return NULL;
     if (w->border) return "it has a padding of its own behind a layer that pads";

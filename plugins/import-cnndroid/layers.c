@@ -58,7 +58,8 @@ void cd_read_weights(cd_net *net) {
 
 /* ---- the input's size ---- */
 
-/* Number of window positions, rounded up as CNNdroid does; 0: the window does not fit. */
+/* Number of window positions along n pixels, rounded up as CNNdroid does, which clears *exact; 0:
+ * the window does not fit. */
 static int64_t windows(const cd_net *net, int32_t layer, int64_t kernel, int64_t n, int *exact) {
     const int64_t stride = cd_int(net->file, layer, "stride", 1);
     const int64_t room = n + 2 * cd_int(net->file, layer, "pad", 0) - kernel;
@@ -84,6 +85,8 @@ static int fits(const cd_net *net, int64_t c, int64_t s, int *exact) {
     return s > 0 ? -1 : 0;
 }
 
+/* dim: the input's size as the layers imply it; returns its rank, 0: unknown. *open: other sizes
+ * fit, too. */
 int32_t cd_find_size(const cd_net *net, int64_t dim[3], int *open) {
     imp_fits sizes = {.low = 0};
     int64_t c = 0;

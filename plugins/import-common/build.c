@@ -17,6 +17,7 @@ cnr_attr *imp_attr(imp_attrs *l, const char *name, int32_t type) {
 void imp_int(imp_attrs *l, const char *name, int64_t value) {
     imp_attr(l, name, CNR_ATTR_INT)->i = value;
 }
+/* Adds attribute `name`, true or false. */
 void imp_bool(imp_attrs *l, const char *name, int value) {
     imp_attr(l, name, CNR_ATTR_BOOL)->i = value != 0;
 }

@@ -5,7 +5,8 @@
 
 /* ---- options ---- */
 
-/* Reads an option with two values; 1: it is `yes`. */
+/* Reads an option with two values; 1: it is `yes`, 0: `no`, `fallback`: it is not given; a third
+ * value is a problem. */
 static int read_choice(const cnr_import_args *args, imp_net *net, const char *option,
                        const char *no, const char *yes, int fallback) {
     const char *text = imp_option(args, option);

@@ -25,7 +25,8 @@ void *imp_library_alloc(void *context, size_t bytes);
 /* Free function for libraries; context: not used. */
 void imp_library_free(void *context, void *block);
 
-/* The whole file in host memory, followed by a zero byte. */
+/* *out: the whole file in memory of the host's, followed by a zero byte, and its *bytes; fails
+ * where the host does. */
 cnr_status imp_read_file(const char *path, uint8_t **out, size_t *bytes, cnr_error *err);
 /* 1: the first bytes hold no control character that text does not have. */
 int imp_is_text(const uint8_t *head, size_t n);
@@ -49,8 +50,8 @@ typedef struct imp_pool {
 /* Memory of a pool, freed with it; NULL: out of memory. */
 void *imp_take(imp_pool *pool, size_t bytes);
 void imp_pool_free(imp_pool *pool); /* frees all blocks of the pool */
-/* Makes room for one more entry after n entries of `bytes` each. 0: out of memory, or 2^28
- * entries. */
+/* Makes room in *at, which moves, for one more entry after n entries of `bytes` each. 1; 0: out of
+ * memory, or 2^28 entries. */
 int imp_grow(void **at, int32_t n, int32_t *room, size_t bytes);
 
 /* ---- rows: what an importer makes of the layers of its format ---- */
@@ -83,7 +84,7 @@ typedef struct imp_fits {
     int64_t usual, n_usual; /* sizes common for pictures (224, 299 ...) */
     int64_t exact, n_exact; /* sizes at which no window skips pixels */
 } imp_fits;
-/* notes a size that fits; call in rising order */
+/* Notes a size that fits; exact: nothing is rounded then. To be called in rising order. */
 void imp_fits_add(imp_fits *f, int64_t size, int exact);
 /* Of the sizes that fit: the only one; else the only common one; else the only exact one; else
  * 0. */
@@ -111,7 +112,7 @@ typedef struct imp_attrs {
 cnr_attr *imp_attr(imp_attrs *l, const char *name, int32_t type);
 /* Adds a whole number. */
 void imp_int(imp_attrs *l, const char *name, int64_t value);
-/* Adds true or false. */
+/* Adds attribute `name`, true or false. */
 void imp_bool(imp_attrs *l, const char *name, int value);
 /* Adds a number. */
 void imp_float(imp_attrs *l, const char *name, double value);

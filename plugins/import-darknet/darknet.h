@@ -86,10 +86,10 @@ cnr_value dn_unary(dn_layer *l, const char *op, const char *suffix, cnr_value x,
                    const imp_attrs *attrs);
 /* Type of a value; NULL: not known. */
 const cnr_tensor *dn_type(const dn_layer *l, cnr_value v);
-/* Size of the input's channels, and with dn_sizes of height and width (1 if it has none). Returns 0
- * if unknown or failed. */
+/* *c: number of channels of the layer's input, with 1; 0: unknown, the layer fails. */
 int dn_channels(dn_layer *l, int64_t *c);
-/* Channels, height and width of the layer's input. 0: not known, the layer fails. */
+/* *c, *h and *w: channels, height and width of the layer's input (1 if it has none), with 1; 0:
+ * unknown, the layer fails. */
 int dn_sizes(dn_layer *l, int64_t *c, int64_t *h, int64_t *w);
 /* Output of a layer given by its index, or relative to this one if negative; -1 with a problem. */
 cnr_value dn_other(dn_layer *l, double number);

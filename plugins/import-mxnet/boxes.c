@@ -233,6 +233,7 @@ static void box_nms(mx_job *j) {
     mx_give(j, mx_op(j, "box_nms", "", &j->x, 1, &l));
 }
 
+/* Converter of an operator on boxes, and its *flags; NULL: it is none. */
 mx_convert mx_box_row(const mx_node *n, int *flags) {
     const char *op = strncmp(n->op, "_contrib_", 9) == 0 ? n->op + 9 : n->op;
     *flags = 0;

@@ -231,6 +231,7 @@ static int pool_is_open(const mx_node *n) {
            !(mean && strcmp(n->op, "Pooling_v1") == 0);
 }
 
+/* Converter of a pooling or resizing operator, and its *flags; NULL: it is none. */
 mx_convert mx_pooling_row(const mx_node *n, int *flags) {
     if (strcmp(n->op, "Pooling") == 0 || strcmp(n->op, "Pooling_v1") == 0) {
         *flags = pool_is_open(n) ? MX_OPEN : 0;

@@ -467,6 +467,7 @@ static void blocks(mx_job *j) {
     mx_give(j, mx_op(j, j->n->op, "", &j->x, 1, &l));
 }
 
+/* Converter of an operator that changes shapes, and its *flags; NULL: it is none. */
 mx_convert mx_shape_row(const mx_node *n, int *flags) {
     static const mx_row rows[] = {
         IMP_LAYER("Concat", concat, .flags = MX_OPEN),

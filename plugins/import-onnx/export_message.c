@@ -106,7 +106,7 @@ Onnx__NodeProto *out_node(out_writer *w, const char *op, const char *const *in, 
     return w->no_memory ? NULL : n;
 }
 
-/* Adds an attribute to a node; NULL: no memory or too many. */
+/* Adds an attribute of that name and type (ONNX's) to a node; NULL: no memory or too many. */
 static Onnx__AttributeProto *attribute(out_writer *w, Onnx__NodeProto *n, const char *name,
                                        int type) {
     Onnx__AttributeProto *a = (Onnx__AttributeProto *)out_make(w, sizeof *a);

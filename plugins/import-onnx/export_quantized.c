@@ -102,7 +102,8 @@ static int mean(out_job *j) {
     return 1;
 }
 
-/* Negative indices count from the table's end, where the results of negative bytes are. */
+/* Writes qlinear_table as a Gather, and returns what that does: negative indices count from the
+ * table's end, where the results of negative bytes are. */
 static int table(out_job *j) {
     const char *index = out_between(j->w), *in[] = {j->in[1], index};
     out_put_int(j->w, out_node(j->w, "Cast", j->in, 1, &index, 1), "to", out_data_type(CNR_i32));

@@ -13,6 +13,7 @@ const float *ml_floats(const onnx_job *j, const char *name, int64_t *n) {
     return *n ? a->floats : NULL;
 }
 
+/* List of whole numbers of an attribute, and its length *n; NULL and 0: there is none. */
 const int64_t *ml_ints(const onnx_job *j, const char *name, int64_t *n) {
     const Onnx__AttributeProto *a = onnx_proto(j, name);
     *n = a ? (int64_t)a->n_ints : 0;
@@ -75,6 +76,7 @@ cnr_value ml_post(onnx_job *j, cnr_value scores) {
     return -1;
 }
 
+/* Adds the post_transform as ml_post does; a problem if n is 1 and there is one. -1: failed. */
 cnr_value ml_post_several(onnx_job *j, cnr_value scores, int64_t n) {
     const char *name = ml_text(j, "post_transform", "NONE");
     if (n > 1 || strcmp(name, "NONE") == 0) return ml_post(j, scores);

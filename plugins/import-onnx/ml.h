@@ -7,7 +7,7 @@
 /* ---- ml.c: attributes ---- */
 /* the attribute's *n floats, owned by the message; NULL, n 0: none */
 const float *ml_floats(const onnx_job *j, const char *name, int64_t *n);
-/* List of whole numbers of an attribute; NULL: there is none. */
+/* List of whole numbers of an attribute, and its length *n; NULL and 0: there is none. */
 const int64_t *ml_ints(const onnx_job *j, const char *name, int64_t *n);
 /* Text of an attribute; `fallback`: there is none. */
 const char *ml_text(onnx_job *j, const char *name, const char *fallback);
@@ -25,7 +25,7 @@ cnr_value ml_rows(onnx_job *j, int32_t dtype);
 /* ---- ml.c: scores (N classes, float32) and results made of them ---- */
 /* Adds the node's post_transform to the scores; an unknown one is a problem. */
 cnr_value ml_post(onnx_job *j, cnr_value scores);
-/* ml_post; a problem if n is 1 and there is a post_transform */
+/* Adds the post_transform as ml_post does; a problem if n is 1 and there is one. -1: failed. */
 cnr_value ml_post_several(onnx_job *j, cnr_value scores, int64_t n);
 int64_t ml_classes(const onnx_job *j); /* number of class names of the node */
 /* int64, N: index of the first maximum of each row */

@@ -121,7 +121,8 @@ static void convert_attr(onnx_job *j, const cnr_op *op, const Onnx__AttributePro
 
 /* ---- conversion of a node ---- */
 
-/* "ConvTranspose" -> "conv_transpose", "ReduceL1" -> "reduce_l1", "IsNaN" -> "is_nan". */
+/* Writes ONNX's name of an operator in our form to `out`: "ConvTranspose" as "conv_transpose",
+ * "ReduceL1" as "reduce_l1", "IsNaN" as "is_nan". */
 static void snake(const char *camel, char *out, size_t room) {
     static const char *const special[][2] = {
         {"MatMul", "matmul"},

@@ -119,8 +119,8 @@ void onnx_branches_free(onnx_net *net); /* frees the branches' messages */
 int32_t onnx_dtype(int32_t data_type);
 /* Name of a TensorProto.DataType; "unknown". */
 const char *onnx_dtype_name(int32_t data_type);
-/* The tensor with its data, which belongs to the message or is new: free *made by host->free, even
- * after an error. where: for messages. */
+/* Fills *out with the tensor and its data, which belong to the message or are new: free *made by
+ * host->free, even after an error. where: for messages. */
 cnr_status onnx_tensor(const Onnx__TensorProto *proto, const char *model, const char *where,
                        cnr_tensor *out, void **made, cnr_error *err);
 

@@ -82,7 +82,8 @@ static cnr_status read_external(const Onnx__TensorProto *p, const char *model, c
     return status;
 }
 
-/* int32_data holds all types of up to 32 bits except float. */
+/* Copies n elements from int32_data, which holds all types of up to 32 bits except float, to out's
+ * data in its type. */
 static void narrow(const Onnx__TensorProto *p, cnr_tensor *out, int64_t n) {
     const unsigned bits = cnr_dtype_bits(out->dtype);
     for (int64_t i = 0; i < n; i++) {
@@ -93,6 +94,8 @@ static void narrow(const Onnx__TensorProto *p, cnr_tensor *out, int64_t n) {
     }
 }
 
+/* Fills *out with the tensor and its data, which belong to the message or are new: free *made by
+ * host->free, even after an error. where: for messages. */
 cnr_status onnx_tensor(const Onnx__TensorProto *p, const char *model, const char *where,
                        cnr_tensor *out, void **made, cnr_error *err) {
     *made = NULL;

@@ -188,7 +188,7 @@ typedef struct tables {
     cnr_value feature, limit, missing, yes, no;
 } tables;
 
-/* Adds constants with what all nodes have, or only the roots. */
+/* Adds constants with what all nodes have, or (of_roots) only the roots. */
 static tables tables_of(onnx_job *j, const forest *f, int32_t dtype, int of_roots) {
     const int64_t n = of_roots ? f->trees : f->n;
     int64_t *whole[3] = {f->feature, f->yes, f->no};
@@ -298,7 +298,7 @@ out:
     imp_host->map_free(f.places);
 }
 
-/* The class of all weights; -1: there are several. */
+/* The class of all weights, -1: there are several; *positive: no weight is negative. */
 static int64_t only_class(const onnx_job *j, int *positive) {
     int64_t n, n_weights;
     const int64_t *id = ml_ints(j, "class_ids", &n);
@@ -310,8 +310,9 @@ static int64_t only_class(const onnx_job *j, int *positive) {
     return n ? id[0] : -1;
 }
 
-/* A single score for two classes is the second class's, although the file assigns it to the first.
- * The first class gets 1 minus it if it is a probability, else its opposite. */
+/* Gives a single score for two classes, which is the second class's although the file assigns it to
+ * the first. The first class gets 1 minus it if it is a probability, else its opposite; positive:
+ * no weight is negative. */
 static void two_classes(onnx_job *j, cnr_value score, int positive) {
     const char *post = ml_text(j, "post_transform", "NONE");
     const int logistic = strcmp(post, "LOGISTIC") == 0;

@@ -19,7 +19,8 @@ static int64_t entry(const Onnx__AttributeProto *a, int64_t i, int64_t fallback)
     return a && i < (int64_t)a->n_ints ? a->ints[i] : fallback;
 }
 
-/* The shape that was pooled: each window once, without its padding. 0: unknown, which is told. */
+/* dim: the shape that was pooled, each window once, without its padding, with 1. 0: unknown, which
+ * is told. */
 static int unpooled(onnx_job *j, const cnr_tensor *x, int64_t *dim) {
     const Onnx__AttributeProto *kernel = onnx_proto(j, "kernel_shape"),
                                *pads = onnx_proto(j, "pads"), *strides = onnx_proto(j, "strides");

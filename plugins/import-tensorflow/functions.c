@@ -122,6 +122,7 @@ static int write_out(writer *w, size_t at, const Tf__Function *f) {
     return 1;
 }
 
+/* The graph's nodes, *n, with all function calls inlined; from host->alloc, NULL: out of memory. */
 const Tf__NodeDef **tf_write_out(tf_net *net, const Tf__GraphDef *def, size_t *n) {
     writer w = {.net = net, .library = def->library, .most = 1024 + 16 * def->n_node};
     int good = 1;

@@ -29,7 +29,7 @@ int64_t tf_attr_int(const tf_job *j, const char *key, int64_t fallback);
 int tf_attr_bool(const tf_job *j, const char *key);
 /* Number of an attribute; `fallback`: there is none. */
 double tf_attr_float(const tf_job *j, const char *key, double fallback);
-/* A list of integers; *n is 0 if there is none. */
+/* A list of integers, and its length *n; NULL and 0: there is none. */
 const int64_t *tf_attr_ints(const tf_job *j, const char *key, int64_t *n);
 /* Our type of a type attribute; 0: none. */
 int32_t tf_attr_dtype(const tf_job *j, const char *key);
@@ -58,13 +58,14 @@ cnr_value tf_in_any(tf_job *j, int32_t k, int *turned);
 void tf_give(tf_job *j, int32_t k, cnr_value plain);
 /* Sets output k, with channels on axis 1. */
 void tf_give_turned(tf_job *j, int32_t k, cnr_value v, int32_t rank);
-/* Sets output k in either layout. */
+/* Sets output k to v, which is in TensorFlow's layout or (turned) has channels first. */
 void tf_give_as(tf_job *j, int32_t k, cnr_value v, int turned, int32_t rank);
-/* Our index of an axis, which may count from the end, in the given layout. */
+/* Our index of an axis, which may count from the end, where channels come last or (turned) are
+ * moved to axis 1. */
 int64_t tf_axis(int64_t axis, int32_t rank, int turned);
 /* 1 if data_format is NCHW; pictures are converted as N C H W in any case. */
 int tf_is_nchw(const tf_job *j);
-/* Input k as a picture with channels on axis 1. */
+/* Input k as a picture with channels on axis 1, transposed if need be; -1: there is none. */
 cnr_value tf_picture(tf_job *j, int32_t k, int32_t rank);
 /* Sets output 0 from a picture with channels on axis 1. */
 void tf_give_picture(tf_job *j, cnr_value v, int32_t rank);
@@ -73,7 +74,8 @@ void tf_give_picture(tf_job *j, cnr_value v, int32_t rank);
 
 /* The integers of input k, some possibly open; -1: unknown, or more than max. */
 int64_t tf_in_sizes(const tf_job *j, int32_t k, tf_size *out, int64_t max);
-/* tf_in_sizes for sizes that must all be known; otherwise -1 with a problem. */
+/* Writes the sizes of input k, which must all be known, to out; returns how many, at most max, -1
+ * with a problem. */
 int64_t tf_known_ints(tf_job *j, int32_t k, int64_t *out, int64_t max);
 /* Tracks the sizes in the node's result if it is a short list of integers; a constant if all are
  * known. */

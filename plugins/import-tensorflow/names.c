@@ -39,6 +39,8 @@ tf_entry *tf_find(const tf_net *net, const char *name, size_t bytes) {
     return (tf_entry *)imp_host->map_get(net->index, name, bytes);
 }
 
+/* The entry of "name" or "name:2", and its *output; NULL for "^name" (a control input) and unknown
+ * names. */
 tf_entry *tf_input(const tf_net *net, const char *text, int32_t *output) {
     const char *colon = strrchr(text, ':');
     *output = 0;

@@ -33,8 +33,8 @@ static tf_entry *before(const tf_net *net, const tf_entry *e, size_t i) {
 
 typedef void (*step)(tf_net *net, tf_entry *e);
 
-/* Depth-first search: calls `done` once for each node that `root` needs, inputs first. Nodes may be
- * in any order in the file. */
+/* Depth-first search: calls `done` once for each node that `root` needs, inputs first, in whatever
+ * order the file has them; is_last: a loop is a problem now. */
 static cnr_status visit(tf_net *net, int32_t root, int32_t *stack, step done, int is_last,
                         cnr_error *err) {
     int32_t depth = 0;
@@ -153,7 +153,7 @@ static void mark_read(tf_net *net) {
     }
 }
 
-/* Walks to the requested outputs, in their order. */
+/* Walks to the requested outputs, in their order; is_last: as visit's. */
 static cnr_status walk_to(tf_net *net, const char *outputs, int32_t *stack, step done, int is_last,
                           cnr_error *err) {
     cnr_status status = CNR_OK;
@@ -172,7 +172,7 @@ static cnr_status walk_to(tf_net *net, const char *outputs, int32_t *stack, step
     return status;
 }
 
-/* Walks to all outputs, with inputs before their readers. */
+/* Walks to all outputs, with inputs before their readers; is_last: as visit's. */
 static cnr_status walk(tf_net *net, int32_t *stack, step done, int is_last, cnr_error *err) {
     cnr_status status = CNR_OK;
     if (net->outputs) return walk_to(net, net->outputs, stack, done, is_last, err);

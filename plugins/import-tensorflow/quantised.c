@@ -30,7 +30,7 @@ static int scheme_of(const tf_job *j, int32_t dtype, double low, double high, sc
     return 1;
 }
 
-/* Floats of a constant input; NULL: it is none. */
+/* Floats of a constant input, and their number *n; NULL: it is none. */
 static const float *floats(const tf_job *j, int32_t k, int64_t *n) {
     const cnr_tensor *t = tf_known(j->net, j->in[k]);
     *n = t && t->dtype == CNR_f32 ? cnr_count(t) : 0;

@@ -22,6 +22,8 @@ int64_t tf_in_sizes(const tf_job *j, int32_t k, tf_size *out, int64_t max) {
     return n;
 }
 
+/* Writes the sizes of input k, which must all be known, to out; returns how many, at most max, -1
+ * with a problem. */
 int64_t tf_known_ints(tf_job *j, int32_t k, int64_t *out, int64_t max) {
     tf_size sizes[2 * CNR_MAX_RANK];
     const int64_t most = 2 * CNR_MAX_RANK, n = tf_in_sizes(j, k, sizes, max < most ? max : most);

@@ -66,7 +66,8 @@ typedef struct tf_net {
 cnr_status tf_index(tf_net *net, const Tf__NodeDef *const *nodes, size_t n, cnr_error *err);
 /* Entry of a node by name; NULL: there is none. */
 tf_entry *tf_find(const tf_net *net, const char *name, size_t bytes);
-/* The entry of "name" or "name:2"; NULL for "^name" (a control input) and unknown names. */
+/* The entry of "name" or "name:2", and its *output; NULL for "^name" (a control input) and unknown
+ * names. */
 tf_entry *tf_input(const tf_net *net, const char *text, int32_t *output);
 /* An attribute of a node; NULL: there is none. */
 const Tf__AttrValue *tf_node_attr(const Tf__NodeDef *node, const char *key);
@@ -79,7 +80,7 @@ void tf_release(tf_net *net);
 
 /* ---- functions.c: inlining of functions ---- */
 
-/* The graph's nodes with all function calls inlined; from host->alloc, NULL: out of memory. */
+/* The graph's nodes, *n, with all function calls inlined; from host->alloc, NULL: out of memory. */
 const Tf__NodeDef **tf_write_out(tf_net *net, const Tf__GraphDef *def, size_t *n);
 
 /* ---- values.c ---- */

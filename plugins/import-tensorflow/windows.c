@@ -35,7 +35,8 @@ static cnr_value beside(tf_job *j, int32_t k, int32_t axes) {
     return tf_unsqueeze(j, tf_in_plain(j, k), 1, axes);
 }
 
-/* Adds one of fused_ops behind y, and returns it; *arg is the next input that it may read. */
+/* Adds one of fused_ops behind y, and returns it; an unknown one is a problem. *arg is the next
+ * input that it may read, and moves on. */
 static cnr_value fused_step(tf_job *j, const char *op, cnr_value y, int32_t axes, int32_t *arg) {
     imp_attrs l = {.n = 0};
     if (strcmp(op, "BiasAdd") == 0 && *arg < j->n_in)

@@ -61,7 +61,8 @@ static void skip_line(t7_file *f) {
     if (left(f) && f->data[f->at] == '\n') f->at++;
 }
 
-/* The file's bytes are followed by a zero, so a number ends there at the latest. */
+/* Reads a number in text into *out, and moves behind it, with 1; 0: failed. The file's bytes are
+ * followed by a zero, so a number ends there at the latest. */
 static int ascii_number(t7_file *f, double *out) {
     const char *text = (const char *)f->data + f->at, *end;
     *out = imp_number(text, &end);

@@ -186,7 +186,8 @@ static verdict walk(const t7_value *m, trial *t) {
     return v;
 }
 
-/* The sizes of a View or Reshape, without a -1 for the batch; 0: not fixed. */
+/* Writes the sizes of a View or Reshape, without a -1 for the batch, to out; returns how many, 0:
+ * not fixed. */
 static int32_t fixed_sizes(const t7_value *m, int64_t *out) {
     int64_t size[CNR_MAX_RANK];
     const int32_t n = t7_ints(t7_field(m, "size"), size, CNR_MAX_RANK - 1);

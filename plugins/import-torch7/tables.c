@@ -68,7 +68,7 @@ static int branches(t7_job *j, int split, t7_flow *out) {
 }
 
 /* Our axis for a dimension counted from 1: the channels are first in nets for one sample, second in
- * nets for batches. */
+ * nets for batches. -1: x is unknown. */
 static int64_t joined_axis(t7_job *j, cnr_value x, int64_t dimension, int64_t inner) {
     const cnr_tensor *t = imp_type(&j->net->b, x);
     if (!t) return -1;

@@ -76,11 +76,13 @@ double t7_number(const t7_value *v, const char *field, double fallback);
 int64_t t7_int(const t7_value *v, const char *field, int64_t fallback);
 /* True or false in a field; `fallback`: there is none. */
 int t7_bool(const t7_value *v, const char *field, int fallback);
-/* Integers of a torch.LongStorage, tensor or list; returns how many, -1: it is none of these. */
+/* Writes the integers of a torch.LongStorage, tensor or list to out, at most max; returns how many,
+ * -1: it is none of these. */
 int32_t t7_ints(const t7_value *v, int64_t *out, int32_t max);
 /* Number of elements of a tensor; -1: not a tensor, or it exceeds its storage. */
 int64_t t7_count(const t7_value *tensor);
-void t7_floats(const t7_value *tensor, float *out); /* all elements of a tensor, in order */
+/* writes all elements of a tensor, in order, to out */
+void t7_floats(const t7_value *tensor, float *out);
 /* Copies the class without its package into `out`; 0: not a module of nn and related packages. */
 int t7_class(const t7_value *m, char *out, size_t room);
 

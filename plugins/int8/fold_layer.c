@@ -95,7 +95,7 @@ static int reals_of(const fold_work *f, cnr_value value, int64_t n, float *out) 
     return 1;
 }
 
-/* Converts the bias to integers in units of the sum: as stored, or rounded. 0: impossible. */
+/* *out: the bias as integers in units of the sum, as stored, or rounded, with 1. 0: impossible. */
 static int bias_of(fold_work *f, cnr_value value, const fold_operand *x, const layer_weights *w,
                    cnr_value *out) {
     const cnr_value *in;

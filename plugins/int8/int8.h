@@ -31,7 +31,8 @@ static inline int int8_is_byte(const cnr_tensor *t) {
 int int8_is_scalar(const cnr_tensor *t, uint32_t dtypes);
 /* element i of an i8 or u8 tensor; a tensor of one element gives it for every i */
 int32_t int8_byte_at(const cnr_tensor *t, int64_t i);
-/* The range of stored values minus `zero`, to which results are clamped. */
+/* *low and *high: the range of stored values of dtype minus `zero`, to which results are
+ * clamped. */
 void int8_bounds(int32_t dtype, int32_t zero, float *low, float *high);
 /* A plan_free hook that frees a single block. */
 void int8_free_state(const cnr_device *device, void *state);
@@ -113,9 +114,8 @@ int int8_is_middle(const cnr_node *node);
 int64_t int8_blob_head(int64_t rows);
 /* Fills the head of a layer's blob: offsets, scales and limits of all rows. */
 void int8_blob_fill(const cnr_node *node, int64_t rows, int8_blob *blob);
-/* The same for conv_integer and matmul_integer, whose x zero point may only be known at run time:
- * kernels multiply the offsets by it. The weights are `row_count` rows of `depth`; the elements of
- * a row are `step` apart: 1, or more if rows are interleaved. */
+/* NULL if conv_integer and matmul_integer kernels can compute the node, else why not; its x zero
+ * point may be known only at run time, as kernels multiply offsets by it. */
 const char *int8_integer_fits(const cnr_node *node);
 /* Why sums of the layer do not fit 32 bits; NULL: they do. */
 const char *int8_integer_sums_fit(const cnr_node *node, int64_t rows);

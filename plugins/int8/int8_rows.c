@@ -126,7 +126,7 @@ typedef struct rows_job {
     int32_t x_zero;
 } rows_job;
 
-/* Packs n rows of x from `from` on; also sums each row. */
+/* Packs n rows of x from `from` on into `to`; also sums each row into total. */
 static void pack(const rows_job *j, const uint8_t *from, int64_t n, uint8_t *to, int32_t *total) {
     const rows_state *s = j->s;
     const uint32_t flip = j->blob->layer.x_flip * 0x01010101u;

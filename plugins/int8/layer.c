@@ -26,6 +26,8 @@ int32_t int8_byte_at(const cnr_tensor *t, int64_t i) {
     return t->dtype == CNR_i8 ? ((const int8_t *)t->data)[i] : ((const uint8_t *)t->data)[i];
 }
 
+/* *low and *high: the range of stored values of dtype minus `zero`, to which results are
+ * clamped. */
 void int8_bounds(int32_t dtype, int32_t zero, float *low, float *high) {
     *low = (float)((dtype == CNR_i8 ? -128 : 0) - zero);
     *high = (float)((dtype == CNR_i8 ? 127 : 255) - zero);
@@ -148,6 +150,8 @@ void int8_blob_fill(const cnr_node *node, int64_t rows, int8_blob *blob) {
 
 /* ---- conv_integer and matmul_integer ---- */
 
+/* NULL if conv_integer and matmul_integer kernels can compute the node, else why not; its x zero
+ * point may be known only at run time, as kernels multiply offsets by it. */
 const char *int8_integer_fits(const cnr_node *node) {
     const uint32_t bytes = 1u << CNR_u8 | 1u << CNR_i8;
     const cnr_tensor *x = node->inputs[INT8_X], *w = node->inputs[INT8_INTEGER_W];

@@ -59,7 +59,7 @@ static int32_t layer_before(const graph *g, cnr_value value) {
 
 /* ---- computing k ---- */
 
-/* Parses n numbers; 0: the text does not have them. */
+/* Parses n numbers, which are not negative, into out, with 1; 0: the text does not have them. */
 static int read_largest(const char *text, float *out, int64_t n) {
     for (int64_t i = 0; i < n; i++) {
         char *end;
@@ -180,7 +180,8 @@ static cnr_status scale_second(graph *g, int32_t index, const float *k) {
     return status;
 }
 
-/* Equalises the channels between the layer before and this one; 1: done. */
+/* Equalises the channels between the layer before and this one; 1: done, 0: there is nothing to do,
+ * negative: failed. */
 static int32_t equalize(graph *g, int32_t index, cnr_error *err) {
     const cnr_value *in;
     char key[300];

@@ -66,7 +66,7 @@ static uint8_t byte_of(const fold_operand *y, float v) {
     return (uint8_t)((int32_t)v + y->offset);
 }
 
-/* The values of the bytes 0 to 255 of an operand. */
+/* out[i]: the real value of byte i of an operand, for all 256. */
 static void all_reals(const fold_operand *x, float *out) {
     for (int32_t i = 0; i < 256; i++)
         out[i] = (float)((x->dtype == CNR_i8 ? (int8_t)i : i) - x->offset) * x->step;
@@ -238,7 +238,8 @@ static cnr_value mean(fold_work *f) {
     return graph_add_with(f->g, "flatten", f->name, NULL, &axis, 1, &made, 1);
 }
 
-/* Quantises inputs that are not quantised yet; the node then joins bytes. */
+/* Quantises inputs that are not quantised yet; the node then joins bytes. Returns the new value, -1
+ * on failure, FOLD_NOT: it is none. */
 static cnr_value joined(fold_work *f) {
     const int32_t n = f->node->n_inputs;
     if (!graph_joins(f->node) || n < 1) return FOLD_NOT;
@@ -308,7 +309,7 @@ static cnr_value limited(fold_work *f, cnr_value q) {
     return differs ? by_table(f->g, f->name, q, table, f->y.dtype) : q;
 }
 
-/* Applies the node to bytes instead of real values. */
+/* Adds the node again, of bytes q instead of real values; returns its output, or -1. */
 static cnr_value moved(fold_work *f, const cnr_node *node, const cnr_value *in, cnr_value q) {
     cnr_value list[8] = {q};
     if (node->n_inputs > 8) return -1;
@@ -336,7 +337,8 @@ static int begin(fold_work *f, graph *g, int32_t index) {
     return isnormal(f->y.step) && f->y.step > 0;
 }
 
-/* Collects the nodes between the computing node and the quantising one, the last first. */
+/* Collects the nodes between the computing node and the quantising one, the last first, with their
+ * inputs; returns how many, negative: they can't be moved. */
 static int32_t behind(fold_work *f, const cnr_node **nodes, const cnr_value **inputs) {
     int32_t n = 0;
     for (;;) {

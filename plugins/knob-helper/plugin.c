@@ -98,7 +98,8 @@ static void close_client(void *state) {
     gauge_host->free(c);
 }
 
-/* Connects and asks how many domains there are. */
+/* Connects, and asks how many domains there are of meters or (knobs) of clocks: *n; *state is for
+ * close_client. Fails where nobody answers. */
 static cnr_status open_client(const cnr_gauge_options *options, int knobs, void **state, int32_t *n,
                               cnr_error *err) {
     char line[ROOM];

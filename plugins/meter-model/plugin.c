@@ -12,7 +12,7 @@ typedef struct machine {
 
 /* ---- load ---- */
 
-/* Load since the last reading, 0 to 1; 1 if unknown. */
+/* *out: load since the last reading, 0 to 1; 1 if unknown. */
 static cnr_status load_of(const machine *m, model_unit *u, double *out, cnr_error *err) {
     *out = 1;
     if (*u->load.path) {

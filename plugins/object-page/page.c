@@ -140,7 +140,7 @@ static cnr_status address(const page *p, cnr_tensor *out, cnr_error *err) {
     return give_text(text, strlen(text), out, err);
 }
 
-/* Method wanted: 1 if a picture would be seen. */
+/* Method wanted: gives out 1 if a picture would be seen, else 0. */
 static cnr_status wanted(const page *p, cnr_tensor *out, cnr_error *err) {
     double *to = page_host->alloc(sizeof *to);
     if (!to) return page_host->fail(err, CNR_E_MEMORY, "page", "out of memory");

@@ -94,7 +94,8 @@ int page_peers_limit(void);
  * start. */
 cnr_status page_peers_open(page *p, cnr_error *err);
 void page_peers_close(page *p); /* Ends that thread and waits for it. */
-/* Called by the server when a connection begins and ends. */
+/* Called by the server when a connection begins, whose page_peer it puts into *at, and when it
+ * ends, which frees that. */
 void page_peer_notify(void *p, struct MHD_Connection *c, void **peer,
                       enum MHD_ConnectionNotificationCode what);
 /* What is known of a connection; NULL: nothing, as the server has refused it. */

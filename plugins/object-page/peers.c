@@ -161,6 +161,8 @@ static void leave(page *p, page_peer *peer) {
     page_host->free(peer);
 }
 
+/* Called by the server when a connection begins, whose page_peer it puts into *at, and when it
+ * ends, which frees that. */
 void page_peer_notify(void *arg, struct MHD_Connection *c, void **at,
                       enum MHD_ConnectionNotificationCode what) {
     if (what == MHD_CONNECTION_NOTIFY_STARTED) {

@@ -189,7 +189,8 @@ static enum MHD_Result set(page *p, struct MHD_Connection *c, const request *r) 
                 : say(c, MHD_HTTP_SERVICE_UNAVAILABLE, "too many\n");
 }
 
-/* Answers a request; the server calls it for each piece of one. */
+/* Answers a request; the server calls it for each piece of one, of *n bytes, of which none are left
+ * then. */
 static enum MHD_Result handle(void *arg, struct MHD_Connection *c, const char *url,
                               const char *method, const char *version, const char *data, size_t *n,
                               void **state) {

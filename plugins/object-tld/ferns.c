@@ -56,6 +56,8 @@ static int32_t seen(const tld_view *v, tld_box box, const tld_warp *warp, float 
         v->blurred[cnr_max(0, cnr_min(v->h - 1, iy)) * v->w + cnr_max(0, cnr_min(v->w - 1, ix))];
 }
 
+/* codes: the code of each fern for a box of a view, warped if warp is not NULL; dice: for the
+ * warp's noise. */
 void tld_codes(const tld_ferns *f, const tld_view *v, tld_box box, const tld_warp *warp,
                tld_dice *dice, uint16_t *codes) {
     for (int32_t k = 0; k < f->n; k++) {

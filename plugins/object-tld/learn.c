@@ -47,7 +47,7 @@ static void learn_elsewhere(tld_tracker *t, tld_box box) {
 
 /* ---- nearest neighbour ---- */
 
-/* Learns a patch as an example for or against the object, if it is new. */
+/* Learns a patch as an example for (positive) or against the object, if it is new. */
 static void teach(tld_tracker *t, const float *patch, bool positive) {
     tld_similar s;
     tld_compare(&t->nearest, patch, 1, &s);

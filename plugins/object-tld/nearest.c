@@ -38,7 +38,8 @@ cnr_status tld_nearest_make(tld_nearest *n, const tld_options *o, cnr_error *err
     return tld_host->fail(err, CNR_E_MEMORY, "tld", "no memory for patches");
 }
 
-/* Index of the highest of the first `n` correlations, and its value. */
+/* Index of the highest of the first `n` correlations, and its value in *out; -1, and -1: there are
+ * none. */
 static int32_t highest(const float *row, int32_t n, float *out) {
     int32_t best = -1;
     *out = -1;
@@ -114,6 +115,8 @@ static int32_t least_useful(const tld_shelf *s) {
     return worst;
 }
 
+/* Remembers a patch of the object (positive) or of others, behind patch `behind` (-1: at the end);
+ * a full shelf drops its least useful one. */
 void tld_remember(tld_nearest *n, bool positive, const float *patch, int32_t behind) {
     tld_shelf *s = positive ? &n->positive : &n->negative;
     int32_t at = behind < 0 || behind >= s->n ? s->n : behind + 1;

@@ -17,7 +17,7 @@ static inline tld_window4 tld_within(const int32_t *v, int64_t w, int64_t h) {
     return (tld_window4){x, y, cnr_max(0, cnr_min(v[2], w - x)), cnr_max(0, cnr_min(v[3], h - y))};
 }
 
-/* The indices of axis 0 that the run computes. */
+/* [*lo, *hi): the indices of axis 0 that the run computes. */
 static inline void tld_range(const cnr_run *run, int64_t *lo, int64_t *hi) {
     const int whole = run->range_axis != 0;
     *lo = whole ? 0 : run->range_begin;

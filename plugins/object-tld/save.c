@@ -126,7 +126,8 @@ static bool sound(const double *h) {
            within(h[VALID], 0, 1);
 }
 
-/* Reads patches as tld_patch makes them; false: invalid. */
+/* Reads `count` patches of the object (positive) or of others, as tld_patch makes them; false:
+ * invalid. */
 static bool take_shelf(cursor *c, tld_nearest *n, bool positive, int32_t count) {
     float patch[TLD_PATCH_PITCH] = {0};
     for (int32_t i = 0; i < count; i++) {

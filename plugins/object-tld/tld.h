@@ -144,8 +144,8 @@ cnr_status tld_view_make(tld_view *v, const cnr_tensor *picture, double blur, cn
 void tld_view_free(tld_view *v); /* Frees the view's memory and clears v. */
 /* Variance of the grey pixels of a rectangle inside the view, from its integral images. */
 double tld_variance(const tld_view *v, int32_t x, int32_t y, int32_t w, int32_t h);
-/* The TLD_PATCH values of the box's patch, mean 0 and norm 1. Returns the variance of its
- * pixels. */
+/* Writes the TLD_PATCH values of the box's patch, mean 0 and norm 1, to out. Returns the variance
+ * of its pixels. */
 double tld_patch(const tld_view *v, tld_box box, float *out);
 
 /* ---- grid.c: the windows of the detector ---- */
@@ -170,8 +170,8 @@ tld_box tld_window(const tld_grid *g, int64_t index);
 int32_t tld_scale_of(const tld_grid *g, int64_t index);
 /* Area of the intersection over that of the union; 0: they don't touch. */
 double tld_overlap(tld_box a, tld_box b);
-/* The windows with the highest overlap with the box, at least `least`, best first. Returns how
- * many. */
+/* Writes the windows with the highest overlap with the box, at least `least`, best first, to out,
+ * at most `most`. Returns how many. */
 int32_t tld_closest(const tld_grid *g, tld_box box, double least, int32_t most, int64_t *out);
 
 /* ---- ferns.c ---- */
@@ -189,7 +189,8 @@ void tld_ferns_free(tld_ferns *f); /* Frees the tables and clears f. */
 typedef struct tld_warp {
     double a, b, c, d, dx, dy, noise;
 } tld_warp;
-/* Code of each fern for a box of a view, warped if warp is not NULL. */
+/* codes: the code of each fern for a box of a view, warped if warp is not NULL; dice: for the
+ * warp's noise. */
 void tld_codes(const tld_ferns *f, const tld_view *v, tld_box box, const tld_warp *warp,
                tld_dice *dice, uint16_t *codes);
 /* mean posterior of the codes, one for each fern: 0 to 1 */
@@ -250,7 +251,8 @@ void tld_compare(tld_nearest *n, const float *patches, int32_t count, tld_simila
  * positive.most and then negative.most correlations, of which only those of existing patches
  * count. */
 void tld_compared(tld_nearest *n, const float *products, int32_t count, tld_similar *out);
-/* Remembers a patch, behind patch `behind` (-1: at the end) */
+/* Remembers a patch of the object (positive) or of others, behind patch `behind` (-1: at the end);
+ * a full shelf drops one. */
 void tld_remember(tld_nearest *n, bool positive, const float *patch, int32_t behind);
 
 /* ---- flow.c ---- */
@@ -259,7 +261,8 @@ typedef struct tld_quality {
     float error, likeness, spread; /* of the backward error, in pixels; of 1 - similarity; of the
                                       distance from the box's motion */
 } tld_quality;
-/* Motion of the box between two views. False: lost. dice: only for random points */
+/* *out and *quality: the box's motion between two views. False: lost. dice: only for random
+ * points */
 bool tld_flow(const tld_view *from, const tld_view *to, tld_box box, const tld_options *o,
               tld_dice *dice, tld_box *out, tld_quality *quality);
 

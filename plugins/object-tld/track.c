@@ -101,7 +101,8 @@ cnr_status tld_detect(tld_tracker *t, const float *votes, cnr_error *err) {
 
 /* ---- the integrator ---- */
 
-/* Merges detections reachable from `first` by overlaps of one half, as their mean. */
+/* Merges detections reachable from `first` by overlaps of one half, and marks them in `taken`;
+ * returns their mean. */
 static tld_found merge(const tld_tracker *t, int32_t first, bool *taken) {
     int32_t queue[2048], n = 0;
     tld_found sum = {{0}, 0, 0};
@@ -283,8 +284,9 @@ cnr_status tld_prepare(tld_tracker *t, const cnr_tensor *picture, cnr_error *err
     return CNR_OK;
 }
 
-/* Counts frames that show the object. A path that began at a detection counts only while it is more
- * similar to the object than to negatives: it may be something similar. */
+/* Counts frames that show the object (there), and those that don't down. A path that began at a
+ * detection counts only while it is more similar to the object than to negatives: it may be
+ * something similar. */
 static void count_seen(tld_tracker *t, bool there) {
     const int32_t most = 2 * (int32_t)t->o.probation;
     if (!there) t->seen = (int32_t)cnr_max(t->seen - 1, 0);

@@ -146,8 +146,8 @@ static void places_of(double from, double length, float unit, int32_t side, plac
     }
 }
 
-/* Writes the box's normalised patch to `out`, and returns its deviation. It samples the level at
- * which a cell of the patch is one to two pixels, so that every pixel contributes. */
+/* Writes the box's normalised patch to `out`, and returns the variance of its pixels. It samples
+ * the level at which a cell of the patch is one to two pixels, so that every pixel contributes. */
 double tld_patch(const tld_view *v, tld_box box, float *out) {
     const double cell = fmax(box.w, box.h) / TLD_SIDE;
     int32_t i = 0;

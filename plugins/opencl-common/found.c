@@ -35,7 +35,7 @@ int ocl_contains(const char *text, const char *part) {
     return n == 0;
 }
 
-/* A text that a device tells, without spaces around. */
+/* Writes a text that a device tells, without spaces around, to `out`; "": it tells none. */
 static void device_text(cl_device_id device, cl_device_info what, char *out, size_t room) {
     char text[1024] = "";
     size_t n = 0;
@@ -149,6 +149,8 @@ int32_t ocl_count(cnr_error *err) {
     return n;
 }
 
+/* Fills *out for the device of that index and returns it, NULL: there is none; all but the score,
+ * which is 0 with `why` for what can't be driven. */
 const ocl_found *ocl_describe(int32_t index, cnr_device_info *out) {
     if (index < 0 || index >= all.n) return NULL;
     const ocl_found *f = &all.at[index];

@@ -154,7 +154,8 @@ extern const cnr_host *ocl_host;
 /* ---- found.c ---- */
 /* Number of devices, looked for at the first call; negative: an error, with err set. */
 int32_t ocl_count(cnr_error *err);
-/* Fills everything but the score, which is 0 with `why` for what can't be driven. */
+/* Fills *out for the device of that index and returns it, NULL: there is none; all but the score,
+ * which is 0 with `why` for what can't be driven. */
 const ocl_found *ocl_describe(int32_t index, cnr_device_info *out);
 /* Scores the description for a device class: OCL_SCORE_OWN for its family, which the device's name
  * or version tells (NULL: none); for others by whether local memory is what the class is written
@@ -309,7 +310,7 @@ typedef struct ocl_key {
 } ocl_key;
 /* The cache's name for a program: a digest of device, driver, text and options. */
 ocl_key ocl_cache_key(const ocl_device *d, const char *head, const char *text, const char *options);
-/* The binary, by host->alloc; NULL is a miss, and *why says which kind. */
+/* The binary, of *bytes, by host->alloc; NULL is a miss, and *why says which kind. */
 unsigned char *ocl_cache_load(const ocl_device *d, const ocl_key *key, size_t *bytes,
                               const char **why);
 /* Failing is no error: the next start builds again. */

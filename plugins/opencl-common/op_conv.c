@@ -143,7 +143,7 @@ static void blocks_in(const conv_state *s, const ocl_box *box, int64_t *first, i
     *end = last / each * s->blocks + last % each / 4 + 1;
 }
 
-/* Launches a kernel with packed weights, `wide` columns a work-item. */
+/* Launches a kernel with packed weights, in a buffer or an image, `wide` columns a work-item. */
 static cnr_status run_packed(const cnr_run *run, int image, int64_t wide, cnr_error *err) {
     const conv_state *s = run->state;
     ocl_call call;
@@ -164,7 +164,8 @@ static cnr_status run_packed(const cnr_run *run, int image, int64_t wide, cnr_er
                       box.end[0] - box.begin[0], s->line, err);
 }
 
-/* Launches a kernel with weights as they are. */
+/* Launches a kernel with weights as they are, `wide` outputs a work-item; windowed: it was built
+ * for its window. */
 static cnr_status run_stored(const cnr_run *run, int windowed, int64_t wide, cnr_error *err) {
     const conv_state *s = run->state;
     ocl_call call;

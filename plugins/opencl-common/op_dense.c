@@ -197,6 +197,7 @@ PLAN(plan_buffer_math, 0, OCL_F16_MATH)
 PLAN(plan_image, 1, OCL_F32)
 PLAN(plan_image_math, 1, OCL_F16_MATH)
 
+/* row and column: begin and end of the rows and columns that the run computes. */
 void ocl_product_range(const cnr_run *run, const ocl_product *p, int64_t *row, int64_t *column) {
     row[0] = column[0] = 0;
     row[1] = p->m;
@@ -207,7 +208,7 @@ void ocl_product_range(const cnr_run *run, const ocl_product *p, int64_t *row, i
     part[1] = run->range_end;
 }
 
-/* Launches the kernel with packed weights. */
+/* Launches the kernel with packed weights, in a buffer or an image. */
 static cnr_status run_packed(const cnr_run *run, int image, cnr_error *err) {
     const dense_state *s = run->state;
     const cnr_node *node = run->node;
@@ -257,6 +258,9 @@ static cnr_status plan_plain(const cnr_device *device, const cnr_node *node, cnr
     return ocl_plan_end(&p, state);
 }
 
+/* Begins a kernel of operands as they are stored, for rows and columns of the run (row, column:
+ * begin and end); 0: nothing is to be computed. split: parts of the sum and terms of each, which go
+ * to `part` (NULL: the sum is whole). */
 int ocl_product_begin(ocl_call *call, const cnr_run *run, const ocl_code *code,
                       const ocl_product *p, const ocl_chain *chain, const int64_t split[2],
                       const cnr_mem *part, int64_t *row, int64_t *column) {

@@ -23,12 +23,13 @@ int ocl_product_of(const cnr_node *node, ocl_product *p);
 int ocl_product_packs(const cnr_node *node, ocl_product *p);
 /* Takes a product with that score. */
 cnr_status ocl_product_take(const cnr_node *node, cnr_accept *out, int32_t score);
-/* Begins a kernel of operands as they are stored; 0: nothing is to be computed. split: parts of the
- * sum and terms of each, which go to `part` (NULL: the sum is whole). */
+/* Begins a kernel of operands as they are stored, for rows and columns of the run (row, column:
+ * begin and end); 0: nothing is to be computed. split: parts of the sum and terms of each, which go
+ * to `part` (NULL: the sum is whole). */
 int ocl_product_begin(ocl_call *call, const cnr_run *run, const ocl_code *code,
                       const ocl_product *p, const ocl_chain *chain, const int64_t split[2],
                       const cnr_mem *part, int64_t *row, int64_t *column);
-/* The rows and columns to compute, begin and end of each. */
+/* row and column: begin and end of the rows and columns that the run computes. */
 void ocl_product_range(const cnr_run *run, const ocl_product *p, int64_t *row, int64_t *column);
 
 #endif

@@ -15,7 +15,8 @@ typedef struct tile_state {
 
 enum { LEAST = 16, SCORE = 550 };
 
-/* Chooses the row of the table, and how the sum is cut; NULL, or why there is none. */
+/* Chooses the row of the table, and how the sum is cut, with the estimated *ns; NULL, or why there
+ * is none. */
 static const char *cut(const cnr_device *device, const cnr_node *node, tile_state *s, double *ns) {
     const ocl_device *d = ocl_of(device);
     ocl_product *p = &s->p;

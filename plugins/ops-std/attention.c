@@ -89,7 +89,7 @@ static double element(const cnr_run *run, const attention *a, int32_t port, int6
                     a->at[port] + attention_first(a, step, b) + row * step[3] + column * step[4]);
 }
 
-/* The softmax of row `m` of the scores of batch `b`. */
+/* p: the softmax of row `m` of the scores of batch `b`. */
 static void weights(const cnr_run *run, const attention *a, int64_t b, int64_t m, double *p) {
     double best = -HUGE_VAL, sum = 0;
     for (int64_t n = 0; n < a->n; n++) {

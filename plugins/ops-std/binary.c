@@ -100,7 +100,8 @@ static cnr_status div_gradient(OPS_GRADIENT_ARGS) {
 
 /* ---- folding into the operator before: a constant for each channel ---- */
 
-/* The second operand if it is a constant of one element or one for each channel; else NULL. */
+/* The second operand if it is a constant of one element (*step 0) or one for each channel (*step
+ * 1); else NULL. */
 static const float *channel_operand(const cnr_node *node, int64_t channels, int64_t *step) {
     const cnr_tensor *x = node->inputs[0], *b = cnr_own_input(node, 1);
     if (node->n_inputs < 2 || !b || !b->data || b->dtype != CNR_f32 || x->dtype != CNR_f32 ||

@@ -68,6 +68,8 @@ static cnr_status infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_er
     return CNR_OK;
 }
 
+/* Method parameters: gives *t the weight's shape: out, in/group, kernel; transposed: in, out/group,
+ * kernel. */
 cnr_status ops_conv_parameters(const cnr_node *node, int32_t port, int transposed, cnr_tensor *t,
                                cnr_init *init, cnr_error *err) {
     const int64_t group = cnr_attr_int(node, "group"), channels = cnr_attr_int(node, "out");

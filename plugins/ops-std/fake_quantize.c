@@ -32,7 +32,7 @@ static cnr_status infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_er
     return CNR_OK;
 }
 
-/* Steps from `low` on; what is no number stays so. */
+/* y: n numbers rounded to steps of `scale` from `low` on; what is no number stays so. */
 static void round_all(const float *x, float *y, int64_t n, float scale, float low) {
     for (int64_t i = 0; i < n; i++) {
         const float step = rintf((x[i] - low) / scale);

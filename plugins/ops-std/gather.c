@@ -21,7 +21,7 @@ static cnr_status check(const cnr_node *node, int32_t min_rank, cnr_error *err) 
     return ops_want(node, 1, INDEX_TYPES, 0, CNR_MAX_RANK, err);
 }
 
-/* Element i of `indices`, which may be negative, as 0 .. dim - 1. */
+/* *at: element i of `indices`, which may be negative, as 0 .. dim - 1; fails if it is outside. */
 static cnr_status index_at(const cnr_node *node, const cnr_tensor *indices, int64_t i, int64_t dim,
                            int64_t *at, cnr_error *err) {
     const int64_t given = ops_get_int(indices->dtype, indices->data, i);
@@ -47,7 +47,8 @@ static cnr_status gather_infer(const cnr_node *node, cnr_tensor *const *outputs,
     return CNR_OK;
 }
 
-/* The matrix with a 1 where row d is the element that column i selects. */
+/* Adds to *out the matrix with a 1 where row d is the element that column i selects; fails for an
+ * index outside. */
 static cnr_status selection(kit_build *b, const cnr_node *node, int64_t dim, cnr_value *out,
                             cnr_error *err) {
     const cnr_tensor *x = node->inputs[0], *indices = node->inputs[1];

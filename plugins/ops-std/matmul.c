@@ -7,7 +7,7 @@ static const cnr_port out[] = {{.name = "y", .help = "... M N, without M or N fo
 
 #define DTYPES (OPS_FLOATS | 1u << CNR_i32 | 1u << CNR_u32 | 1u << CNR_i64 | 1u << CNR_u64)
 
-/* The operands as matrices: a vector gets an axis of size 1. */
+/* *a and *b: the operands as matrices; a vector gets an axis of size 1. */
 static void as_matrices(const cnr_node *node, cnr_tensor *a, cnr_tensor *b) {
     *a = *node->inputs[0];
     *b = *node->inputs[1];

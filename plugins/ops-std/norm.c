@@ -6,6 +6,8 @@ cnr_status ops_want_vector(const cnr_node *node, int32_t port, int64_t n, cnr_er
     return ops_want_shape(node, port, node->inputs[port]->dtype, 1, &n, err);
 }
 
+/* Method parameters: *t is a vector with one element for each channel of x; *init is 1 for a port
+ * named scale or var, else 0. */
 cnr_status ops_channel_parameters(const cnr_node *node, int32_t port, cnr_tensor *t, cnr_init *init,
                                   cnr_error *err) {
     CNR_TRY(ops_want(node, 0, OPS_FLOATS, 2, CNR_MAX_RANK, err));

@@ -11,6 +11,7 @@ cnr_status kit_dtype(const cnr_node *node, int32_t port, uint32_t dtypes, cnr_er
     return kit_want(node, port, dtypes, 0, CNR_MAX_RANK, err);
 }
 
+/* *out: an axis that may be negative as 0 .. rank - 1; fails if it is outside. */
 cnr_status kit_axis(const cnr_node *node, int64_t axis, int32_t rank, int32_t *out,
                     cnr_error *err) {
     *out = cnr_axis(axis, rank);
@@ -38,6 +39,7 @@ cnr_status kit_add(const cnr_node *node, int64_t a, int64_t b, int64_t *out, cnr
     return CNR_OK;
 }
 
+/* *out: the dimension that both must have; an unknown one agrees with any. Fails if they differ. */
 cnr_status kit_same(const cnr_node *node, int64_t a, int64_t b, int64_t *out, cnr_error *err) {
     if (a >= 0 && b >= 0 && a != b)
         return ops_fail(err, CNR_E_SHAPE, node, "%s: dimensions %lld and %lld must be equal",
@@ -52,6 +54,8 @@ int kit_known(const cnr_tensor *t) {
     return 1;
 }
 
+/* Gives *out the broadcast shape of inputs [first, first + n); omitted ones are skipped. Fails if
+ * they don't broadcast. */
 cnr_status kit_broadcast(const cnr_node *node, int32_t first, int32_t n, cnr_tensor *out,
                          cnr_error *err) {
     int32_t rank = 0;
@@ -113,6 +117,7 @@ cnr_status kit_ints(const cnr_node *node, int32_t port, const char *attr, kit_li
     return CNR_OK;
 }
 
+/* *out: the axes as a set of bits; refuses repeated ones. */
 cnr_status kit_axis_set(const cnr_node *node, const kit_list *axes, int32_t rank, uint32_t *out,
                         cnr_error *err) {
     *out = 0;
@@ -244,6 +249,7 @@ const cnr_node *kit_maker(const struct cnr_graph *graph, cnr_value value, const 
     return producer < 0 ? NULL : ops_host->graph_node_at(graph, producer, in, NULL);
 }
 
+/* 1, and *out, if the value is one constant number, of any type of floats; else 0. */
 int kit_number(const struct cnr_graph *graph, cnr_value value, double *out) {
     const cnr_tensor *t = value < 0 ? NULL : ops_host->graph_type(graph, value);
     if (!cnr_is_constant(t) || cnr_count(t) != 1 || !cnr_is_plain(t, OPS_FLOATS) || !t->data)

@@ -13,7 +13,7 @@ cnr_status kit_want(const cnr_node *node, int32_t port, uint32_t dtypes, int32_t
                     int32_t max_rank, cnr_error *err);
 /* Checks that input `port`, unless it is omitted, has one of the dtypes (bits); fails else. */
 cnr_status kit_dtype(const cnr_node *node, int32_t port, uint32_t dtypes, cnr_error *err);
-/* Converts an axis that may be negative to 0 .. rank - 1. */
+/* *out: an axis that may be negative as 0 .. rank - 1; fails if it is outside. */
 cnr_status kit_axis(const cnr_node *node, int64_t axis, int32_t rank, int32_t *out, cnr_error *err);
 
 /* ---- dimensions: < 0 is unknown and makes the result unknown ---- */
@@ -22,11 +22,12 @@ cnr_status kit_axis(const cnr_node *node, int64_t axis, int32_t rank, int32_t *o
 cnr_status kit_mul(const cnr_node *node, int64_t a, int64_t b, int64_t *out, cnr_error *err);
 /* *out receives a + b; unknown where one is unknown, and a failure where the sum is too large. */
 cnr_status kit_add(const cnr_node *node, int64_t a, int64_t b, int64_t *out, cnr_error *err);
-/* The dimension that both must have; an unknown one agrees with any. */
+/* *out: the dimension that both must have; an unknown one agrees with any. Fails if they differ. */
 cnr_status kit_same(const cnr_node *node, int64_t a, int64_t b, int64_t *out, cnr_error *err);
 int kit_known(const cnr_tensor *t); /* 1 if all of t's dimensions are known */
 
-/* The broadcast shape of inputs [first, first + n); omitted ones are skipped. */
+/* Gives *out the broadcast shape of inputs [first, first + n); omitted ones are skipped. Fails if
+ * they don't broadcast. */
 cnr_status kit_broadcast(const cnr_node *node, int32_t first, int32_t n, cnr_tensor *out,
                          cnr_error *err);
 /* Fills strides, one for each axis, with element strides of a dense tensor of t's shape. */
@@ -43,7 +44,7 @@ typedef struct kit_list {
 /* port < 0: attribute only; attr NULL: input only. */
 cnr_status kit_ints(const cnr_node *node, int32_t port, const char *attr, kit_list *out,
                     cnr_error *err);
-/* Converts axes to a set of bits; refuses repeated ones. */
+/* *out: the axes as a set of bits; refuses repeated ones. */
 cnr_status kit_axis_set(const cnr_node *node, const kit_list *axes, int32_t rank, uint32_t *out,
                         cnr_error *err);
 /* The value of a one-element input, or of the attribute; *known is 0 if it is not known yet. */
@@ -107,7 +108,7 @@ cnr_value kit_constant(kit_build *b, int32_t dtype, double value);
 int kit_is(const cnr_node *node, const char *op);
 /* The node that produces a value, and its inputs; NULL: no node does. */
 const cnr_node *kit_maker(const struct cnr_graph *graph, cnr_value value, const cnr_value **in);
-/* Whether the value is one constant number, of any type of floats. */
+/* 1, and *out, if the value is one constant number, of any type of floats; else 0. */
 int kit_number(const struct cnr_graph *graph, cnr_value value, double *out);
 
 /* Adds the nodes that compute a node's first output otherwise, before the node, and returns their

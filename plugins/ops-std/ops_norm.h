@@ -28,8 +28,8 @@ cnr_status ops_want_vector(const cnr_node *node, int32_t port, int64_t n, cnr_er
 static inline double ops_vector(const cnr_tensor *t, int64_t i, double missing) {
     return t ? ops_get(t->dtype, t->data, i) : missing;
 }
-/* parameters hook: a vector with one element for each channel of x; 1 for a port named scale or
- * var, else 0. */
+/* Method parameters: *t is a vector with one element for each channel of x; *init is 1 for a port
+ * named scale or var, else 0. */
 cnr_status ops_channel_parameters(const cnr_node *node, int32_t port, cnr_tensor *t, cnr_init *init,
                                   cnr_error *err);
 /* region hook: a range of axis 1 is that of the channel vectors; any range is that of x. */

@@ -18,7 +18,8 @@ void ops_geometry_of(const cnr_window *w, const cnr_tensor *x, const cnr_run *ru
 /* The range of input axis 2 + i that output [begin, end) of spatial axis i reads, clipped to the
  * input. */
 cnr_input_range ops_window_region(const cnr_window *w, int32_t i, int64_t begin, int64_t end);
-/* Taps [first, last) of a window at output position o that fall inside [0, in). */
+/* [*first, *last): taps of a window along `axis`, 0 to 2, at output position o that fall inside the
+ * input. */
 static inline void ops_taps(const ops_geometry *g, int axis, int64_t o, int64_t *first,
                             int64_t *last) {
     const int64_t start = o * g->s[axis] - g->p[axis], d = g->d[axis], in = g->in[axis];
@@ -68,7 +69,8 @@ void ops_conv_kernel(const cnr_node *node, const cnr_tensor *weight, int64_t *ke
 /* Checks weight and bias against x, and resolves the window. */
 cnr_status ops_conv_check(const cnr_node *node, const cnr_tensor *x, const cnr_tensor *weight,
                           cnr_window *w, cnr_error *err);
-/* parameters hook: the weight is out, in/group, kernel; transposed: in, out/group, kernel. */
+/* Method parameters: gives *t the weight's shape: out, in/group, kernel; transposed: in, out/group,
+ * kernel. */
 cnr_status ops_conv_parameters(const cnr_node *node, int32_t port, int transposed, cnr_tensor *t,
                                cnr_init *init, cnr_error *err);
 /* infer for the gradients, whose inputs are dy and then weight or x; dx or dw is like the missing

@@ -24,7 +24,7 @@ typedef struct matmul_ports {
 static const matmul_ports integer_ports = {0, 1, -1, 2, -1, 3, -1, -1};
 static const matmul_ports qlinear_ports = {0, 3, 1, 2, 4, 5, 6, 7};
 
-/* Rows, depth and columns; a vector is one row of a or one column of b. */
+/* *m, *k and *n: rows, depth and columns; a vector is one row of a or one column of b. */
 static void sides(const cnr_tensor *a, const cnr_tensor *b, int64_t *m, int64_t *k, int64_t *n) {
     *m = a->rank > 1 ? a->dim[a->rank - 2] : 1;
     *k = a->dim[a->rank - 1];

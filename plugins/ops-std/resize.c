@@ -66,7 +66,8 @@ static int choice(const cnr_node *node, const char *name) {
     return a ? (int)a->i : 0;
 }
 
-/* Numbers from an input or an attribute; n is -1 if they are not known yet, 0 if not given. */
+/* Numbers from an input or an attribute, into `values`; *n is -1 if they are not known yet, 0 if
+ * not given. */
 static cnr_status numbers(const cnr_node *node, int32_t port, const char *attr, double *values,
                           int32_t max, int64_t *n, cnr_error *err) {
     const cnr_tensor *t = port >= 0 ? cnr_own_input(node, port) : NULL;
@@ -153,7 +154,7 @@ static cnr_status plan_axes(const cnr_node *node, int64_t n, int32_t *axes, cnr_
     return CNR_OK;
 }
 
-/* Fills p from what the node gives: scales or sizes. */
+/* Fills p from what the node, a resize (is_resize) or an upsample, gives: scales or sizes. */
 static cnr_status plan_with(const cnr_node *node, int is_resize, resize_plan *p, cnr_error *err) {
     const cnr_tensor *x = node->inputs[0];
     double scales[CNR_MAX_RANK], sizes[CNR_MAX_RANK], roi[2 * CNR_MAX_RANK];

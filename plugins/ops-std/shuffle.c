@@ -37,7 +37,7 @@ static const cnr_attr_spec group_attrs[] = {{.name = "group",
                                              .default_i = 1,
                                              .help = "number of groups"}};
 
-/* x * times / over; handles unknown x. */
+/* *dim: x * times / over, unknown where x is; fails if `over` does not divide it. */
 static cnr_status scaled(const cnr_node *node, int64_t x, int64_t times, int64_t over, int64_t *dim,
                          cnr_error *err) {
     CNR_TRY(kit_mul(node, x, times, dim, err));
@@ -87,9 +87,9 @@ static cnr_status reorg_infer(const cnr_node *node, cnr_tensor *const *outputs, 
     return CNR_OK;
 }
 
-/* Moves elements between `deep` [N, C b b, H, W] and `wide` [N, C, H b, W b]. The position in the
- * block is the major or the minor part of the deep channel. Axes: N, C, H, block row, W, block
- * column. */
+/* Copies elements between `deep` [N, C b b, H, W] and `wide` [N, C, H b, W b], from x to y;
+ * from_deep: x is the deep one. The position in the block is the minor or the major part of the
+ * deep channel. */
 static void blocks(const cnr_tensor *x, const cnr_tensor *y, int64_t n, int64_t c, int64_t h,
                    int64_t w, int64_t b, int minor, int from_deep) {
     const int64_t plane = h * w;

@@ -93,6 +93,7 @@ static cnr_status plan_of(const cnr_node *node, slice_plan *p, cnr_error *err) {
     return CNR_OK;
 }
 
+/* start and step of a slice along each axis of its input, with 1; 0: they are not known. */
 int move_slice(const cnr_node *node, int64_t *start, int64_t *step) {
     slice_plan p;
     if (!kit_known(node->inputs[0]) || plan_of(node, &p, NULL) != CNR_OK) return 0;

@@ -128,7 +128,7 @@ static cnr_status read_header(bitmap *b) {
 
 /* ---- pixels ---- */
 
-/* Colour `index` of the palette as red, green, blue; black where it has none. */
+/* to: colour `index` of the palette as red, green, blue; black where it has none. */
 static void colour(const bitmap *b, uint32_t index, uint8_t *to) {
     const uint8_t *entry = b->palette + index * b->entry; /* blue, green, red */
     for (int c = 0; c < 3; c++) to[c] = index < b->known ? entry[2 - c] : 0;

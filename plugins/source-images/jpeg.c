@@ -26,7 +26,8 @@ static void fail(j_common_ptr jpeg) {
     longjmp(r->out, 1);
 }
 
-/* Warnings mean damaged data, except for some that valid files cause. */
+/* libjpeg's messages; level -1: a warning, which means damaged data, except for some that valid
+ * files cause. */
 static void message(j_common_ptr jpeg, int level) {
     if (level >= 0) return;
     switch (jpeg->err->msg_code) {

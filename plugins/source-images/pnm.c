@@ -180,7 +180,8 @@ static cnr_status read_packed(pnm *p, uint8_t *to) {
     return CNR_OK;
 }
 
-/* Floats, bottom row first; the sign of the scale is the byte order. */
+/* Reads grey floats, bottom row first, into `to`; the sign of the scale is the byte order. Fails if
+ * the file is too short. */
 static cnr_status read_floats(pnm *p, uint8_t *to, double scale) {
     const img_bytes *f = p->file;
     if ((f->n - p->at) / 4 < (uint64_t)(p->w * p->h)) return refuse(p, "the file ends too early");

@@ -12,7 +12,8 @@ typedef struct sequence {
     char pattern[];
 } sequence;
 
-/* Position of the number "%d", "%4d", "%04d"; NULL: there is none, or more than one. */
+/* Position of the number "%d", "%4d", "%04d" in the pattern, its *width and *after, what follows;
+ * NULL: there is none, or more than one. */
 static const char *number_in(const char *pattern, int *width, const char **after) {
     const char *at = strchr(pattern, '%');
     if (!at || strchr(at + 1, '%')) return NULL;

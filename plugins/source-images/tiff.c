@@ -179,7 +179,7 @@ static void from_lab(const uint8_t *s, uint8_t *to) {
     }
 }
 
-/* s: the pixel's levels, alpha or ink behind. */
+/* Writes a pixel as grey or RGB to `to`; s: the pixel's levels, alpha or ink behind. */
 static void paint(const reader *r, const uint8_t *s, uint8_t *to) {
     if (r->photometric == PHOTOMETRIC_PALETTE) {
         for (int c = 0; c < 3; c++) to[c] = (uint8_t)(r->map[c][s[0]] >> 8);
@@ -222,7 +222,7 @@ static void lay(const reader *r, const block *b, const uint8_t *data, int plane,
         }
 }
 
-/* Reads one block of a plane into data; the bytes read, or negative. */
+/* Reads one tile (tiled) or strip of a plane into data; the bytes read, or negative. */
 static tmsize_t read_block(const reader *r, const block *b, int plane, int tiled, uint8_t *data,
                            tmsize_t room) {
     const uint16_t sample = (uint16_t)plane;

@@ -31,7 +31,8 @@ static int read_all(gzFile file, uint8_t *to, int64_t n) {
     return 1;
 }
 
-/* A header can't make us allocate more than the file's size allows. */
+/* Reads the head of the file: *count elements, and sizes in *out; fails if they exceed `limit`, so
+ * that a header can't make us allocate more than the file's size allows. */
 static cnr_status read_header(gzFile file, const char *path, int32_t rank, int64_t limit,
                               mnist_idx *out, int64_t *count, cnr_error *err) {
     uint8_t head[4 + 3 * 4];

@@ -50,6 +50,8 @@ static int64_t seek(void *arg, int64_t to, int whence) {
     return at < 0 ? AVERROR(errno) : at;
 }
 
+/* A context over a descriptor, for a file that can seek or not; the caller owns both. NULL: no
+ * memory. */
 AVIOContext *vid_reader_of(int *file, int can_seek) {
     uint8_t *piece = av_malloc(PIECE);
     AVIOContext *io =

@@ -219,7 +219,8 @@ static int32_t hear(void *arg, int32_t kind, const void *of) {
 
 /* ---- log and watch ---- */
 
-/* Follows the meters until the time is over or it is stopped; watched: draws curves on the screen. */
+/* Follows the meters until the time is over or it is stopped; watched: draws curves on the screen.
+ */
 static cnr_status follow(cnri_call *call, const energy *e, bool watched, cnr_error *err) {
     curves c = {.call = call,
                 .watched = watched,

@@ -401,7 +401,7 @@ static void conv_pairs(const neon_conv_tile *given) { conv_tile_by(given, pairs_
 
 /* ---- sliding windows, vectorised along channels ---- */
 
-/* The taps of output row or column `at` that lie within the input. */
+/* *begin and *end: the taps of output row (axis 0) or column `at` that lie within the input. */
 static void taps_within(const neon_plane *p, int axis, int64_t at, int64_t *begin, int64_t *end) {
     const int64_t first = at * p->stride[axis] - p->pad[axis], d = p->dilation[axis];
     const int64_t left = p->in[axis] - first;

@@ -211,7 +211,8 @@ INLINE void tile(int64_t k, const float *restrict a, const float *restrict b, fl
 /* Cases of tiles of m rows. */
 #define TILES(m) TILE(m, 1) TILE(m, 2) TILE(m, 3)
 
-/* C += A B for one tile of m rows and n columns, from packed panels. */
+/* C = A B, or (add) C += A B, for one tile of m rows and n columns, from packed panels; bias: one
+ * for each row, or NULL. */
 static void sgemm(int64_t k, const float *a, const float *b, float *c, int64_t ldc, int64_t m,
                   int64_t n, const float *bias, int add) {
     switch (m * 4 + (n + VL - 1) / VL) {
@@ -365,7 +366,8 @@ INLINE void turn_quad(const float *a, int64_t rs, float scale, float *to) {
     *(quad_u *)(to + 3 * MR) = __builtin_shufflevector(h0, h1, 2, 3, 6, 7);
 }
 
-/* Packs MR rows of k columns times scale, column by column. */
+/* Packs MR rows of k columns times scale, column by column, into the panel; rs: floats from row to
+ * row of a. */
 static void pack_columns(float *panel, int64_t k, const float *a, int64_t rs, float scale) {
     int64_t j = 0;
     for (; j + 4 <= k; j += 4)
@@ -701,7 +703,8 @@ static void add_squares(const float *x, float *acc, int64_t n) {
     for (int64_t i = 0; i < n; i++) acc[i] += x[i] * x[i];
 }
 
-/* The exponents that nets use need only square roots. */
+/* out = x / (bias + scale acc)^beta for n elements. The exponents that nets use need only square
+ * roots. */
 static void lrn(const float *x, const float *acc, float scale, float bias, float beta, float *out,
                 int64_t n) {
     if (beta == 0.75f)
@@ -735,7 +738,7 @@ static void blend(const float *x, double a, const float *y, double mean, double 
         out[i] = (float)(a * (double)x[i] + (b * ((double)y[i] - mean) + c));
 }
 
-/* One step of gradient descent with momentum for n weights. */
+/* One step of gradient descent with momentum for n weights x, in place, as their velocity. */
 static void sgd(float *restrict x, float *restrict velocity, const float *restrict gradient,
                 const neon_sgd *by, int64_t n) {
     const float momentum = by->momentum, decay = by->decay, along = by->along, down = by->down;

@@ -106,7 +106,7 @@ static void integrate(const uint8_t *in, int64_t pitch, int32_t w, int32_t h, ui
     }
 }
 
-/* Marks the windows of a row whose variance is at least `least`; returns how many. */
+/* Marks in `pass` the windows of a row whose variance is at least `least`; returns how many. */
 static int64_t variance(const uint32_t *top, const uint32_t *low, const uint64_t *top2,
                         const uint64_t *low2, int32_t columns, int32_t width, int64_t area,
                         int32_t step, int32_t n, double least, uint64_t *scratch, uint8_t *pass) {
