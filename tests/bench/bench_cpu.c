@@ -116,6 +116,7 @@ typedef void (*sgemv_fn)(int, int, int, int, float, const float *, int, const fl
 typedef int (*dnnl_fn)(char, char, int64_t, int64_t, int64_t, float, const float *, int64_t,
                        const float *, int64_t, float, float *, int64_t);
 
+/* A product m x k by k x n, and the peers' functions that compute it (NULL: not there). */
 typedef struct blas_call {
     sgemm_fn sgemm;
     sgemv_fn sgemv;
@@ -131,6 +132,7 @@ static void run_blas(void *arg) {
     p->sgemm(101, 111, 111, p->m, p->n, p->k, 1.0f, p->a, p->k, p->b, p->n, 0.0f, p->c, p->n);
 }
 
+/* One product by oneDNN. */
 static void run_dnnl(void *arg) {
     const blas_call *p = arg;
     p->dnnl('N', 'N', p->m, p->n, p->k, 1.0f, p->a, p->k, p->b, p->n, 0.0f, p->c, p->n);
@@ -166,6 +168,7 @@ static blas_call open_blas(int threads) {
     return call;
 }
 
+/* Prints a peer's GFLOPS (its time in seconds) and the part of them that ours reaches. */
 static void print_peer(const char *name, double ours, double theirs, double flops) {
     printf("   %s %.1f, of which %.0f%%", name, flops / theirs * 1e-9, 100 * theirs / ours);
 }

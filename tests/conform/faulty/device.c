@@ -152,6 +152,7 @@ static int32_t count(cnr_error *err) {
     return 1;
 }
 
+/* Method describe without the number of units. */
 static cnr_status describe_unitless(int32_t index, cnr_device_info *out, cnr_error *err) {
     (void)index, (void)err;
     out->score = 1;
@@ -161,11 +162,13 @@ static cnr_status describe_unitless(int32_t index, cnr_device_info *out, cnr_err
     return CNR_OK;
 }
 
+/* Method describe of a device of one unit. */
 static cnr_status describe(int32_t index, cnr_device_info *out, cnr_error *err) {
     out->concurrency = 1;
     return describe_unitless(index, out, err);
 }
 
+/* Method open: tells its memory class, with the fault that its name says. */
 static cnr_status open_device(cnr_device *device, const cnr_device_options *o, cnr_error *err) {
     static const cnr_memory_class memory[] = {
         {.name = "queue", .flags = CNR_MEMORY_PARTS, .alignment = 64, .max_bytes = 1 << 28}};
@@ -243,6 +246,7 @@ static cnr_status stream_open(const cnr_device *device, cnr_stream *s, cnr_error
     return CNR_OK;
 }
 
+/* Method stream_close: ends the queue's thread and frees it, or leaves it as a fault. */
 static void stream_close(cnr_stream *s) {
     queue *q = s->state;
     pthread_mutex_lock(&lock);
@@ -303,7 +307,9 @@ static cnr_status await(const cnr_device *device, void *event, cnr_error *err) {
     return CNR_OK;
 }
 
+/* The class of the device named `word`, with one fault or none. */
 #define CLASS(word) CLASS_OF(word, describe)
+/* The class of the device named `word` with this function describe. */
 #define CLASS_OF(word, describes) \
     { \
         .size = sizeof(cnr_device_class), .flags = CNR_DEVICE_SINGLE, .name = word, \

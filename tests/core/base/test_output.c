@@ -68,6 +68,7 @@ static int mode_of(const char *path) {
     return lstat(path, &info) == 0 ? (int)(info.st_mode & 07777) : -1;
 }
 
+/* A new file has the rights of the mask, a replaced one keeps its own. */
 static void test_rights(void) {
     cnr_error err = CNR_ERROR_INIT;
     const char *path = in_folder("rights");
@@ -119,6 +120,7 @@ static void test_rights(void) {
     empty_folder();
 }
 
+/* A link is written through, and stays a link. */
 static void test_links(void) {
     cnr_error err = CNR_ERROR_INIT;
     struct stat info;
@@ -152,6 +154,7 @@ static void test_links(void) {
     empty_folder();
 }
 
+/* Places that can't be written are refused with a reason. */
 static void test_refusals(void) {
     cnr_error err = CNR_ERROR_INIT;
     is_int(write_text("-", "x", 0, &err), CNR_E_ARG, "- is refused");
@@ -176,6 +179,7 @@ static void test_refusals(void) {
 
 /* ---- others at the same time, and those that are no more ---- */
 
+/* A process that is killed while it writes leaves the old file. */
 static void test_leftovers(void) {
     cnr_error err = CNR_ERROR_INIT;
     const char *path = in_folder("out");
@@ -246,6 +250,7 @@ static void test_many_writers(void) {
     empty_folder();
 }
 
+/* Files that are being written are dropped at once, by their own process only. */
 static void test_drop(void) {
     cnr_error err = CNR_ERROR_INIT;
     cnri_writer w, others[40];
@@ -270,6 +275,7 @@ static void test_drop(void) {
     is_int(count_files(NULL), 0, "abandoned all the same");
 }
 
+/* A full disk or a limit is told, and leaves the old file. */
 static void test_limits(void) {
     cnr_error err = CNR_ERROR_INIT;
     const char *path = in_folder("large");
@@ -293,6 +299,7 @@ static void test_limits(void) {
     empty_folder();
 }
 
+/* An output that is one of the inputs is refused. */
 static void test_check(void) {
     cnr_error err = CNR_ERROR_INIT;
     const char *path = in_folder("a,b");

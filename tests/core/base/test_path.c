@@ -43,6 +43,7 @@ static void beside(const char *from, const char *name, const char *want, cnr_sta
     cnri_free(path);
 }
 
+/* Which paths lie beside a net, so that its script may read them. */
 static void test_beside(void) {
     mkdir(at("net"), 0755);
     mkdir(at("net/deep"), 0755);
@@ -100,6 +101,7 @@ static void leads(const char *path, const char *given, bool want) {
        want ? "leads below" : "leads out of", given);
 }
 
+/* Which paths lead into a folder, by links too. */
 static void test_leads(void) {
     leads("net/labels", "net", true);
     leads("net", "net", true);

@@ -94,6 +94,7 @@ static void tick(cnri_governor *g, int n) {
         if (cnri_governor_tick(g, &err)) ok(0, "a tick: %s", err.text);
 }
 
+/* Wishes are clamped to the knob's range, and set only when they change. */
 static void test_clamps(void) {
     fake f;
     cnri_governor g = governor_of(&f, (cnri_frequency_policy){.step = wish});
@@ -121,6 +122,8 @@ static void test_clamps(void) {
        "a knob that can't be set: advice, nothing more");
 }
 
+/* A policy that wishes nonsense three times is turned off, and told once; so is a knob that can't
+ * be set any more. */
 static void test_faults(void) {
     static const double nonsense[] = {10e12, -5, NAN, INFINITY};
     for (size_t i = 0; i < CNRI_COUNT(nonsense); i++) {
@@ -146,6 +149,7 @@ static void test_faults(void) {
     has_text(g.stats.fault.text, "permission is gone", "whose first is kept");
 }
 
+/* Heat above the limit lowers the clock. */
 static void test_limit(void) {
     fake f;
     cnri_governor g = governor_of(&f, (cnri_frequency_policy){.step = wish});
@@ -203,6 +207,7 @@ static cnri_governor run_policy(const char *text, fake *f, int ticks) {
     "return { step = function(s, m) m.n = (m.n or 0) + 1 if m.n == 1 then return { gpu = 350e6 } " \
     "end "
 
+/* Policies that throw, loop or return nonsense are told. */
 static void test_bad_policies(void) {
     static const struct {
         const char *text, *what, *told;
@@ -241,6 +246,7 @@ static void test_bad_policies(void) {
            "a name that nothing has");
 }
 
+/* What scripts may return as a wish. */
 static void test_good_policies(void) {
     fake f;
     run_policy("return { step = function(s, m) m.n = (m.n or 0) + 1 return m.n % 2 == 1 and "
@@ -279,6 +285,7 @@ static double plain(const double *a, int n, const double *b, int m) {
     return d[n][m];
 }
 
+/* Dynamic time warping: the bounds against the plain recursion, on random series. */
 static void test_dtw(void) {
     double a[40], b[40];
     int same = 0, abandoned = 0, kept = 0, banded = 0;
@@ -331,6 +338,7 @@ static cnr_governed play(const char *policy, const char *what, double seconds, c
     return g;
 }
 
+/* A played scene gives the seconds and joules that its board has. */
 static void test_play(void) {
     char path[80];
     snprintf(path, sizeof path, "%s", write_policy(scene));
@@ -363,6 +371,7 @@ static void test_play(void) {
     ok(1, "scenes that make no sense are refused");
 }
 
+/* What a tick of each policy costs. */
 static void test_cost(void) {
     char path[80];
     snprintf(path, sizeof path, "%s", write_policy(scene));
@@ -378,6 +387,7 @@ static void test_cost(void) {
     }
 }
 
+/* A trace in a file is read as a scene; bad ones are refused. */
 static void test_trace(void) {
     cnr_error err = CNR_ERROR_INIT;
     char path[80], bad[80];
@@ -425,6 +435,7 @@ static void test_trace(void) {
 
 /* ---- this machine, by the clock ---- */
 
+/* A governor with the fake plugin's meters and knobs. */
 static void test_live(void) {
     const char *const dirs[] = {CNRT_BUILD_DIR "/tests/core/host/gauges/gauges.so", NULL};
     const cnr_open_options o = {.size = sizeof o,

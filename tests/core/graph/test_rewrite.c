@@ -128,6 +128,8 @@ static void quiet(void *arg, int32_t level, const char *who, const char *text) {
     (void)arg, (void)level, (void)who, (void)text;
 }
 
+/* Rewrites of plugins are listed and applied; one that never ends is stopped, one that fails fails
+ * the whole. */
 static void test_plugins(void) {
     cnr_error err = CNR_ERROR_INIT;
     const char *name, *summary;

@@ -131,6 +131,7 @@ static void listen(void *arg, int32_t level, const char *who, const char *text) 
     snprintf(heard + n, sizeof heard - n, "%s: %s\n", who, text);
 }
 
+/* Without devices, nothing is found or opened. */
 static void test_none(void) {
     cnr_error err = CNR_ERROR_INIT;
     cnri_devices set;
@@ -171,6 +172,7 @@ static void test_asking(void) {
     opened = 0;
 }
 
+/* Devices are found in all plugins, also when memory lacks. */
 static void test_finding(cnri_devices *set) {
     cnr_error err = CNR_ERROR_INIT;
     cnri_log_to(listen, NULL, CNR_LOG_INFO);
@@ -194,6 +196,7 @@ static void test_finding(cnri_devices *set) {
     has_text(heard, "absent: no devices: no driver", "and what can't be counted");
 }
 
+/* Devices are opened once, by name or as the best. */
 static void test_opening(cnri_devices *set) {
     cnr_error err = CNR_ERROR_INIT;
     const cnr_device *d, *again;

@@ -121,6 +121,7 @@ static void sign(uint8_t *file, size_t size) {
     cnri_sha256_of(file, CNRI_STORE_SIGNED, file + CNRI_STORE_SIGNED);
 }
 
+/* A graph that is written and read is the same. */
 static void test_roundtrip(void) {
     cnr_error err = CNR_ERROR_INIT;
     cnr_graph *g = make(false), *back = NULL;
@@ -175,6 +176,7 @@ static void test_roundtrip(void) {
     cnri_graph_free(g);
 }
 
+/* A net takes the weights of a file by name. */
 static void test_fill(void) {
     cnr_error err = CNR_ERROR_INIT;
     cnr_graph *g = cnri_graph_new("script");
@@ -264,6 +266,7 @@ static bool survives(const char *file, bool *loaded) {
     return true;
 }
 
+/* Damage at any byte of the header of `file`, of `bytes` bytes, is refused with an error. */
 static void test_header(const char *file, size_t bytes) {
     int32_t let_through = 0, silent = 0;
     char *copy = malloc(bytes);
@@ -281,6 +284,7 @@ static void test_header(const char *file, size_t bytes) {
     free(copy);
 }
 
+/* Thousands of random flips and cuts of `file` give an error or a graph. */
 static void test_flips(const char *file, size_t bytes) {
     int32_t silent = 0, loads = 0;
     char *copy = malloc(bytes);
@@ -365,6 +369,7 @@ static void test_huge(const char *file, size_t bytes) {
     free(copy);
 }
 
+/* Damaged, forged and huge files are refused. */
 static void test_damage(void) {
     size_t bytes;
     cnr_error err = CNR_ERROR_INIT;
@@ -447,6 +452,7 @@ static void test_seals(void) {
     cnri_free(file);
 }
 
+/* Reading and writing fail cleanly at each allocation. */
 static void test_no_memory(void) {
     int32_t failures = 0, wrong = 0;
     int64_t n = 1;

@@ -34,6 +34,7 @@ static cnr_graph *branches(void) {
     return g;
 }
 
+/* Gradients of nets against differences. */
 static void test_nets(void) {
     cnr_graph *g = branches();
     numeric_check(g, "softmax_cross_entropy", "branches and shared weights, softmax absorbed");
@@ -49,6 +50,7 @@ static void test_nets(void) {
     cnri_graph_free(g);
 }
 
+/* Only the gradients of wanted weights are made. */
 static void test_want(void) {
     cnr_error err = CNR_ERROR_INIT;
     cnr_graph *g = branches();
@@ -71,6 +73,7 @@ static void test_want(void) {
     cnri_graph_free(g);
 }
 
+/* Losses and nets that can't be trained are refused. */
 static void test_refused(void) {
     cnr_error err = CNR_ERROR_INIT;
     const cnr_op *loss = NULL;

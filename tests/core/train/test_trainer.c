@@ -121,6 +121,7 @@ static const cnri_train_options usual = {.batch = 16,
                                          .validation_seed = 3,
                                          .deterministic = true};
 
+/* A small net learns, the same way each time. */
 static void test_learns(cnr_runtime *rt) {
     cnr_error err = CNR_ERROR_INIT;
     cnr_graph *g = net(), *again = net(), *other = net();
@@ -149,6 +150,7 @@ static void test_learns(cnr_runtime *rt) {
     cnri_graph_free(other);
 }
 
+/* The rate follows each policy. */
 static void test_policies(cnr_runtime *rt) {
     for (int i = CNRI_RATE_FIXED; i <= CNRI_RATE_COSINE; i++) {
         cnr_error err = CNR_ERROR_INIT;
@@ -163,6 +165,7 @@ static void test_policies(cnr_runtime *rt) {
     }
 }
 
+/* Training that is stopped keeps the best weights. */
 static void test_stop(cnr_runtime *rt) {
     cnr_error err = CNR_ERROR_INIT;
     cnri_train_progress p = {0};
@@ -220,6 +223,7 @@ static bool worsen(void *arg, const cnri_train_progress *p) {
     return true;
 }
 
+/* Training that diverges is told. */
 static void test_diverges(cnr_runtime *rt) {
     cnr_error err = CNR_ERROR_INIT;
     cnri_trainer *t = NULL;
@@ -240,6 +244,7 @@ static void test_diverges(cnr_runtime *rt) {
     cnri_graph_free(g);
 }
 
+/* Masked weights stay zero. */
 static void test_mask(cnr_runtime *rt) {
     cnr_error err = CNR_ERROR_INIT;
     cnri_trainer *t = NULL;
@@ -267,6 +272,7 @@ static void test_mask(cnr_runtime *rt) {
     cnri_graph_free(g);
 }
 
+/* Options that make no sense are refused. */
 static void test_refused(cnr_runtime *rt) {
     cnr_error err = CNR_ERROR_INIT;
     cnri_trainer *t = NULL;

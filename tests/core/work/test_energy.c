@@ -58,6 +58,7 @@ static bool again(const cnr_energy *e, int *tries) {
 
 /* ---- profiles ---- */
 
+/* Joules of a profile, with this clock. */
 static void test_profile(const char *clock) {
     cnr_error err = CNR_ERROR_INIT;
     cnr_runtime *rt = open_runtime(clock);
@@ -111,6 +112,7 @@ static void test_profile(const char *clock) {
     cnr_close(rt);
 }
 
+/* A step, or a whole session, is run again alone, once it has run. */
 static void test_repeat(void) {
     cnr_error err = CNR_ERROR_INIT;
     cnr_runtime *rt = open_runtime(NULL);
@@ -137,6 +139,7 @@ static void test_repeat(void) {
 
 static volatile int32_t cancel;
 
+/* Work is stopped while it asks what is drawn at rest. */
 static void test_cancelled(void) {
     cnr_error err = CNR_ERROR_INIT;
     cnr_runtime *rt = open_runtime(NULL);
@@ -153,6 +156,7 @@ static void test_cancelled(void) {
 
 /* ---- evaluation and training ---- */
 
+/* Joules of evaluation and training. */
 static void test_long_work(void) {
     if (access(CNRT_SOURCE_DIR "/../shared/data/mnist", R_OK) != 0) {
         skip("evaluating and training", "../shared/data/mnist");
@@ -199,6 +203,7 @@ static void test_long_work(void) {
 
 /* ---- a command ---- */
 
+/* Joules of a command, and its exit code. */
 static void test_command(void) {
     cnr_error err = CNR_ERROR_INIT;
     cnr_runtime *rt = open_runtime(NULL);
@@ -254,6 +259,7 @@ static cnr_status calm_down(void *arg, cnr_error *err) {
     return CNR_OK;
 }
 
+/* What load before the work does to the watts at rest. */
 static void test_loaded(void) {
     cnr_error err = CNR_ERROR_INIT;
     cnr_runtime *rt = open_runtime(NULL);
@@ -310,6 +316,7 @@ static char *text_of(const char *path) {
     return text ? text : cnri_strdup("");
 }
 
+/* Following meters tells rows until it is stopped. */
 static void test_follow(void) {
     cnr_error err = CNR_ERROR_INIT;
     cnr_runtime *rt = open_runtime("fake-time");

@@ -50,6 +50,7 @@ static cnr_status fail(void *arg, const cnr_tensor *scores, const int32_t *label
     return CNR_E_STATE;
 }
 
+/* A metric of the program's own is called and decides. */
 static void test_metrics(const char *net, const cnr_train_options *given,
                          const cnr_observer *observer, heard *h) {
     cnr_error err = CNR_ERROR_INIT;

@@ -88,6 +88,7 @@ static cnr_status stream_open(const cnr_device *d, cnr_stream *s, cnr_error *err
     call();
     return CNR_OK;
 }
+/* Method stream_close: hangs if that is asked for. */
 static void stream_close(cnr_stream *s) {
     (void)s;
     call();

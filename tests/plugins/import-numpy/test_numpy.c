@@ -61,6 +61,7 @@ static void put_element(bytes *b, const char *type, double value) {
         put_number(b, raw >> 8 * (type[0] == '>' ? width - 1 - i : i), 1);
 }
 
+/* Arrays of each type. */
 static void test_types(void) {
     static const char *const types[] = {"<f2", ">f2", "<f4", ">f4", "=f4", "<f8", ">f8", "|i1",
                                         "<i2", ">i2", "<i4", ">i4", "<i8", ">i8", "|u1", "<u2",
@@ -94,6 +95,7 @@ static void test_types(void) {
     cnri_graph_free(g);
 }
 
+/* Heads of each form, right and wrong. */
 static void test_heads(void) {
     static const struct {
         int version;
@@ -169,6 +171,7 @@ static void holds_all(cnr_graph *g, const char *what) {
     cnri_graph_free(g);
 }
 
+/* Archives by their names. */
 static void test_archives(void) {
     static const char *const names[][4] = {
         {"conv1.weight.npy", "conv1.bias.npy", "fc.weight.npy", "fc.bias.npy"},
@@ -213,6 +216,7 @@ static void test_archives(void) {
 
 /* ---- what is told ---- */
 
+/* Arrays that don't fit are refused. */
 static void test_mistakes(void) {
     static const char *const names[] = {"conv1.W.npy", "conv1.b.npy", "fc.W.npy", "other.npy"};
     archive z = {0};
@@ -280,6 +284,7 @@ static void test_mistakes(void) {
 
 /* ---- hostile archives ---- */
 
+/* Archives that claim too much are refused. */
 static void test_hostile(void) {
     archive z = {0};
     bytes long_array = floats("(2, 3)", six, 6);
@@ -312,6 +317,7 @@ static void test_hostile(void) {
     cnri_graph_free(g);
 }
 
+/* Changed bytes are refused or harmless. */
 static void test_damage(void) {
     static const char *const names[] = {"conv1.weight.npy", "conv1.bias.npy", "fc.W.npy",
                                         "fc.bias.npy"};

@@ -190,6 +190,7 @@ static void dequantize(const char *mode, float low, float high) {
     simple("y", "AddV2", "x d");
 }
 
+/* Dequantised constants in each mode. */
 static void test_numbers(void) {
     dequantize("MIN_COMBINED", -1, 1.55f);
     gives("MIN_COMBINED begins at the lowest", NULL, X(0, 0, 0), DIM(3), WANT(-1, .28f, 1.55f));
@@ -239,6 +240,7 @@ static void test_numbers(void) {
 
 /* ---- shapes ---- */
 
+/* Layers whose shapes follow from others. */
 static void test_shapes(void) {
     INPUT("x", -1, 2, 2, 2);
     floats("w", 4, (const int64_t[]){1, 1, 2, 2}, X(0, 1, 1, 0), 4); /* exchanges the channels */
@@ -374,6 +376,7 @@ static void dropout(void) {
     shut();
 }
 
+/* Branches and constants that are folded at import. */
 static void test_folded(void) {
     branch();
     gives("the side that is not taken may hold anything", NULL, X(1, 2), DIM(2), WANT(8, 9));
@@ -430,6 +433,7 @@ static void test_folded(void) {
 
 /* ---- outputs, and what is refused ---- */
 
+/* Graphs in the forms of files. */
 static void test_files(void) {
     for (int wanted = 0; wanted < 2; wanted++) {
         INPUT("x", 2);

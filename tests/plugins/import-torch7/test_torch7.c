@@ -174,6 +174,7 @@ static void write_perceptron(int ascii) {
     number(&w, "val", 0);
 }
 
+/* A perceptron in text and binary files. */
 static void test_perceptron(void) {
     static const float x[] = {1, 1, 1, -9, -9, -9}, want[] = {12, 15, 0, 15};
     for (int ascii = 0; ascii < 2; ascii++) {
@@ -247,6 +248,7 @@ static const struct one {
     {"nn.SpatialContrastiveNormalization", "1,1,3", {1, 1, 1, 3}, {{NULL, 0}}, 0, {0}},
 };
 
+/* What single modules compute. */
 static void test_ones(void) {
     for (size_t i = 0; i < CNRI_COUNT(ones); i++) {
         const struct one *t = &ones[i];
@@ -293,6 +295,7 @@ static int node(int32_t index, const char *class, const int *from, int n_from) {
     return own;
 }
 
+/* Nets of nngraph. */
 static void test_graph(void) {
     static const float x[] = {-2, 3}, want[] = {2, 6};
     begin(0);
@@ -354,6 +357,7 @@ static void test_tables(void) {
     if (m) is_int(cnr_input_type(m, 0)->dim[2], 5, "the size where no window leaves pixels out");
 }
 
+/* Files with mistakes are refused with their reasons. */
 static void test_problems(void) {
     begin(0);
     modules(&w, "nn.Sequential", 3);
@@ -413,6 +417,7 @@ static void test_problems(void) {
 
 /* ---- the real ones ---- */
 
+/* Nets of the shared data. */
 static void test_real(void) {
     const char *shared = tap_shared();
     char path[1200], weights[1200];

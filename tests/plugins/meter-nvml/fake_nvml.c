@@ -12,8 +12,8 @@ static int wrong(const char *what) {
     return is && strcmp(is, what) == 0;
 }
 
-int nvmlInit_v2(void);
-int nvmlShutdown(void);
+int nvmlInit_v2(void);  /* starts, or fails if asked to */
+int nvmlShutdown(void); /* ends; nothing is held */
 static char cards[2];
 /* Takes some time, if that is the fault. */
 static void work(void) {
@@ -25,11 +25,14 @@ static void work(void) {
         if (begin < 0) begin = now;
     }
 }
-int nvmlDeviceGetCount_v2(unsigned *n);
-int nvmlDeviceGetHandleByIndex_v2(unsigned index, void **device);
-int nvmlDeviceGetTotalEnergyConsumption(void *device, unsigned long long *millijoules);
-int nvmlDeviceGetPowerUsage(void *device, unsigned *milliwatts);
-const char *nvmlErrorString(int code);
+int nvmlDeviceGetCount_v2(unsigned *n); /* tells two cards */
+int nvmlDeviceGetHandleByIndex_v2(
+    unsigned index, void **device); /* gives a card's handle; the second may be lost */
+int nvmlDeviceGetTotalEnergyConsumption(
+    void *device,
+    unsigned long long *millijoules); /* tells card 0's counter of energy; the other has none */
+int nvmlDeviceGetPowerUsage(void *device, unsigned *milliwatts); /* tells 90 watts */
+const char *nvmlErrorString(int code);                           /* the text of an error code */
 
 /* Starts; fails, if that is the fault. */
 int nvmlInit_v2(void) { return wrong("start") ? 9 : 0; }
@@ -69,7 +72,8 @@ struct field {
     int type, status;
     unsigned long long value;
 };
-int nvmlDeviceGetFieldValues(void *device, int n, struct field *f);
+int nvmlDeviceGetFieldValues(void *device, int n,
+                             struct field *f); /* tells card 0's mean power, 250 watts */
 /* Values of fields. */
 int nvmlDeviceGetFieldValues(void *device, int n, struct field *f) {
     work();
@@ -87,13 +91,20 @@ const char *nvmlErrorString(int code) {
 enum { GRAPHICS, MEMORY = 2 };
 static unsigned application = 1500;
 
-int nvmlDeviceGetSupportedGraphicsClocks(void *device, unsigned memory, unsigned *n, unsigned *mhz);
-int nvmlDeviceGetClockInfo(void *device, int type, unsigned *mhz);
-int nvmlDeviceGetApplicationsClock(void *device, int type, unsigned *mhz);
-int nvmlDeviceSetApplicationsClocks(void *device, unsigned memory, unsigned graphics);
-int nvmlDeviceGetAPIRestriction(void *device, int what, int *is);
-int nvmlDeviceGetUtilizationRates(void *device, unsigned out[2]);
-int nvmlDeviceGetTemperature(void *device, int sensor, unsigned *degrees);
+int nvmlDeviceGetSupportedGraphicsClocks(
+    void *device, unsigned memory, unsigned *n,
+    unsigned *mhz); /* tells four steps for the memory's clock */
+int nvmlDeviceGetClockInfo(void *device, int type,
+                           unsigned *mhz); /* tells the present clock in MHz */
+int nvmlDeviceGetApplicationsClock(void *device, int type,
+                                   unsigned *mhz); /* tells the clock that was set, in MHz */
+int nvmlDeviceSetApplicationsClocks(
+    void *device, unsigned memory,
+    unsigned graphics); /* sets card 0's clock, or fails if asked to */
+int nvmlDeviceGetAPIRestriction(void *device, int what,
+                                int *is); /* tells that the clocks may be set */
+int nvmlDeviceGetUtilizationRates(void *device, unsigned out[2]); /* tells a load of 42 % */
+int nvmlDeviceGetTemperature(void *device, int sensor, unsigned *degrees); /* tells 44 degrees */
 
 /* Clocks of a card. */
 int nvmlDeviceGetSupportedGraphicsClocks(void *device, unsigned memory, unsigned *n,

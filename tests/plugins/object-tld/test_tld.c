@@ -238,6 +238,7 @@ static int changed(const char *options) {
     return reports;
 }
 
+/* How long a path goes on over something else, and what is reported meanwhile. */
 static void reported(void) {
     const char *const never =
         "learning=0 patience=1000000 surprise=1000000 report_surprise=1000000 "

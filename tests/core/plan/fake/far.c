@@ -212,6 +212,7 @@ static cnr_status sync(cnr_stream *stream, cnr_error *err) {
     return CNR_OK;
 }
 
+/* Method stream_close: frees the queue, with the work that was not done. */
 static void stream_close(cnr_stream *stream) {
     queue *q = stream->state;
     for (int64_t i = q->done; i < q->n; i++) fake_host->free(q->at[i].arg);

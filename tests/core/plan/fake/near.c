@@ -86,6 +86,7 @@ static cnr_status stream_open(const cnr_device *device, cnr_stream *stream, cnr_
 __attribute__((visibility("default"))) extern int fake_closed;
 int fake_closed;
 
+/* Method stream_close: counts in fake_closed. */
 static void stream_close(cnr_stream *stream) {
     (void)stream;
     __atomic_fetch_add(&fake_closed, 1, __ATOMIC_SEQ_CST);
