@@ -26,11 +26,10 @@ static void work(void) {
     }
 }
 int nvmlDeviceGetCount_v2(unsigned *n); /* tells two cards */
-int nvmlDeviceGetHandleByIndex_v2(
-    unsigned index, void **device); /* gives a card's handle; the second may be lost */
-int nvmlDeviceGetTotalEnergyConsumption(
-    void *device,
-    unsigned long long *millijoules); /* tells card 0's counter of energy; the other has none */
+/* Gives a card's handle; the second may be lost. */
+int nvmlDeviceGetHandleByIndex_v2(unsigned index, void **device);
+/* Tells card 0's counter of energy; the other has none. */
+int nvmlDeviceGetTotalEnergyConsumption(void *device, unsigned long long *millijoules);
 int nvmlDeviceGetPowerUsage(void *device, unsigned *milliwatts); /* tells 90 watts */
 const char *nvmlErrorString(int code);                           /* the text of an error code */
 
@@ -72,8 +71,8 @@ struct field {
     int type, status;
     unsigned long long value;
 };
-int nvmlDeviceGetFieldValues(void *device, int n,
-                             struct field *f); /* tells card 0's mean power, 250 watts */
+/* Tells card 0's mean power, 250 watts. */
+int nvmlDeviceGetFieldValues(void *device, int n, struct field *f);
 /* Values of fields. */
 int nvmlDeviceGetFieldValues(void *device, int n, struct field *f) {
     work();
@@ -91,20 +90,19 @@ const char *nvmlErrorString(int code) {
 enum { GRAPHICS, MEMORY = 2 };
 static unsigned application = 1500;
 
-int nvmlDeviceGetSupportedGraphicsClocks(
-    void *device, unsigned memory, unsigned *n,
-    unsigned *mhz); /* tells four steps for the memory's clock */
-int nvmlDeviceGetClockInfo(void *device, int type,
-                           unsigned *mhz); /* tells the present clock in MHz */
-int nvmlDeviceGetApplicationsClock(void *device, int type,
-                                   unsigned *mhz); /* tells the clock that was set, in MHz */
-int nvmlDeviceSetApplicationsClocks(
-    void *device, unsigned memory,
-    unsigned graphics); /* sets card 0's clock, or fails if asked to */
-int nvmlDeviceGetAPIRestriction(void *device, int what,
-                                int *is); /* tells that the clocks may be set */
+/* Tells four steps for the memory's clock. */
+int nvmlDeviceGetSupportedGraphicsClocks(void *device, unsigned memory, unsigned *n, unsigned *mhz);
+/* Tells the present clock in MHz. */
+int nvmlDeviceGetClockInfo(void *device, int type, unsigned *mhz);
+/* Tells the clock that was set, in MHz. */
+int nvmlDeviceGetApplicationsClock(void *device, int type, unsigned *mhz);
+/* Sets card 0's clock, or fails if asked to. */
+int nvmlDeviceSetApplicationsClocks(void *device, unsigned memory, unsigned graphics);
+/* Tells that the clocks may be set. */
+int nvmlDeviceGetAPIRestriction(void *device, int what, int *is);
 int nvmlDeviceGetUtilizationRates(void *device, unsigned out[2]); /* tells a load of 42 % */
-int nvmlDeviceGetTemperature(void *device, int sensor, unsigned *degrees); /* tells 44 degrees */
+/* Tells 44 degrees. */
+int nvmlDeviceGetTemperature(void *device, int sensor, unsigned *degrees);
 
 /* Clocks of a card. */
 int nvmlDeviceGetSupportedGraphicsClocks(void *device, unsigned memory, unsigned *n,
