@@ -68,7 +68,8 @@ def comment_behind(lines, i):
 
 
 def comment_of(lines, i, is_c, mark):
-    """The comment behind line i, or directly before it, or behind a later line of a prototype."""
+    """The comment behind line i, or directly before it, or behind a later line of a prototype;
+    "": there is none."""
     behind = comment_behind(lines, i) if is_c else ''
     if behind:
         return behind

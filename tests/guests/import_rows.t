@@ -23,7 +23,7 @@ sub said { open my $in, '<', "$dir/err" or return ''; local $/; return <$in> // 
 sub slurp { open my $in, '<:raw', shift or die; local $/; return <$in> }
 # Writes a file; returns its path.
 sub spew { my ($name, $what) = @_; open my $to, '>:raw', "$dir/$name" or die $!; print $to $what; close $to or die; return "$dir/$name" }
-# The best classes of a net.
+# The best classes of a net as a list; "none" and what was said: it did not run.
 sub top {
     my (undef, $out) = cnnrun("run --json --top 9 @_ $digit --plugin-dir $plugin");
     my $json = eval { decode_json($out) } or return ['none', said()];

@@ -103,7 +103,7 @@ static cnr_graph *blocked(void) {
 
 /* ---- running ---- */
 
-/* Answers of a net; the caller frees them. */
+/* Answers of a net, *count numbers, which the caller frees; *plan: its plan, to be freed too. */
 static float *run(cnr_graph *(*net)(void), const cnri_plan_options *o, cnr_plan **plan,
                   int64_t *count) {
     cnr_error err = CNR_ERROR_INIT;

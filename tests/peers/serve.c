@@ -45,7 +45,7 @@ static void answer(cnr_status status, const cnr_error *err) {
 
 static const char *given(const char *word) { return strcmp(word, "-") == 0 ? NULL : word; }
 
-/* Loads the net that the words tell. */
+/* Loads the net that the words w tell, with its options; fails with err. */
 static cnr_status load(char **w, const char *plugins, const char *isa, cnr_error *err) {
     const char *dirs[] = {plugins, NULL};
     const int threads = atoi(w[3]);

@@ -25,7 +25,7 @@ return require "lib.prune".schedule {
 }
 LUA
 
-# The command that prunes.
+# The words of the command that prunes into NAME, with more words.
 sub command {
     my ($name, @more) = @_;
     return ("$build/cnnrun", 'prune', 'scripts/nets/lenet5.lua', "$dir/few.lua", '--data', "images:$dir/list.txt,shift=1",

@@ -180,7 +180,7 @@ static cnr_status open_device(cnr_device *device, const cnr_device_options *o, c
 }
 static void close_device(cnr_device *device) { (void)device; }
 
-/* Method alloc. */
+/* Method alloc: memory into out; CNR_E_MEMORY for more than 256 MB. */
 static cnr_status alloc(const cnr_device *device, cnr_mem *out, cnr_error *err) {
     out->offset = 0;
     out->handle = out->bytes > 1 << 28 ? NULL : faulty_host->alloc(out->bytes ? out->bytes : 1);
@@ -274,7 +274,7 @@ static cnr_status sync(cnr_stream *s, cnr_error *err) {
     return lost ? faulty_host->fail(err, CNR_E_DEVICE, s->device->name, "a job failed") : CNR_OK;
 }
 
-/* Method record: queues a mark. */
+/* Method record: queues a mark, which *event receives. */
 static cnr_status record(cnr_stream *s, void **event, cnr_error *err) {
     mark *m = calloc(1, sizeof *m);
     if (!m) return no_memory(s->device, err);

@@ -7,7 +7,7 @@ typedef struct header {
 } header;
 enum { MAGIC = 0x51 };
 
-/* Method encode_size. */
+/* Method encode_size: *bytes of the image; fails unless the weight is f32. */
 static cnr_status encode_size(const cnr_tensor *t, const cnr_attr *const *attrs, uint64_t *bytes,
                               cnr_error *err) {
     (void)attrs;

@@ -1,7 +1,7 @@
 /* Meters and knobs of a machine that is not there, each with one planted fault. */
 #include "faulty.h"
 
-/* Method open: one domain. */
+/* Method open: *n is one domain, without a state. */
 static cnr_status open_any(const cnr_gauge_options *o, void **state, int32_t *n, cnr_error *err) {
     (void)o, (void)err;
     *state = NULL;
@@ -77,7 +77,7 @@ static cnr_status describe_knob(void *state, int32_t domain, cnr_knob_domain *ou
     out->max_hz = 600000000;
     return CNR_OK;
 }
-/* Method step, without a fault. */
+/* Method step: *hz of three steps, without a fault. */
 static cnr_status step(void *state, int32_t domain, int32_t index, uint64_t *hz, cnr_error *err) {
     static const uint64_t steps[] = {100000000, 300000000, 600000000};
     (void)state, (void)domain, (void)err;

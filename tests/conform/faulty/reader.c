@@ -122,7 +122,8 @@ static int32_t accepts_relu(const char *path, const uint8_t *head, size_t n) {
     return ends_with(path, ".relu") ? 50 : 0;
 }
 
-/* The fault: uses a length from the file as an offset without checking it. */
+/* Imports a net from a file; the fault, unless it checks: it uses a length from the file as an
+ * offset. */
 static cnr_status import(const cnr_import_args *args, struct cnr_graph *graph, int checks,
                          cnr_error *err) {
     void *data;

@@ -62,7 +62,7 @@ static void holds(const char *path, const char *want, const char *what) {
     cnri_free(text);
 }
 
-/* The file's mode; negative: there is none. */
+/* The file's mode, links not followed; negative: there is none. */
 static int mode_of(const char *path) {
     struct stat info;
     return lstat(path, &info) == 0 ? (int)(info.st_mode & 07777) : -1;

@@ -95,7 +95,7 @@ static void test_cache(void) {
     else skip("another owner's blob is refused", "the right to give files away");
 }
 
-/* A test: whether a path leads below a folder. */
+/* A test: whether a path leads below the folder `given`, as it should (want) or not. */
 static void leads(const char *path, const char *given, bool want) {
     ok(cnri_path_leads_below(at(path), at(given)) == want, "%s %s %s", path,
        want ? "leads below" : "leads out of", given);

@@ -18,7 +18,7 @@ chdir $work or die;
 sub put { open my $out, '>', $_[0] or die; print $out $_[1]; close $out }
 # The text of a file.
 sub text { open my $in, '<', $_[0] or return ''; local $/; <$in> }
-# What the program prints.
+# What the program prints with these words, on both outputs.
 sub run { `$build/cnnrun @_ 2>&1` }
 
 # ---- what there is ----

@@ -11,7 +11,8 @@ static char folder[] = "/tmp/cnnrun-once-XXXXXX", path[128], out[128];
 static char
     searched[128]; /* a folder of plugins of its own, which tests beside this one don't open */
 
-/* Counts the opens that inotify reported: of the folder itself, and of the file `name` in it. */
+/* Counts the opens that inotify reported: *folders, of the folder itself, and *files, of the file
+ * `name` in it. */
 static void opens(int fd, const char *name, int *folders, int *files) {
     union {
         struct inotify_event event;
@@ -56,7 +57,7 @@ static void write_file(const char *text) {
     if (f) fclose(f);
 }
 
-/* A test: the words are searched for once, with this message and status. */
+/* A test: the words are searched for once, with this message and exit code. */
 static void once(const char *what, const char *words, const char *said, int code) {
     char line[512];
     int searches, n, ignored;

@@ -65,7 +65,7 @@ static bool has_key(const cnri_lua_manual *r, const char *key) {
     return false;
 }
 
-/* Sets a member to some value that no check refuses. */
+/* Sets a member to some value that no check refuses; plan: of options that a plan takes. */
 static void fill(const cnri_load_option *row, void *member, bool plan) {
     static const char *const list[] = {"name=1", NULL};
     if (row->kind <= CNRI_LOAD_FILE) *(const char **)member = row->choices ? row->choices[1] : "x";

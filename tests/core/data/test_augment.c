@@ -17,7 +17,8 @@ static cnr_tensor picture(uint8_t *data, int64_t channels) {
                         .bytes = (uint64_t)(N * channels)};
 }
 
-/* Reads the words; `left` receives the source without them. */
+/* Reads the words of augmentation into *out; `left` receives the source without them. True: they
+ * are right. */
 static bool reads(const char *words, cnri_augment *out, char *left, size_t room) {
     cnr_error err = CNR_ERROR_INIT;
     snprintf(left, room, "%s", words);

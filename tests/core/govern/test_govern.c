@@ -273,7 +273,8 @@ static void test_good_policies(void) {
 
 /* ---- dynamic time warping ---- */
 
-/* The distance by dynamic time warping, in plain C. */
+/* The distance of two series of n and m numbers by dynamic time warping, as the plain recursion has
+ * it. */
 static double plain(const double *a, int n, const double *b, int m) {
     double d[41][41];
     for (int i = 0; i <= n; i++)

@@ -37,7 +37,7 @@ static cnr_graph *rewritten(build_fn build, const char *const *off, int32_t node
     return copy;
 }
 
-/* Adds a linear node. */
+/* Adds a linear node of x, with or without a bias; returns its output. */
 static cnr_value linear(cnr_graph *g, cnr_value x, bool bias) {
     const cnr_value w = toy_const(g, "w", TOY_TYPE(CNR_f32, 2, 3), weights),
                     b = bias ? toy_const(g, "b", TOY_TYPE(CNR_f32, 2), biases) : -1;

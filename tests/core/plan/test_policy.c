@@ -33,7 +33,7 @@ typedef struct scripted {
     cnr_status fails;
 } scripted;
 
-/* Answers by that function. */
+/* Answers by the function of `self`, and counts that it was asked; *notes as that gives them. */
 static cnr_status place(cnri_policy *self, const cnri_table *t, cnri_policy_answer *answers,
                         char **notes, cnr_error *err) {
     scripted *s = (scripted *)self;

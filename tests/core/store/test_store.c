@@ -26,7 +26,7 @@ static cnr_encoding half = {.size = sizeof(cnr_encoding),
                             .name = "toy-half",
                             .summary = "made up",
                             .check = half_check};
-/* Method encode_size. */
+/* Method encode_size: *bytes are two for each element. */
 static cnr_status half_size(const cnr_tensor *dense, const cnr_attr *const *attrs, uint64_t *bytes,
                             cnr_error *err) {
     (void)attrs, (void)err;
@@ -248,7 +248,8 @@ static uint32_t random32(void) {
     return (uint32_t)(state >> 33);
 }
 
-/* Reads a damaged file: an error with a text, or a graph that is walked and bound. */
+/* Reads a damaged file: true if that gives an error with a text, or (*loaded) a graph that is
+ * walked and bound. */
 static bool survives(const char *file, bool *loaded) {
     cnr_error err = CNR_ERROR_INIT;
     cnr_graph *g = NULL;

@@ -83,7 +83,7 @@ static const cnr_op numeric_ops[] = {
      .reference = numeric_grad_run},
 };
 
-/* A runtime with the plugins of the build, and the operators above. */
+/* A runtime with the plugins of the build, and the operators above; NULL: it can't be opened. */
 static cnr_runtime *numeric_open(void) {
     static const cnri_plugin plugin = {.name = (char *)"numeric", .version = (char *)"1"};
     const char *const dirs[] = {CNRT_BUILD_DIR "/plugins", NULL};

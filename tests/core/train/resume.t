@@ -14,7 +14,7 @@ open my $list, '>', "$dir/list.txt" or die;
 print $list "$ENV{PWD}/scripts/nets/digits/$names[$_ % 10].png ", $_ % 10, "\n" for 0 .. 399;
 close $list;
 
-# The command that trains.
+# The words of the command that trains the net NAME, with more words.
 sub command {
     my ($name, @more) = @_;
     return ("$build/cnnrun", 'train', 'scripts/nets/lenet5.lua', '--data', "images:$dir/list.txt,shift=2,turn=8",

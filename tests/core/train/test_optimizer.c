@@ -162,7 +162,7 @@ static void fill_batch(cnri_trainer *t, uint64_t seed) {
     for (int64_t i = 0; i < BATCH; i++) t->labels[i] = (int32_t)(i % 4);
 }
 
-/* The trained weight of that name. */
+/* The trained weight of that name; NULL: there is none. */
 static cnri_trained *weight_of(cnri_trainer *t, const char *name) {
     for (int32_t i = 0; i < t->weights.n; i++)
         if (strcmp(t->weights.at[i].name, name) == 0) return &t->weights.at[i];

@@ -215,8 +215,8 @@ static void test_stop_with_checkpoint(cnr_runtime *rt) {
     cnri_graph_free(whole);
 }
 
-/* A rate that explodes is only met at a later epoch when the first ones are done with a small one:
- * so the weights that one training kept are trained on. */
+/* Observer that makes the rate explode at the end of each epoch, and goes on; so the weights that
+ * one training kept are trained on. */
 static bool worsen(void *arg, const cnri_train_progress *p) {
     cnri_trainer *t = arg;
     if (p->epoch_done) t->options.rate = 1e6;

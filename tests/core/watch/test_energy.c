@@ -84,8 +84,8 @@ static void test_power(void) {
 
 /* ---- what is drawn at rest ---- */
 
-/* A stretch of twenty readings of 50 ms, at `first` micro watts and `by` more each; as counted, or
- * not. */
+/* True if twenty readings of 50 ms, at `first` micro watts and `by` more each, strayed by `noise`,
+ * give a baseline in *out. */
 static bool rest_of(const cnr_meter_domain *desc, int64_t first, int64_t by, int64_t noise,
                     cnri_idle_baseline *out) {
     cnri_sampled_domain d = domain_of(desc);

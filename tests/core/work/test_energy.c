@@ -371,7 +371,7 @@ static void test_unfed(void) {
     cnr_close(rt);
 }
 
-/* Makes the tree sys/class/hwmon/hwmon0 from `files` (names and texts alternate), or removes it. */
+/* Makes the tree sys/class/hwmon/hwmon0 with its files, or (make: false) removes it. */
 static void tree(bool make) {
     static const char *const folders[] = {"sys", "sys/class", "sys/class/hwmon",
                                           "sys/class/hwmon/hwmon0"};

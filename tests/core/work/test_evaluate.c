@@ -14,7 +14,8 @@ static void picture(int32_t i, char *out, size_t room) {
     snprintf(out, room, CNRT_SOURCE_DIR "/scripts/nets/digits/%s.png", names[i]);
 }
 
-/* A label list of the ten digits; label `shift` is added, so that all can be wrong. */
+/* Writes a list of the ten digits with their labels, `shift` added, so that all can be wrong. True:
+ * it could. */
 static bool write_list(int32_t shift) {
     char path[1024];
     FILE *f = fopen(list, "w");

@@ -46,7 +46,7 @@ static cnr_status open_device(cnr_device *d, const cnr_device_options *o, cnr_er
     return CNR_OK;
 }
 static void close_device(cnr_device *d) { (void)d; }
-/* Method alloc. */
+/* Method alloc: memory into out; may hang, if that is asked for. */
 static cnr_status alloc(const cnr_device *d, cnr_mem *out, cnr_error *err) {
     call();
     out->offset = 0;
@@ -100,7 +100,7 @@ static cnr_status sync_stream(cnr_stream *s, cnr_error *err) {
     call();
     return CNR_OK;
 }
-/* Method record. */
+/* Method record: *event is the stream; may hang, if that is asked for. */
 static cnr_status event_record(cnr_stream *s, void **event, cnr_error *err) {
     (void)err;
     call();

@@ -40,7 +40,7 @@ static cnr_status open_device(cnr_device *d, const cnr_device_options *o, cnr_er
     return CNR_OK;
 }
 static void close_device(cnr_device *d) { (void)d; }
-/* Method alloc. */
+/* Method alloc: host memory into out; fails when there is none. */
 static cnr_status alloc(const cnr_device *d, cnr_mem *out, cnr_error *err) {
     (void)d;
     out->offset = 0;

@@ -323,7 +323,7 @@ static cnr_status spreads_nan(const cnr_run *run, cnr_error *err) {
 
 /* ---- an encoding that loses three of four weights ---- */
 
-/* Method encode_size. */
+/* Method encode_size: *bytes of the image; fails unless the weight is f32. */
 static cnr_status encode_size(const cnr_tensor *dense, const cnr_attr *const *attrs,
                               uint64_t *bytes, cnr_error *err) {
     (void)attrs;

@@ -45,7 +45,7 @@ static cnr_status open_device(cnr_device *device, const cnr_device_options *opti
 
 static void close_device(cnr_device *device) { (void)device; }
 
-/* Method alloc. */
+/* Method alloc: host memory into mem; fails when there is none. */
 static cnr_status allocate(const cnr_device *device, cnr_mem *mem, cnr_error *err) {
     (void)device;
     mem->handle = faulty_host->alloc(mem->bytes + 1);

@@ -42,7 +42,8 @@ sub devices { # the names that a mistake lists
     my $said = `$build/cnnrun run $net $picture --device cpu:mars 2>&1`;
     return $said =~ /there are: (.*)/ ? $1 : $said;
 }
-# What a run on a made-up machine says.
+# What a run on a made-up machine, whose folder is the first word, says: the decoded classes, or its
+# text.
 sub answer {
     local $ENV{CNNRUN_SYSFS_ROOT} = shift;
     my $said = `$build/cnnrun run --json @_ $net $picture 2>&1`;

@@ -206,7 +206,7 @@ END
 # A list in nested lists of this shape.
 sub shaped { my ($list, @dim) = @_; return shift @$list if !@dim; my $n = shift @dim; return [map { shaped($list, @dim) } 1 .. $n] }
 
-# A test: the exported net answers as ours.
+# A test: the exported net of this Lua text answers as ours, on an input of these sizes.
 sub check {
     my ($what, $lua, @dim) = @_;
     my $net = write_file("$what.lua", $lua);

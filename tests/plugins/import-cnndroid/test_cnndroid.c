@@ -31,7 +31,7 @@ static void floats(writer *w, const float *data, uint32_t n) {
     list(w, n);
     for (uint32_t i = 0; i < n; i++) number(w, data[i]);
 }
-/* Writes nested lists of floats. */
+/* Writes floats as lists nested by the `rank` sizes of dim. */
 static void nested(writer *w, const float *data, const uint32_t *dim, int rank) {
     uint32_t inner = 1;
     if (rank == 1) return floats(w, data, *dim);

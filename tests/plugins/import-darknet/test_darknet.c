@@ -4,7 +4,8 @@
 
 enum { NEW = 20, OLD = 16, TURNED = 1 };
 
-/* Saves a net on an input of c x h x w with its weights (n < 0: none are given) as a model. */
+/* Saves a net on an input of c x h x w with its n weights (n < 0: none are given) as a model, in a
+ * file with that header; NULL: refused. */
 static cnr_model *model(const char *body, const int64_t dim[3], const float *weights, int n,
                         int header) {
     const char *cfg = cnrt_path("net.cfg"), *path = cnrt_path("net.weights");
@@ -21,7 +22,8 @@ static cnr_model *model(const char *body, const int64_t dim[3], const float *wei
     return cnrt_model("darknet", cfg, n < 0 ? NULL : path, NULL);
 }
 
-/* A test: a net of this body gives these numbers. */
+/* A test: a net of this body, with these weights under that header, gives the n numbers of `want`
+ * for x. */
 static void gives(const char *what, const char *body, const int64_t dim[3], const float *x,
                   const float *weights, int n_weights, const float *want, int n, int header) {
     cnr_model *m = model(body, dim, weights, n_weights, header);

@@ -348,7 +348,7 @@ static void test_weights(void) {
 
 /* ---- the real ones ---- */
 
-/* Rows and columns exchanged, channels reversed when there are three of them. */
+/* out: rows and columns exchanged, and (reverse) three channels in reverse order. */
 static void turn(const float *in, float *out, int64_t c, int64_t h, int64_t width, int reverse) {
     for (int64_t k = 0; k < c; k++)
         for (int64_t y = 0; y < h; y++)

@@ -35,7 +35,7 @@ static float beta[O], scale[O], mean[O], inv_std[O];
 
 /* ---- Lasagne: true convolution, batch normalisation by 1 / deviation, (in, out) ---- */
 
-/* The net's answer as Lasagne has it. */
+/* out: the net's answer as Lasagne has it, with a normalisation (norm) or a bias. */
 static void lasagne(float out[M], int norm) {
     float y[O * R * R];
     for (int o = 0; o < O; o++)

@@ -153,7 +153,7 @@ static const char conv_net[] =
     "c.dense { 'fc', out = 2 }";
 static float kernel[8], bias[2] = {0.5f, -1}, matrix[36], shift[2] = {3, 4};
 
-/* Adds four arrays to an archive. */
+/* Adds four arrays with these names to an archive, packed as the flags say. */
 static void add_all(archive *z, const char *const names[4], int flags) {
     zip_add(z, names[0], floats("(2, 1, 2, 2)", kernel, 8), flags, 0);
     zip_add(z, names[1], floats("(2,)", bias, 2), flags, 0);

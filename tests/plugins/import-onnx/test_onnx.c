@@ -52,7 +52,7 @@ static void attr_int(msg *n, const char *name, int64_t v) {
     number(&a, 3, v);
     part(n, 5, &a);
 }
-/* Adds a list of whole numbers to a node. */
+/* Adds an attribute, a list of `count` whole numbers, to a node. */
 static void attr_ints(msg *n, const char *name, const int64_t *v, int count) {
     msg a = {.n = 0};
     text(&a, 1, name);
@@ -66,7 +66,7 @@ static void attr_part(msg *n, const char *name, int field, const msg *value) {
     part(&a, field, value);
     part(n, 5, &a);
 }
-/* A tensor. */
+/* A tensor of an ONNX type, rows x columns (below 0: without the axis), with its data. */
 static msg tensor(const char *name, int type, int64_t rows, int64_t columns, const void *data) {
     msg t = {.n = 0};
     if (rows >= 0) number(&t, 1, rows);
@@ -79,7 +79,7 @@ static msg tensor(const char *name, int type, int64_t rows, int64_t columns, con
                                                                                            : 8));
     return t;
 }
-/* Adds an input or value. */
+/* Adds an input or value, by its field, of rows x columns to a graph. */
 static void value(msg *g, int field, const char *name, int64_t rows, int64_t columns) {
     const int64_t dims[] = {rows, columns};
     msg shape = {.n = 0}, type = {.n = 0}, whole = {.n = 0}, info = {.n = 0};
@@ -526,7 +526,7 @@ static void attr_text(msg *n, const char *name, const char *s) {
     memcpy(v.at, s, v.n);
     attr_part(n, name, 4, &v);
 }
-/* Adds a list of floats. */
+/* Adds an attribute, a list of `count` floats, to a node. */
 static void attr_floats(msg *n, const char *name, const float *v, int count) {
     msg a = {.n = 0};
     text(&a, 1, name);

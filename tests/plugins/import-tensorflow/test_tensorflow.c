@@ -76,7 +76,7 @@ static void list(const int64_t *v, int n) {
 /* A list attribute. */
 #define INTS(key, ...) \
     ATTR(key, list((const int64_t[]){__VA_ARGS__}, (int)(sizeof((int64_t[]){__VA_ARGS__}) / 8)))
-/* Writes a shape. */
+/* Writes a shape of `rank` sizes. */
 static void sizes(const int64_t *d, int rank) {
     for (int i = 0; i < rank; i++) {
         open(2);
@@ -89,7 +89,7 @@ static void simple(const char *name, const char *op, const char *inputs) {
     node(name, op, inputs);
     shut();
 }
-/* A placeholder. */
+/* Writes a placeholder of that name and shape. */
 static void input(const char *name, int rank, const int64_t *d) {
     node(name, "Placeholder", "");
     ATTR("dtype", number(6, F32));
@@ -99,7 +99,8 @@ static void input(const char *name, int rank, const int64_t *d) {
 /* A placeholder of this shape. */
 #define INPUT(name, ...) \
     input(name, (int)(sizeof((int64_t[]){__VA_ARGS__}) / 8), (const int64_t[]){__VA_ARGS__})
-/* A constant whose elements lie as they are, or as n of a typed field. */
+/* Writes a constant of that type and shape, whose elements lie as they are (field 0), or as n of a
+ * typed field. */
 static void constant(const char *name, int type, int rank, const int64_t *d, int field,
                      const void *data, int n, size_t each) {
     node(name, "Const", "");
@@ -116,7 +117,7 @@ static void constant(const char *name, int type, int rank, const int64_t *d, int
     attr_end();
     shut();
 }
-/* A constant of floats. */
+/* Writes a constant of n floats. */
 static void floats(const char *name, int rank, const int64_t *d, const float *v, int n) {
     constant(name, F32, rank, d, 4, v, n, 4);
 }
@@ -156,7 +157,7 @@ static cnr_model *loaded(const char *option) {
 /* Wanted numbers and how many. */
 #define WANT(...) (const float[]){__VA_ARGS__}, (int)(sizeof((float[]){__VA_ARGS__}) / 4)
 
-/* The graph written so far, on x, gives `want`. */
+/* A test: the graph written so far, on x of these dims, gives the n numbers of `want`. */
 static void gives(const char *what, const char *option, const float *x, const int64_t *dim,
                   int rank, const float *want, int n) {
     cnr_model *m = loaded(option);

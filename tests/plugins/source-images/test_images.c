@@ -21,8 +21,8 @@ static cnr_status read_one(const char *spec, int64_t index, cnr_sample *out) {
     return status;
 }
 
-/* The middle of each quarter against the colours that were drawn; the last one's levels, or 0:
- * white. */
+/* 1 if the middle of each quarter has the colour that was drawn, within the tolerance; last: the
+ * last one's level, or 0: white. */
 static int looks_right(const cnr_sample *s, int tolerance, int last) {
     static const int colours[4][3] = {{220, 30, 40}, {30, 200, 60}, {40, 60, 210}, {255, 255, 255}};
     static const int greys[4] = {40, 200, 120, 255};

@@ -47,7 +47,7 @@ static cnr_status open_it(cnr_device *d, const cnr_device_options *o, cnr_error 
     return CNR_OK;
 }
 static void close_it(cnr_device *d) { (void)d; }
-/* Method alloc, sound. */
+/* Method alloc, sound: out's memory by malloc. */
 static cnr_status alloc_it(const cnr_device *d, cnr_mem *out, cnr_error *err) {
     (void)d, (void)err;
     out->handle = malloc(out->bytes);
@@ -79,7 +79,7 @@ static cnr_status sync_it(cnr_stream *s, cnr_error *err) {
     (void)s, (void)err;
     return CNR_OK;
 }
-/* Method record, sound. */
+/* Method record, sound: *e is NULL. */
 static cnr_status record(cnr_stream *s, void **e, cnr_error *err) {
     (void)s, (void)err;
     *e = NULL;
@@ -241,7 +241,7 @@ static cnr_status open_many(cnr_device *d, const cnr_device_options *o, cnr_erro
     d->n_memory = 1;
     return CNR_OK;
 }
-/* Wrong: succeeds with no memory. */
+/* Method alloc, wrong: succeeds with no memory. */
 static cnr_status alloc_null(const cnr_device *d, cnr_mem *out, cnr_error *err) {
     (void)d, (void)err;
     out->handle = NULL;

@@ -54,7 +54,7 @@ static void close_machine(void *state) { free(state); }
 
 /* ---- meters: energy that wraps, power at an address, temperature ---- */
 
-/* Method open of the meter. */
+/* Method open of the meter: *n is 2 domains, 3 with an address. */
 static cnr_status open_meter(const cnr_gauge_options *options, void **state, int32_t *n,
                              cnr_error *err) {
     *n = options->address ? 3 : 2;
@@ -109,7 +109,7 @@ static const cnr_meter absent_meter = {.size = sizeof(cnr_meter),
 
 /* ---- knobs: one with steps and cores, one that is only read ---- */
 
-/* Method open of the knob: two domains. */
+/* Method open of the knob: *n is two domains. */
 static cnr_status open_knob(const cnr_gauge_options *options, void **state, int32_t *n,
                             cnr_error *err) {
     *n = 2;
@@ -129,7 +129,7 @@ static cnr_status describe_knob(void *state, int32_t domain, cnr_knob_domain *ou
     out->max_cores = domain ? 0 : 4;
     return CNR_OK;
 }
-/* Method step of the knob. */
+/* Method step of the knob: *hz of three steps. */
 static cnr_status step(void *state, int32_t domain, int32_t index, uint64_t *hz, cnr_error *err) {
     static const uint64_t steps[] = {177000000, 420000000, 600000000};
     (void)state, (void)domain, (void)err;

@@ -166,7 +166,7 @@ static cnr_status open_it(cnr_device *device, const cnr_device_options *options,
 }
 static void close_it(cnr_device *device) { (void)device; }
 
-/* Method alloc. */
+/* Method alloc: host memory into out; fails when there is none. */
 static cnr_status allocate(const cnr_device *device, cnr_mem *out, cnr_error *err) {
     out->offset = 0;
     out->handle = host->alloc(out->bytes ? out->bytes : 1);

@@ -60,7 +60,7 @@ static cnr_status open_it(cnr_device *device, const cnr_device_options *options,
 
 static void close_it(cnr_device *device) { (void)device; }
 
-/* Method alloc. */
+/* Method alloc: a block behind a handle, in out; fails when there is no memory. */
 static cnr_status allocate(const cnr_device *device, cnr_mem *out, cnr_error *err) {
     (void)device;
     block *b = fake_host->alloc(sizeof *b);
@@ -76,7 +76,7 @@ static cnr_status allocate(const cnr_device *device, cnr_mem *out, cnr_error *er
     return CNR_OK;
 }
 
-/* Method free of memory. */
+/* Method free: frees the block, and clears the handle. */
 static void release(const cnr_device *device, cnr_mem *mem) {
     (void)device;
     block *b = mem->handle;
@@ -85,7 +85,7 @@ static void release(const cnr_device *device, cnr_mem *mem) {
     mem->handle = NULL;
 }
 
-/* Method alloc of host memory. */
+/* Method host_alloc: memory of the host, poisoned; NULL: there is none. */
 static void *host_allocate(const cnr_device *device, uint64_t bytes) {
     (void)device;
     void *at = fake_host->alloc((size_t)bytes + 64);
@@ -101,7 +101,8 @@ static void host_release(const cnr_device *device, void *memory) {
     if (memory) fake_host->free((char *)memory - 64);
 }
 
-/* Views are counted by allocating one, so that a lost one shows as a leak. */
+/* Method view: makes *out a part of `whole`; views are counted by allocating one, so that a lost
+ * one shows as a leak. */
 static cnr_status view(const cnr_device *device, const cnr_mem *whole, uint64_t offset,
                        uint64_t bytes, cnr_mem *out, cnr_error *err) {
     (void)device;
@@ -125,6 +126,8 @@ static void unview(const cnr_device *device, cnr_mem *part) {
     part->handle = NULL;
 }
 
+/* The bytes behind far memory, NULL: it is not far memory; only for work that runs on the
+ * device. */
 void *fake_bytes(const cnr_mem *mem) {
     const block *b = mem->handle;
     return b->magic == MAGIC ? b->data + mem->offset : NULL;
@@ -220,7 +223,7 @@ static void stream_close(cnr_stream *stream) {
     fake_host->free(q);
 }
 
-/* Method record: the present end of the queue. */
+/* Method record: *event receives the present end of the queue. */
 static cnr_status record(cnr_stream *stream, void **event, cnr_error *err) {
     mark *m = fake_host->alloc(sizeof *m);
     if (!m) return fake_host->fail(err, CNR_E_MEMORY, "far", "out of memory");

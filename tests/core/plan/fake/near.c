@@ -32,7 +32,7 @@ static cnr_status open_it(cnr_device *device, const cnr_device_options *options,
 
 static void close_it(cnr_device *device) { (void)device; }
 
-/* Method alloc. */
+/* Method alloc: host memory into out; fails when there is none. */
 static cnr_status allocate(const cnr_device *device, cnr_mem *out, cnr_error *err) {
     (void)device;
     out->offset = 0;
@@ -42,7 +42,7 @@ static cnr_status allocate(const cnr_device *device, cnr_mem *out, cnr_error *er
     return CNR_OK;
 }
 
-/* Method free of memory. */
+/* Method free: frees memory, and clears the handle. */
 static void release(const cnr_device *device, cnr_mem *mem) {
     (void)device;
     fake_host->free(mem->handle);

@@ -24,7 +24,7 @@ static const cnr_port many_in[] = {
 static const cnr_port one_out[] = {{.name = "out", .help = "result"}};
 static const cnr_port two_out[] = {{.name = "a", .help = "half"}, {.name = "b", .help = "half"}};
 
-/* Computes n elements of the affine operator. */
+/* out = a x + b for n elements, with the node's a and b. */
 static void affine_f32(const cnr_node *node, const float *x, const float *y, float *out,
                        int64_t n) {
     const float a = (float)cnr_attr_float(node, "a"), b = (float)cnr_attr_float(node, "b");
@@ -57,7 +57,7 @@ static cnr_status sum_infer(const cnr_node *node, cnr_tensor *const *out, cnr_er
     return like_input(node, out, err);
 }
 
-/* Computes n elements of the sum. */
+/* out = x + y for n elements. */
 static void sum_f32(const cnr_node *node, const float *x, const float *y, float *out, int64_t n) {
     (void)node;
     for (int64_t i = 0; i < n; i++) out[i] = x[i] + y[i];
@@ -258,7 +258,7 @@ const int32_t fake_n_ops = sizeof fake_ops / sizeof fake_ops[0];
 
 /* ---- an encoding that the kernels cannot read ---- */
 
-/* Method encode_size of halves. */
+/* Method encode_size of halves: *bytes are two for each element. */
 static cnr_status halves_size(const cnr_tensor *dense, const cnr_attr *const *attrs,
                               uint64_t *bytes, cnr_error *err) {
     (void)attrs;
