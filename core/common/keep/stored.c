@@ -99,7 +99,8 @@ static char *why_missed(const cnr_model *m, const char *identity) {
 
 /* ---- loading and storing ---- */
 
-/* Makes a plan by a memo, or by the cache's record of times. */
+/* Makes a plan by a memo, or (without one, unless deterministic) by the cache's record of times,
+ * whose faults are only logged. */
 static cnr_status make(const cnri_plan_request *r, const cnri_memo *memo, cnr_plan **out,
                        cnr_error *err) {
     const cnr_model *m = r->model;

@@ -97,7 +97,8 @@ static double real_of(const char *length, arguments *args) {
     return *length == 'L' ? (double)va_arg(args->list, long double) : va_arg(args->list, double);
 }
 
-/* Formats a number with printf, in the widest type of its kind. */
+/* Formats the next argument with printf as its spec says, in the widest type of its kind, and
+ * writes it. */
 static void put_number(cnri_sink *s, const spec *f, arguments *args) {
     char format[40], precision[16] = "", shown[512];
     const bool whole = strchr("diuxXo", f->letter) != NULL;

@@ -221,7 +221,8 @@ static cnr_status copy_open(int fd, const char *path, uint64_t bytes, cnri_mappi
     return CNR_OK;
 }
 
-/* Maps the open file, or copies it, and closes fd. */
+/* Maps the open file, or copies one that others can change, into *out, and closes fd; fails if fd
+ * is -1, with the code in err. */
 static cnr_status map_open(int fd, const struct stat *info, const char *path, cnri_mapping *out,
                            cnr_error *err) {
     *out = (cnri_mapping){0};

@@ -35,7 +35,7 @@ static const char *skip_digits(const char *p) {
     return p;
 }
 
-/* The end of a decimal number at `text`, or NULL. */
+/* The end of a decimal number, "inf" or "nan" at `text`, or NULL. */
 static const char *number_end(const char *text) {
     const char *p = text, *start;
     if (*p == '+' || *p == '-') p++;
@@ -100,6 +100,8 @@ int32_t cnri_print_float(char *buffer, size_t capacity, float value) {
     return print_shortest(buffer, capacity, (double)value, fabsf(value) < FLT_MIN ? 1 : 6, 9, true);
 }
 
+/* Reads a decimal number that must be all of the text; false: it is none, or beyond int64 (*out
+ * stays). */
 bool cnri_parse_int(const char *text, int64_t *out) {
     if (!text) return false;
     const bool negative = *text == '-';

@@ -256,7 +256,8 @@ typedef struct picture {
     cnr_error *err;
 } picture;
 
-/* Allocates a picture that `from` is turned into. */
+/* Allocates p->own for a picture of h x w x c that `from` is turned into; fails if it is over
+ * from->limit bytes. */
 static cnr_status picture_make(const picture *from, picture *p, int64_t h, int64_t w, int64_t c) {
     bool overflow = false;
     const size_t n = cnri_mul(cnri_mul((size_t)h, (size_t)w, &overflow), (size_t)c, &overflow);
@@ -321,7 +322,7 @@ static cnr_status scale_to(picture *p, int64_t h, int64_t w) {
     return cnri_fail(p->err, status, "picture", "out of memory");
 }
 
-/* Cuts out the centre, at most the whole picture. */
+/* Cuts out the centre of h x w pixels, at most the whole picture, in place of *p. */
 static cnr_status cut_to(picture *p, int64_t h, int64_t w) {
     picture cut;
     if (h > p->h) h = p->h;
@@ -337,7 +338,8 @@ static cnr_status cut_to(picture *p, int64_t h, int64_t w) {
     return CNR_OK;
 }
 
-/* Scales the picture to fit and fills the rest (letterbox). */
+/* Scales the picture to fit h x w and fills the rest (letterbox), in place of *p; it lies in the
+ * centre or, by letterbox_corner, at the top left. */
 static cnr_status box_to(picture *p, int64_t h, int64_t w, const cnri_preprocess *how) {
     picture boxed;
     double ratio = (double)h / (double)p->h;
@@ -395,7 +397,8 @@ typedef struct layout {
     int64_t c, h, w, stride_c, stride_h, stride_w;
 } layout;
 
-/* Sizes and strides, in elements, of an input that takes the picture. */
+/* Sizes and strides, in elements, of an input that takes the picture; one of rank below 3 has h and
+ * w of -1. */
 static layout layout_of(const cnr_tensor *t, const picture *p) {
     layout l = {0};
     /* Flat: as many numbers as the picture has, one channel plane after another. */
@@ -442,7 +445,8 @@ static void write_channel(const cnri_preprocess *p, const picture *pic, const la
         }
 }
 
-/* Checks types, sizes and channels of picture and input. */
+/* Fails unless the picture is u8 of H W C, and the input f32 or u8 of 1 or 3 channels; rgb and bgr
+ * want 3. */
 static cnr_status check(const cnri_preprocess *p, const cnr_tensor *picture_, const cnr_tensor *out,
                         const layout *l, cnr_error *err) {
     if (out->dtype != CNR_f32 && out->dtype != CNR_u8)

@@ -61,7 +61,8 @@ cnr_status cnri_samples_open(const char *spec, const char *split, cnri_samples *
     return status;
 }
 
-/* What a plugin hands over is checked once, here. */
+/* Fails unless a plugin's sample is a u8 picture of 1 or 3 channels; then its pixels are freed.
+ * Ends its name with a NUL. */
 static cnr_status check(const cnri_samples *s, cnr_sample *sample, cnr_error *err) {
     const cnr_tensor *t = &sample->picture;
     sample->name[sizeof sample->name - 1] = 0;

@@ -206,7 +206,8 @@ static char *fresh_name(cnr_graph *g, const char *stem) {
     return own;
 }
 
-/* Gives the node that has the name `fresh` instead, and returns its own. */
+/* Gives the last node called `name` the name `fresh`, and returns its own, which the caller frees;
+ * no such node: returns fresh. */
 static char *swap_name(cnr_graph *g, const char *name, char *fresh) {
     for (int32_t i = g->nodes.n - 1; i >= 0; i--) {
         cnri_node *node = g->nodes.at[i];
@@ -327,7 +328,8 @@ static bool fill_node(cnr_graph *g, cnri_node *node, const cnr_value *inputs, in
     return p->n == 0 && !g->out_of_memory;
 }
 
-/* Adds a node. `create`: missing parameters are created. */
+/* Adds a node with n_outputs new values in `outputs` (-1 on failure). `create`: missing parameters
+ * are created. */
 static cnr_status add(cnr_graph *g, const char *op_name, const char *name, const char *where,
                       const cnr_value *inputs, int32_t n_inputs, const cnr_attr *const *attrs,
                       int32_t n_attrs, cnr_value *outputs, int32_t n_outputs, bool create) {

@@ -95,7 +95,8 @@ static cnr_status consider_class(device_list *list, const cnr_device_class *cls,
     return status;
 }
 
-/* Gives each device its name: FAMILY, FAMILY0, FAMILY1 ... or FAMILY:PART. */
+/* Writes each device's name: FAMILY where it is the only one there can be, FAMILY:PART, or
+ * FAMILY:0, FAMILY:1 ... */
 static void name_devices(const device_list *list) {
     for (int32_t i = 0; i < list->n; i++) {
         cnri_device *d = list->at[i];
@@ -139,7 +140,7 @@ static bool merge(cnri_devices *set, const device_list *list, const char *family
     return true;
 }
 
-/* Adds the devices of a family to the set, once. */
+/* Adds the devices of a family to the set; nothing if that was done before. */
 static cnr_status ask(cnri_devices *set, const char *family, cnr_error *err) {
     device_list list = {0};
     cnr_status status = CNR_OK;

@@ -384,7 +384,8 @@ static int32_t place_of(const candidate *c, const char *const *order, int32_t n_
     return place;
 }
 
-/* Opens all of the list, those that `order` names first. */
+/* Opens all of the list, those that `order` names first. One that the user named must load; others
+ * that fail are skipped with a warning. */
 static cnr_status load_all(const candidates *list, const char *const *order, cnr_error *err) {
     int32_t n_order = 0;
     cnr_status status = CNR_OK;

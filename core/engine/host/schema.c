@@ -157,7 +157,8 @@ static void check_bool(resolver *r, entry *e) {
     if (!good) wrong_type(r, a, "true or false");
 }
 
-/* Checks a value that must be one of the row's choices; notes its index. */
+/* Notes the index of the row's choice that the given text is; else reports a mistake with all
+ * choices and the nearest. */
 static void check_enum(resolver *r, entry *e) {
     const cnr_attr *a = e->given;
     const char *const *choices = e->row.choices;
@@ -192,7 +193,7 @@ static int32_t dtype_of(const cnr_attr *a) {
     return a->s ? cnr_dtype_of(a->s) : CNR_DTYPE_NONE;
 }
 
-/* Checks a value that must be a data type. */
+/* Reports a mistake unless the value is a data type, or none. */
 static void check_dtype(resolver *r, entry *e) {
     const cnr_attr *a = e->given;
     const int32_t dtype = dtype_of(a);
@@ -255,7 +256,8 @@ static const char *wanted_text(int32_t type) {
     return texts[type];
 }
 
-/* Checks a given value by its row's type. */
+/* Checks a given value by its row's type and reports mistakes; empty spatial lists count as not
+ * given. */
 static void check_entry(resolver *r, entry *e) {
     static void (*const checks[])(resolver *, entry *) =
         {[CNR_ATTR_INT] = check_scalar,    [CNR_ATTR_FLOAT] = check_scalar,
@@ -340,7 +342,8 @@ static int64_t source_of(const entry *e, int64_t k) {
     return k;
 }
 
-/* Writes a list into the result and moves *at behind it. */
+/* Writes a list, numbers not given as the row's fill, into the result at *at, and moves *at behind
+ * it. */
 static void fill_list(const entry *e, cnr_attr *out, char **at) {
     int64_t *ints = (int64_t *)(void *)*at;
     double *floats = (double *)(void *)*at;
@@ -356,7 +359,8 @@ static void fill_list(const entry *e, cnr_attr *out, char **at) {
     *at += (size_t)e->n * sizeof(int64_t);
 }
 
-/* Writes one resolved attribute: as given, or its default. */
+/* Writes one resolved attribute into *out: as given, or its default; moves *lists and *texts behind
+ * what it stores there. */
 static void fill_one(const entry *e, cnr_attr *out, char **lists, char **texts) {
     const cnr_attr *a = e->given;
     out->name = e->row.name;

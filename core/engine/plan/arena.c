@@ -134,7 +134,7 @@ static uint64_t lowest(const pack *p, const cnri_block *b, const int32_t *list, 
     return at;
 }
 
-/* Inserts a block into `placed`, which holds n. */
+/* Inserts a block into `placed`, which holds n in order of offset. */
 static void insert(pack *p, int32_t block, int32_t n) {
     const uint64_t at = p->blocks[block].offset;
     int32_t low = 0, high = n;

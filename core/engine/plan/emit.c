@@ -108,7 +108,7 @@ static int32_t updated_home(const cnri_planner *p, int32_t node, const cnri_cand
     return -1;
 }
 
-/* Copies an overwritten variable to its homes on other devices. */
+/* Emits copies of the variables that a step overwrites to their homes on other devices. */
 static cnr_status spread_updates(cnri_planner *p, const cnri_step *step, cnr_error *err) {
     const int32_t *out = step->out, n_out = step->n_out;
     for (int32_t i = 0; i < n_out; i++) {

@@ -11,7 +11,7 @@ static const cnr_tensor *tensor_seen_by(const cnr_plan *plan, const cnri_step *s
     return s->passes ? &h->flat : &h->type;
 }
 
-/* Builds the node that a step's kernel sees: its tensors and epilogues. */
+/* Builds s->view, the node that a step's kernel sees: its tensors and epilogues. */
 static cnr_status view_step(cnri_planner *p, cnri_step *s, cnr_error *err) {
     const cnri_pick *pick = &p->picks[s->node];
     const size_t n_in = (size_t)s->n_in, n_out = (size_t)s->n_out,
@@ -35,7 +35,8 @@ static cnr_status view_step(cnri_planner *p, cnri_step *s, cnr_error *err) {
     return CNR_OK;
 }
 
-/* Asks the step's kernel for its workspace and state. */
+/* Asks the step's kernel, by its first slice if it has slices, for its workspace and state; the
+ * reference only for bytes. */
 static cnr_status plan_kernel(cnri_planner *p, cnri_step *s, cnr_error *err) {
     const cnr_device *device = p->plan->devices[s->device];
     const cnr_node *view = &s->view;
@@ -64,6 +65,8 @@ static cnr_status plan_kernel(cnri_planner *p, cnri_step *s, cnr_error *err) {
     return CNR_OK;
 }
 
+/* Builds the nodes that kernels see, slices them under a bound of memory, and asks the kernels to
+ * plan. */
 cnr_status cnri_plan_views(cnri_planner *p, cnr_error *err) {
     cnr_plan *plan = p->plan;
     const uint64_t values = cnri_arena_guess(p->graph);

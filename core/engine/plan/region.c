@@ -275,7 +275,7 @@ static bool fill_chain(cnri_region *r, const cnr_graph *g) {
     return true;
 }
 
-/* Asks the claim's kernel whether it takes the region. */
+/* Asks the claim's kernel about the region; *takes: it takes it. */
 static cnr_status ask_kernel(claims *s, cnri_region *r, const cnr_claim *claim, bool *takes,
                              cnr_error *err) {
     static const cnri_rule named = {.name = "claimed", .wants = wants_by_name};
@@ -362,7 +362,7 @@ static void take_claim(void *arg, const cnr_claim *claim) {
                  s->p->plan->devices[s->device]->name, why);
 }
 
-/* Shows a device the nodes that it may compute, and takes its claims. */
+/* Shows a device the nodes that it may compute (as one subgraph), and notes its valid claims. */
 static cnr_status ask_device(cnri_planner *p, int32_t device, cnr_error *err) {
     const cnr_device *d = p->plan->devices[device];
     int32_t *nodes = cnri_alloc(((size_t)p->graph->nodes.n + 1) * sizeof *nodes), n = 0;
@@ -514,6 +514,8 @@ void cnri_regions_follow_policy(cnri_planner *p) {
     }
 }
 
+/* Takes the regions that the stored plan took; CNR_E_VERSION: the device doesn't claim one any
+ * longer. */
 cnr_status cnri_regions_follow_memo(cnri_planner *p, cnr_error *err) {
     const cnri_memo *memo = p->options->memo;
     for (int32_t i = 0; i < memo->decisions.n; i++) {

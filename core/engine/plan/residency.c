@@ -288,7 +288,8 @@ static uint64_t held_by(const cnr_plan *plan, const blob *b) {
     return slot ? r->slot : b->bytes;
 }
 
-/* Frees a blob's memory and counts it off; nothing if it isn't resident. */
+/* Frees a blob's memory, or keeps it as the spare block for the next, and counts it off; nothing if
+ * it isn't resident. */
 static void drop(cnr_plan *plan, blob *b) {
     struct cnri_residency *r = plan->residency;
     if (!atomic_load(&b->resident)) return;
@@ -304,7 +305,8 @@ static void drop(cnr_plan *plan, blob *b) {
     }
 }
 
-/* Makes prepared weights resident: mapped from a stored plan, or prepared. */
+/* Makes prepared weights resident: mapped from a stored plan, whose fingerprint is checked, or
+ * prepared anew. */
 static cnr_status bring(cnr_plan *plan, blob *b, cnr_error *err) {
     struct cnri_residency *r = plan->residency;
     const cnri_step *s = &plan->steps.at[b->step];
@@ -498,7 +500,7 @@ static cnr_status fit(cnr_plan *plan, item *list, int32_t n, cnr_error *err) {
     return CNR_OK;
 }
 
-/* Chooses which weights stay in memory under the bound. */
+/* Chooses which weights stay in memory under the bound; without one all do. */
 static cnr_status choose_stays(cnr_plan *plan, cnr_error *err) {
     struct cnri_residency *r = plan->residency;
     for (int32_t i = 0; i < r->blobs.n; i++) r->blobs.at[i].stays = !plan->memory_bound;
@@ -527,7 +529,8 @@ int32_t cnri_residency_list(const cnr_plan *plan, cnri_resident **out) {
     return *out ? n : 0;
 }
 
-/* Asks a step's kernel for the size of its prepared weights. */
+/* Sets s->blob_space to what the step's kernel says its prepared weights take; fails for impossible
+ * sizes. */
 static cnr_status size_blob(cnr_plan *plan, cnri_step *s, cnr_error *err) {
     const cnr_device *device = plan->devices[s->device];
     const cnr_node *view = &s->view;
@@ -775,7 +778,7 @@ bool cnri_residency_uses(const cnr_plan *plan, cnr_value value) {
     return false;
 }
 
-/* Prepares weights again after the value has changed. */
+/* After a weight's value has changed, frees or prepares again all prepared weights made of it. */
 static cnr_status renew_blobs(cnr_plan *plan, cnr_value value, cnr_error *err) {
     struct cnri_residency *r = plan->residency;
     cnr_status status = CNR_OK;

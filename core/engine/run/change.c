@@ -155,7 +155,8 @@ static cnr_status layers_of_pictures(const cnr_model *m, cnr_graph **out, cnr_er
     return status;
 }
 
-/* Opens the list of layers: a copy of the net with known shapes. */
+/* Makes m->layers, a copy of the net with the model's known shapes, and room for the layers'
+ * names. */
 static cnr_status open_layers(cnr_model *m, cnr_error *err) {
     cnr_graph *g = cnri_graph_copy(m->graph);
     const cnr_tensor **types = cnri_alloc(((size_t)m->input_types.n + 1) * sizeof *types);

@@ -153,7 +153,7 @@ static cnr_status refuse_options(const char *path, const char *const *options, i
                      options[0]);
 }
 
-/* Fills weights from the files in a list with commas. */
+/* Fills weights from the files that `word` lists with commas, with the importer's options. */
 static cnr_status fill_from(cnr_graph *net, const char *word, const char *const *options,
                             cnr_error *err) {
     cnri_paths files = {0};
@@ -168,6 +168,8 @@ static cnr_status fill_from(cnr_graph *net, const char *word, const char *const 
     return status;
 }
 
+/* Fills weights from files, or by "random:SEED" ("random": seed 0); "none" leaves them out; NULL:
+ * nothing to do. Options are only for files. */
 cnr_status cnri_weights_fill(cnr_graph *net, const char *weights, const char *const *options,
                              cnr_error *err) {
     uint64_t seed = 0;
@@ -181,7 +183,8 @@ cnr_status cnri_weights_fill(cnr_graph *net, const char *weights, const char *co
     return cnri_graph_fill_random(net, seed, err);
 }
 
-/* Both graphs hold the weights of a large net only for a moment. */
+/* Moves the weights of `from` one by one into those of `net`, freeing each at once, so that both
+ * hold a large net's only for a moment. */
 static cnr_status take_constants(cnr_graph *net, cnr_graph *from, const char *path,
                                  cnr_error *err) {
     cnri_filling filling = {.graph = net};

@@ -98,7 +98,7 @@ void cnr_session_unlisten(cnr_session *s, int32_t id) {
 
 /* ---- telling ---- */
 
-/* Passes an event to an application's listener. */
+/* Calls an application's listener with an event in the public form. */
 static void tell_application(const cnr_session *s, const cnri_listener *listener,
                              const cnri_event *e) {
     static const int32_t kinds[] = {[CNRI_EVENT_RUN_BEGIN] = CNR_RUN_BEGIN,

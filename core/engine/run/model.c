@@ -237,7 +237,8 @@ static cnr_status open_policy(const cnr_model *m, const cnr_load_options *o, cnr
     return cnri_policy_open(name ? name : "policy", own, options, out, err);
 }
 
-/* Fills a model from its load options. */
+/* Fills a new model from its load options (NULL: none): checks kernels and options, copies what it
+ * keeps. */
 static cnr_status fill(cnr_model *m, const cnr_load_options *o, cnr_error *err) {
     cnri_plan_options options = {0};
     void *held[CNRI_N_LOAD_OPTIONS] = {NULL};

@@ -223,7 +223,8 @@ static const char *input_name(const cnr_model *m, int32_t i) {
     return cnri_graph_value_name(m->graph, m->graph->inputs.at[i]);
 }
 
-/* Checks a given shape of an input and fills its type. */
+/* Copies rank and sizes of a given shape into *type, and the data where it decides shapes;
+ * CNR_E_INVALID: an impossible rank. */
 static cnr_status take_shape(const cnr_model *m, int32_t input, const cnr_tensor *from,
                              cnr_tensor *type, cnr_error *err) {
     if (from->rank < 0 || from->rank > CNR_MAX_RANK)

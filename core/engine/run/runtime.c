@@ -97,7 +97,8 @@ cnr_status cnri_adapt_begin(cnr_model *m, cnr_error *err) {
 
 /* ---- open and close ---- */
 
-/* Puts the clock of that name in force; NULL: the real one. */
+/* Puts the clock of that name in force; NULL: leaves the real one. CNR_E_NOT_FOUND: no such
+ * clock. */
 static cnr_status choose_clock(cnr_runtime *rt, const char *name, cnr_error *err) {
     if (!name) return CNR_OK;
     const cnr_clock *clock = cnri_descriptor_find(CNR_KIND_CLOCK, name);
@@ -208,7 +209,8 @@ cnr_status cnri_check_process(const cnr_runtime *rt, cnr_error *err) {
 
 /* ---- graphs from files ---- */
 
-/* The loader that accepts a file with the highest score; NULL: none does. */
+/* The loader that accepts a file with a score above *score, the highest, which *score becomes;
+ * NULL: none does. */
 static const cnri_loader *best_loader(const char *path, const cnri_head *head, int32_t *score) {
     const cnri_loader *best = NULL;
     pthread_mutex_lock(&loaders.lock);
@@ -232,7 +234,8 @@ int32_t cnri_load_score(const char *path) {
     return score;
 }
 
-/* Says that nothing reads the file, and what is known. */
+/* Fails with CNR_E_UNSUPPORTED: nothing reads the file; the message lists the formats that are
+ * known. */
 static cnr_status no_loader(const char *path, cnr_error *err) {
     cnri_text known = {0};
     for (int32_t i = 0; i < loaders.n; i++)

@@ -141,7 +141,8 @@ static void *make_end(cnr_session *s, const cnri_home *home, uint64_t bytes) {
     return memset(end->memory, 0, (size_t)bytes);
 }
 
-/* Makes the buffers of inputs and outputs that are not used in place. */
+/* Makes the buffers of inputs and outputs that are not used in place, and the tensors of all
+ * outputs. */
 static cnr_status make_ends(cnr_session *s, cnr_error *err) {
     const cnr_graph *g = s->plan->graph;
     for (int32_t i = 0; i < g->inputs.n; i++) {
@@ -235,7 +236,7 @@ static cnr_status fill(cnr_session *s, cnr_error *err) {
     return status ? status : cnri_residency_warm(s->plan, err);
 }
 
-/* Releases everything that needs calls of devices. */
+/* Waits for and closes streams, and frees all that needs calls of devices; returns CNR_OK. */
 static cnr_status release_devices(cnr_session *s, cnr_error *err) {
     const cnr_plan *p = s->plan;
     (void)err;
@@ -371,6 +372,7 @@ cnr_status cnri_session_end(const cnr_session *s, bool is_output, int32_t index,
     return value ? check_end(*out, value, what, err) : CNR_OK;
 }
 
+/* Copies data from the host into input `index`; fails for another type or shape than the plan's. */
 cnr_status cnr_session_set_input(cnr_session *s, int32_t index, const cnr_tensor *value,
                                  cnr_error *err) {
     const cnri_value *v;

@@ -177,6 +177,7 @@ static void convert_blocks(const void *from, int32_t from_block, void *to, int32
         for (int64_t i = 0; i < tasks; i++) convert_task(&k, i, 0);
 }
 
+/* Bytes of the largest home that a conversion or copy of this plan stages in host memory. */
 uint64_t cnri_staging_bytes(const cnr_plan *plan) {
     uint64_t maximum = 0;
     for (int32_t i = 0; i < plan->steps.n; i++) {
@@ -193,7 +194,8 @@ uint64_t cnri_staging_bytes(const cnr_plan *plan) {
 
 /* ---- between places ---- */
 
-/* Copies bytes of a step's home to another, between devices or host. */
+/* Copies `bytes` from offset `at` on of home step->from to the same place in step->to, between
+ * devices or host. */
 static cnr_status move(cnr_session *s, const cnri_step *step, uint64_t at, uint64_t bytes,
                        cnr_error *err) {
     const cnr_plan *plan = s->plan;

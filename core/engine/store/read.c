@@ -86,7 +86,8 @@ static void order_inputs(cnr_graph *g, const cnri_stored *s, const cnr_value *at
     }
 }
 
-/* Adds a node of the file; *known: how many values are numbered. */
+/* Adds a node of the file; at: the graph's values by number, which gets its outputs; *known: how
+ * many, raised by them. Faults are the graph's problems; only CNR_E_MEMORY is returned. */
 static cnr_status add_node(cnr_graph *g, const cnri_stored *s, const cnri_stored_node *n,
                            cnr_value *at, int32_t *known) {
     cnr_value *in = cnri_alloc(((size_t)n->n_in + 1) * sizeof *in);
