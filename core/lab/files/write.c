@@ -8,7 +8,8 @@ typedef struct buffer {
     bool failed;
 } buffer;
 
-/* Appends bytes; sets b->failed when out of memory. */
+/* Appends bytes to the growing buffer; sets b->failed, and then does nothing, when out of
+ * memory. */
 static void put(buffer *b, const void *data, size_t bytes) {
     if (b->failed || bytes == 0) return;
     if (b->capacity - b->n < bytes) {

@@ -21,7 +21,8 @@ static int32_t axis_of(uint32_t axes, int32_t wanted) {
     return wanted < 32 && axes >> wanted & 1 ? wanted : -1;
 }
 
-/* Checks the shares of a split: none negative, sum 1. */
+/* Fails unless the shares of a split are 0 or more and 1 in all, and the node can be split at
+ * a->axis, which becomes an axis's index. */
 static cnr_status check_split(const cnri_planner *p, int32_t node, cnri_policy_answer *a,
                               cnr_error *err) {
     double sum = 0;

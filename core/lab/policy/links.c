@@ -8,7 +8,7 @@
 #define GUESS_NS_A_BYTE 0.1
 #define GUESS_NS_A_BYTE_AWAY 0.4
 
-/* Adds a node to the table that policies see. */
+/* Appends a node, with the nodes that make its inputs, to the table that policies see. */
 static cnr_status add_node(cnri_planner *p, cnri_table *t, int32_t node, cnr_error *err) {
     const cnri_node *n = p->graph->nodes.at[node];
     cnri_table_node *to = cnri_push(&t->nodes);
@@ -71,7 +71,8 @@ static cnr_status add_device(cnri_planner *p, cnri_table *t, int32_t device, cnr
     return status;
 }
 
-/* Finds the cost of transfers between two devices: recorded, or guessed. */
+/* Fills *link with the cost of transfers between two devices: from the record (unless
+ * deterministic), or guessed. */
 static cnr_status find_link(cnri_planner *p, int32_t from, int32_t to, cnri_table_link *link,
                             cnr_error *err) {
     const cnri_tuning *record = p->options->deterministic ? NULL : p->options->tuning;

@@ -21,7 +21,7 @@ typedef struct tabling {
 
 /* ---- what could be offered to a node ---- */
 
-/* Notes a layout in which a value may be available. False: out of memory. */
+/* Notes, once, a layout in which a value may be available. False: out of memory. */
 static bool add_offer(offers_seen *s, cnr_value v, cnri_offer o) {
     for (int32_t i = s->first[v]; i >= 0; i = s->next.at[i]) {
         const cnri_offer *was = &s->at.at[i];
@@ -136,7 +136,7 @@ static bool same_candidate(const cnri_candidate *a, const cnri_candidate *b) {
            memcmp(a->layout, b->layout, 2 * (size_t)(a->n_in + a->n_out) * sizeof *a->layout) == 0;
 }
 
-/* Adds a candidate as a row of the table, once. */
+/* Adds a candidate as a row of the table; nothing if the node has that row. */
 static cnr_status add_row(tabling *g, const cnri_chain *chain, const cnri_candidate *c,
                           cnr_error *err) {
     cnri_table *t = g->t;

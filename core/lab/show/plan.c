@@ -129,7 +129,7 @@ static void print_untried(const cnr_plan *plan, cnri_text *out) {
     }
 }
 
-/* Prints one node of a plan as a line or as JSON. */
+/* Appends one node of a plan to the text, as a line or as JSON. */
 static void print_node(const cnr_plan *plan, const finder *f, int32_t node, const print_row *row,
                        bool json, cnri_text *out) {
     const cnri_node *n = plan->graph->nodes.at[node];
@@ -167,7 +167,7 @@ static void print_node(const cnr_plan *plan, const finder *f, int32_t node, cons
     cnri_text_add(out, "}\n");
 }
 
-/* Prints a transfer between devices as a line or as JSON. */
+/* Appends a transfer between devices, with bytes and milliseconds, as a line or as JSON. */
 static void print_transfer(const cnri_transfer_row *row, bool json, cnri_text *out) {
     if (!json) {
         cnri_text_say(out, "  %-20s %-12s -> %-12s %12llu bytes %10.3f ms (%s)\n", row->value,

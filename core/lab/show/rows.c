@@ -171,7 +171,7 @@ static void print_end(const cnri_table *t, cnri_text *out) {
     if (t->notes) cnri_text_say(out, "%s\n", t->notes);
 }
 
-/* Fails for an unknown node, with the nearest name. */
+/* Fails for an unknown node with CNR_E_NOT_FOUND and the nearest name. */
 static cnr_status no_node(const cnri_table *t, const char *name, cnr_error *err) {
     CNRI_VEC(const char *) names = {0};
     for (int32_t i = 0; i < t->nodes.n; i++) {

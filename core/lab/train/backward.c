@@ -122,7 +122,7 @@ bool cnri_train_fed_as(const cnr_graph *g, cnr_value value, uint32_t flag) {
     return false;
 }
 
-/* Marks the values that weights to train flow into. */
+/* Sets w->needed for each value that is a weight to train (no statistic) or computed from one. */
 static void mark_needed(walk *w) {
     for (int32_t i = 0; i < w->n_values; i++) {
         const cnri_value *v = &w->g->values.at[i];
@@ -226,7 +226,8 @@ static cnr_status fill_lists(walk *w, const cnri_node *node, hook_lists *l, bool
     return CNR_OK;
 }
 
-/* Adds the nodes that compute the gradients of one node's inputs. */
+/* Adds the nodes that compute the gradients of one node's inputs; CNR_E_UNSUPPORTED: its operator
+ * has no gradient, and one is needed. */
 static cnr_status backward_node(walk *w, const cnri_node *node, cnr_error *err) {
     const cnr_op *op = node->view.desc;
     hook_lists l;
@@ -294,7 +295,8 @@ cnr_status cnri_train_digest(const cnr_graph *g, int32_t nodes, int32_t values, 
     return failed ? cnri_out_of_memory(err, g->name) : CNR_OK;
 }
 
-/* Adds the nodes of the caller's own loss. */
+/* Adds the nodes of the caller's own loss and sets b->loss; fails if it adds weights or inputs of
+ * its own. */
 static cnr_status build_own_loss(cnr_graph *g, const cnri_own_loss *own, const cnri_loss_inputs *in,
                                  cnri_backward *b, cnr_error *err) {
     const int32_t nodes = g->nodes.n, values = g->values.n;

@@ -46,7 +46,8 @@ static const cnri_node *find_head(const cnr_graph *g, int64_t classes, const cnr
     return NULL;
 }
 
-/* Fills a weight evenly within 1 / sqrt(inputs), and a bias with 0. */
+/* Fills a weight evenly within 1 / sqrt(inputs) of 0, by the seed, and a vector (a bias) with 0;
+ * axis: that of outputs. */
 static void fill(float *data, const cnr_tensor *type, int32_t axis, uint64_t seed) {
     const int64_t n = cnr_count(type);
     const double bound =

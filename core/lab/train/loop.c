@@ -150,7 +150,8 @@ static void take_means(loop *l) {
     l->p.accuracy = (double)l->state.correct / (double)(l->p.step * l->t->batch);
 }
 
-/* Writes a checkpoint, if the options name one. */
+/* Notes where the training stands in l->state, and writes it as checkpoint if the options name one
+ * (rank 0 only). */
 static cnr_status save(loop *l, cnr_error *err) {
     const char *path = l->t->options.checkpoint;
     cnri_train_state *s = &l->state;
@@ -307,7 +308,8 @@ static cnr_status measure(judging *j, int64_t count, cnri_judged *out, cnr_error
     return status;
 }
 
-/* Ranks judge a part each; if one is stopped, so are all. */
+/* Judges count samples, each rank a part, into *out; CNR_E_CANCELLED on all ranks if one is
+ * stopped. */
 static cnr_status judge_all(cnri_trainer *t, cnri_samples *samples, const int64_t *order,
                             int64_t count, cnri_judged *out, cnr_error *err) {
     judging j = {.t = t, .samples = samples, .order = order};
@@ -390,7 +392,8 @@ static cnr_status end_epoch(loop *l, cnr_error *err) {
     return save(l, err);
 }
 
-/* Trains and judges all epochs until the last, or until it is stopped. */
+/* Trains and judges all epochs, with a row and a report each, until the last or until it is
+ * stopped. */
 static cnr_status all_epochs(loop *l, cnr_error *err) {
     while (l->p.epoch < l->p.epochs) {
         cnr_status status = train_epoch(l, err);

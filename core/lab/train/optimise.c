@@ -80,6 +80,8 @@ static const char *known_optimizers(cnri_text *known) {
     return known->n ? known->at : "none";
 }
 
+/* Finds an optimiser operator; name NULL: the first there is. CNR_E_NOT_FOUND, with all known:
+ * none, or its ports are no optimiser's. */
 cnr_status cnri_train_optimizer(const char *name, const cnr_op **out, cnr_error *err) {
     *out = name ? cnri_op_find(name) : cnri_train_op_with(CNR_OP_OPTIMIZER);
     if (*out && (*out)->flags & CNR_OP_OPTIMIZER && (*out)->n_inputs >= CNRI_OPTIMIZER_MEMORY &&

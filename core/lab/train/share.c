@@ -50,7 +50,8 @@ static cnr_status take(cnr_graph *g, cnri_gradient *at, cnr_value sum, int64_t o
                            &at->gradient, 1);
 }
 
-/* Adds the sum of a bucket right behind the node of its last gradient. */
+/* Adds a node, right behind that of the bucket's last gradient, which sums n gradients over the
+ * ranks; *sum: its output, one list. */
 static cnr_status begin(const cnri_trainer *t, cnr_graph *g, const cnri_backward *b,
                         const ready *bucket, int32_t n, cnr_value *sum) {
     const cnr_attr scale = {.name = "multiplier",

@@ -131,7 +131,7 @@ cnr_status cnri_trainer_fetch(cnri_trainer *t, cnr_error *err) {
     return status;
 }
 
-/* Gives the judge's plan the weights that changed since it last ran. */
+/* Gives the judge's plan the weights that changed since it last ran (t->stale). */
 static cnr_status renew_judge(cnri_trainer *t, cnr_error *err) {
     if (!t->stale) return CNR_OK;
     cnr_status status = cnri_trainer_fetch(t, err);
@@ -167,6 +167,7 @@ cnr_status cnri_trainer_keep(cnri_trainer *t, cnr_error *err) {
     return status;
 }
 
+/* Gives the net, and the trainer's own copies, the best weights that were stored. */
 cnr_status cnri_trainer_finish(cnri_trainer *t, cnr_error *err) {
     cnr_status status = CNR_OK;
     for (int32_t i = 0; i < t->weights.n && status == CNR_OK; i++) {

@@ -47,7 +47,7 @@ static cnr_status check_freeze(const cnri_trainer *t, cnr_error *err) {
     return CNR_OK;
 }
 
-/* Lists the weights to train; *frozen: how many are left out. */
+/* Appends the weights to train to t->weights; *frozen rises by how many the options leave out. */
 static cnr_status add_weights(cnri_trainer *t, int32_t *frozen, cnr_error *err) {
     for (cnr_value v = 0; v < t->net->values.n; v++) {
         if (!cnri_train_is_weight(t->net, v)) continue;
@@ -133,7 +133,7 @@ static cnr_status copy_net(cnri_trainer *t, bool judged, cnr_graph **out, cnr_er
                      why.text);
 }
 
-/* Opens a session for the graph, which it owns, after an error too. */
+/* Opens model, plan and session for the graph, which the model owns, after an error too. */
 static cnr_status open_session(cnri_trainer *t, cnr_runtime *rt, cnr_graph *g, cnr_model **model,
                                cnr_plan **plan, cnr_session **session, cnr_error *err) {
     cnr_load_options options;
@@ -158,7 +158,8 @@ static int32_t input_index(const cnr_graph *g, cnr_value value) {
     return -1;
 }
 
-/* Adds all that training needs to the copy of the net. */
+/* Adds to the copy of the net all that training needs: inputs step and rate, loss, gradients and
+ * optimiser. */
 static cnr_status build(cnri_trainer *t, cnr_graph *g, const cnr_op *loss, cnr_error *err) {
     const cnr_tensor number = {.size = sizeof number, .dtype = CNR_f32};
     const cnr_value step = cnri_train_input(g, "step", &number);
@@ -248,7 +249,8 @@ static cnr_status open_judge(cnri_trainer *t, cnr_error *err) {
                      "can't be trained because its output is no f32 scores of classes");
 }
 
-/* Finds the type of the input for one batch. */
+/* Reads the preprocessing, sets t->input to the type of one batch, and allocates inputs and labels;
+ * CNR_E_SHAPE: it is no f32 batch of known size. */
 static cnr_status open_inputs(cnri_trainer *t, cnr_error *err) {
     const cnri_value *input = &t->net->values.at[t->net->inputs.at[0]];
     cnr_status status = cnri_preprocess_read(t->net, input->name, &t->preprocess, err);

@@ -24,7 +24,8 @@ static cnr_tensor *closed(const cnr_tensor *t, cnr_tensor *copy) {
     return copy;
 }
 
-/* True if the node multiplies and sums, as its cost tells. */
+/* True if the node has two or more inputs, one output, a gradient, and a cost with products that
+ * are summed. */
 static bool multiplies(const cnri_node *node) {
     const cnr_op *op = node->view.desc;
     const cnr_tensor *inputs[MAX_OPERANDS], *output[1];

@@ -3,7 +3,8 @@
 #include "work/calibrate.h"
 #include <math.h>
 
-/* Keeps the scores as shares that sum to 1. False: out of memory. */
+/* Keeps the scores in v->shares as shares that sum to 1, by softmax unless they do already. False:
+ * out of memory. */
 static bool keep_shares_of(cnri_verdict *v, const cnr_tensor *scores) {
     const bool are_shares = cnri_are_shares(scores);
     double most = -INFINITY, sum = 0;

@@ -67,7 +67,7 @@ static cnr_status sample(cnri_adapt *a, bool on, cnr_error *err) {
     return on ? cnri_sampler_start(a->sampler, err) : CNR_OK;
 }
 
-/* Starts measuring from the beginning; the report has the reason. */
+/* Forgets what was decided and starts measuring from the beginning; the report has the reason. */
 static cnr_status begin_learning(cnri_adapt *a, const char *reason, cnr_error *err) {
     const way none = {0};
     cnri_adapt_forget(&a->kept);
@@ -273,7 +273,8 @@ static cnr_status write_down(cnri_adapt *a, const way *usual, const way *chosen,
     return status ? status : copy_words(&chosen->devices, &k->devices, err);
 }
 
-/* Decides, stores the decision and gives the model its options. */
+/* Decides for the best way, or the usual one, stores the decision and gives the model its
+ * options. */
 static cnr_status settle(cnri_adapt *a, cnr_error *err) {
     const way *usual = a->ways.at[0], *best = winner(a, usual);
     cnr_status status = write_down(a, usual, best ? best : usual, err);
@@ -427,7 +428,7 @@ static cnr_status end_default(cnri_adapt *a, cnr_error *err) {
     return status ? status : next_kernels(a, err);
 }
 
-/* Chooses the way of the next run, after a run of the current one. */
+/* Chooses the way of the next run, after a run of the current one, by the phase. */
 static cnr_status advance(cnri_adapt *a, cnr_error *err) {
     way *w = a->ways.at[a->current];
     const bool enough = cnri_adapt_is_tried(a, w);
@@ -464,7 +465,7 @@ static bool is_changed(cnri_adapt *a) {
     return true;
 }
 
-/* Runs the decided configuration and watches its time. */
+/* Runs the decided configuration and notes its time, to see whether it still holds. */
 static cnr_status run_settled(cnri_adapt *a, const cnr_tensor *const *inputs, cnr_error *err) {
     way *w = a->ways.at[0];
     const bool cold = !w->runs.rehearsed;
@@ -537,7 +538,7 @@ static cnr_status recall(cnri_adapt *a, const cnr_tensor *const *inputs, cnr_err
     return CNR_OK;
 }
 
-/* Runs one way for the application and measures it. */
+/* Runs one way for the application, measures it, and chooses the next. */
 static cnr_status learn(cnri_adapt *a, const cnr_tensor *const *inputs, cnr_error *err) {
     way *w;
     cnr_status status = a->goes_on ? recall(a, inputs, err) : CNR_OK;

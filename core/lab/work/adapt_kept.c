@@ -230,7 +230,7 @@ void cnri_adapt_add_numbers(cnri_text *out, const char *key, double first, doubl
     cnri_text_add(out, "%s %s %s\n", key, both[0], both[1]);
 }
 
-/* Prints what was learned, as the file has it. */
+/* Appends what was learned to the text, as the file has it. */
 static void print(const cnri_adapt *a, cnri_text *out) {
     const cnri_adapt_kept *k = &a->kept;
     char number[40];

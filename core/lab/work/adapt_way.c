@@ -53,6 +53,7 @@ void cnri_adapt_free_ways(cnri_adapt *a) {
     cnri_vec_free(&a->ways);
 }
 
+/* Median of n numbers, which stay in order; NAN: n is 0; the last of them if memory is out. */
 double cnri_adapt_median(const double *values, int32_t n) {
     double *copy = cnri_alloc(((size_t)n + 1) * sizeof *copy);
     if (!copy || n == 0) {

@@ -32,7 +32,8 @@ static cnr_status round_output(const wrapping *w, cnr_graph *g, const cnri_quant
     return add_rounding(g, w->rounds, g->values.at[as->real].producer + 1, as->real, attrs, 2, err);
 }
 
-/* The weight of the layer, one scale for each output channel. */
+/* Lets the layer's weight be rounded as it trains, with one scale for each output channel; nothing
+ * if the layer has no weight, or a node makes it. */
 static cnr_status round_weight(const wrapping *w, cnr_graph *g, int32_t node, cnr_error *err) {
     const cnri_node *layer = g->nodes.at[node];
     cnr_linear ports;

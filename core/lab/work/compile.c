@@ -138,7 +138,7 @@ static cnri_plan_request request_of(const job *j) {
                                j->shapes.n, true};
 }
 
-/* Makes the plan for `batch` pictures and checks all weights. */
+/* Sets j->plan to a new plan for `batch` pictures, and checks all weights against their digests. */
 static cnr_status make_plan(job *j, int64_t batch, cnr_error *err) {
     cnr_model *m = j->model;
     cnr_status status = cnri_input_shapes(m, batch, &j->shapes, err);

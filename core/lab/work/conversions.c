@@ -11,6 +11,8 @@ int32_t cnri_converts(const cnri_node *node) {
     return is_whole(node->view.outputs[0]) - is_whole(node->view.inputs[0]);
 }
 
+/* Counts the conversions of a net to or from 8 bits, and the pairs: one to 8 bits right behind one
+ * from 8 bits. */
 cnri_conversions cnri_conversions_of(const cnr_graph *g) {
     cnri_conversions out = {0};
     for (int32_t i = 0; i < g->nodes.n; i++) {

@@ -54,7 +54,7 @@ static cnr_evaluated shares_of(const job *j, const cnr_tensor *sample, int64_t l
                            .label_share = meant / all};
 }
 
-/* Fails if a label is none of the net's classes. */
+/* Fails if a label is none of the net's classes, or the class map is too short for them. */
 static cnr_status check(const job *j, const cnr_tensor *sample, int64_t label, cnr_error *err) {
     const int64_t classes = cnr_count(sample), class = label + j->o.offset;
     if (j->o.labels && j->o.n_labels < classes)
@@ -75,7 +75,8 @@ static int64_t class_of(const job *j, int64_t label, int64_t classes) {
     return -1;
 }
 
-/* The first picture tells how many classes there are. */
+/* Keeps a picture's scores and label for the metrics, if there are any; the first picture tells how
+ * many classes there are. */
 static cnr_status keep_scores(job *j, const cnr_tensor *sample, int64_t label, cnr_error *err) {
     bool overflow = false;
     if (j->metrics.n == 0 || j->repeats) return CNR_OK;
@@ -173,7 +174,7 @@ static void sum_up(job *j) {
     e->loss = j->loss / n;
 }
 
-/* Evaluates the samples of `order`; NULL: the first ones. */
+/* Evaluates j->n samples of `order` from j->first on; NULL: in the source's order. */
 static cnr_status all_samples(job *j, const int64_t *order, cnr_error *err) {
     const int64_t n = j->n;
     cnr_progress p = {.size = sizeof p, .what = "eval", .total = n};

@@ -63,7 +63,8 @@ static double ratio_of(const contender both[2]) {
     return cnri_median(ratio, ROUNDS);
 }
 
-/* Runs both contenders in turn for all rounds. */
+/* Runs both contenders in turn, for one round to warm up and then all that count; CNR_E_CANCELLED:
+ * stopped. */
 static cnr_status race(const cnri_calibration *c, contender both[2], cnr_error *err) {
     cnr_status status = CNR_OK;
     for (int32_t round = -1; round < ROUNDS && !status; round++)

@@ -179,7 +179,8 @@ static cnr_status copy_outputs(const stage_net *n, cnri_fed *f) {
     return CNR_OK;
 }
 
-/* Runs the net on a picture that was prepared for it. */
+/* Runs the net on a picture that was prepared for its current turn; f->ran: it was run, and f has
+ * the outputs. */
 static void run(stage_net *n, cnri_fed *f) {
     pthread_mutex_lock(&n->lock);
     n->running = f->input.data && f->turn == n->turn;

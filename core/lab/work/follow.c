@@ -135,7 +135,7 @@ static cnr_status step(follow *f, bool all, cnr_error *err) {
     return status;
 }
 
-/* Takes a row at each tick until the time is over or it is stopped. */
+/* Takes a row at each tick until the time (o->seconds; 0: no end) is over or it is stopped. */
 static cnr_status steps(follow *f, cnr_error *err) {
     const uint64_t tick = (uint64_t)CNRI_SAMPLE_MS * 1000000u, begin = f->begin.now_ns;
     const uint64_t maximum = f->o->seconds > 0 ? (uint64_t)(f->o->seconds * 1e9) : UINT64_MAX;

@@ -85,7 +85,8 @@ static cnr_status open_learner(cnr_model *m, const cnr_gradient_options *o,
 
 /* ---- a batch ---- */
 
-/* Checks the input's type and the number of labels. */
+/* Fails unless the net has one input, the batch fits it, and there are as many labels as
+ * samples. */
 static cnr_status check(const cnr_model *m, const cnr_tensor *input, int64_t n_labels,
                         cnr_error *err) {
     const cnr_tensor *want = cnr_input_type(m, 0);
@@ -139,7 +140,7 @@ static cnr_status give(const learner *l, double loss, cnr_gradients *out, cnr_er
     return status;
 }
 
-/* Derives gradients, with the last learner if it fits. */
+/* Derives gradients of the loss on one batch, with the last learner if it fits, into *got. */
 static cnr_status derive(cnr_model *m, const cnr_gradient_options *o, const cnri_own_loss *own,
                          const cnr_tensor *input, const int32_t *labels, cnr_gradients *got,
                          cnr_error *err) {

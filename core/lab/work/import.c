@@ -5,7 +5,7 @@
 
 /* ---- which importer ---- */
 
-/* Fills err with `what`, and lists the importers. */
+/* Fails with CNR_E_UNSUPPORTED, `what` as text, and the names of all importers. */
 static cnr_status none_fits(const char *where, const char *what, cnr_error *err) {
     cnri_text known = {0};
     for (int32_t i = 0; i < cnri_descriptor_count(CNR_KIND_IMPORTER); i++) {
@@ -63,7 +63,7 @@ static cnr_status no_mean(const char *path, cnr_error *err) {
 
 /* ---- the whole ---- */
 
-/* Runs the importer. `mean`: one more setting, or NULL. */
+/* Runs the importer with the options' settings into *graph. `mean`: one more setting, or NULL. */
 static cnr_status run_importer(const cnri_import_options *o, const cnr_importer *importer,
                                const char *mean, cnr_graph **graph, cnr_error *err) {
     const int32_t n = o->n_settings;

@@ -47,7 +47,8 @@ static bool read_numbers(const char *text, double *out, int64_t *n) {
     return false;
 }
 
-/* Reads a value as true, false, numbers or text. */
+/* Reads a value into *a as true or false, whole number, number, numbers, or else text, which is not
+ * copied. */
 static cnr_status read_value(options *o, const char *text, cnr_attr *a, cnr_error *err) {
     double *numbers = keep(o, cnri_alloc((strlen(text) + 1) * sizeof *numbers));
     int64_t n;

@@ -86,7 +86,7 @@ static cnr_status measure_alone(job *j, int32_t device, cnr_error *err) {
 /* Placements that divide the layers that every device can compute parts of. Each second device
  * gets twice the share, so that fixed costs can be told from costs of the share. */
 typedef CNRI_VEC(cnri_placement) wishes;
-/* Wishes that nodes be divided in the way that is measured. */
+/* Appends wishes that each node which all devices can compute a part of be divided as measured. */
 static cnr_status wish_parts(job *j, const cnri_table *t, cnri_part parts[2][MAX_DEVICES],
                              wishes *out, cnr_error *err) {
     for (int32_t i = 0; i < t->nodes.n; i++) {

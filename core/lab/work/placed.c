@@ -14,7 +14,8 @@ static void add_key(cnri_text *out, const char *key) {
     cnri_text_add(out, "] = ");
 }
 
-/* Appends the placement of all nodes as Lua. */
+/* Appends the placement of all nodes as rows of a Lua table: a device's name, or shares by
+ * device. */
 static void add_answer(const cnri_placing *p, cnri_text *out) {
     for (int32_t i = 0; i < p->nodes.n; i++) {
         const cnri_place_node *n = &p->nodes.at[i];

@@ -141,7 +141,8 @@ static void wait_for(course *c, const cnri_step *s, double *begin) {
     }
 }
 
-/* Adds one step to the course of a run. */
+/* Adds one step to the course of a run: when it begins and ends, on its device's or the host's
+ * clock (ns). */
 static void run_step(course *c, int32_t step) {
     const cnri_step *s = &c->plan->steps.at[step];
     const int32_t d = c->at[s->device];
@@ -157,7 +158,7 @@ static void run_step(course *c, int32_t step) {
     if (!queue) c->host = c->end[step];
 }
 
-/* Counts the copies of inputs into devices' own memory. */
+/* Adds the time (ns) of copying inputs into devices' own memory to the course. */
 static void put_inputs(course *c) {
     const cnr_plan *plan = c->plan;
     for (int32_t i = 0; i < plan->graph->inputs.n; i++) {

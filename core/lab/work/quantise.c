@@ -70,7 +70,7 @@ static bool stay_float_for(const job *q, int32_t why) {
     return false;
 }
 
-/* Says why no layer is left to quantise. */
+/* Fails with CNR_E_NOT_FOUND and the reason why no layer is left to quantise. */
 static cnr_status none_left(const job *q, const char *bad, double decibels, cnr_error *err) {
     if (!bad && stay_float_for(q, CNR_FLOAT_FOR_ACCURACY))
         return cnri_fail(err, CNR_E_NOT_FOUND, q->out->net->name,
@@ -356,7 +356,7 @@ static cnr_status compare_outputs(job *q, cnri_runner *runners, cnr_error *err) 
     return CNR_OK;
 }
 
-/* Runs one picture through both nets, and counts whether they agree. */
+/* Runs one picture through both nets, keeps the times, and counts in q->out whether they agree. */
 static cnr_status check_one(job *q, cnri_runner *runners, const cnr_sample *sample,
                             cnr_error *err) {
     int64_t said[2] = {-1, -1};
@@ -384,7 +384,8 @@ static cnr_status check_one(job *q, cnri_runner *runners, const cnr_sample *samp
     return compare_outputs(q, runners, err);
 }
 
-/* Compares both nets on at most `maximum` pictures. */
+/* Runs both nets on at most `maximum` pictures, and notes agreement, times and decibels in the
+ * result. */
 static cnr_status check(job *q, int64_t maximum, cnr_error *err) {
     const cnr_graph *nets[2] = {q->given, q->out->quantized};
     cnr_model *models[2] = {NULL, NULL};

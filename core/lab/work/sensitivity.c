@@ -76,7 +76,8 @@ static cnr_status compare_alone(cnri_sensitivity *s, const bool *wanted, double 
     return status;
 }
 
-/* Measures the noise that one layer makes alone, once. */
+/* Measures, unless that was done, the noise that one layer makes alone: s->alone[node], by
+ * value. */
 static cnr_status measure(cnri_sensitivity *s, int32_t node, cnr_error *err) {
     const cnr_graph *net = s->c->net;
     if (!s->alone) s->alone = cnri_alloc_zero(((size_t)net->nodes.n + 1) * sizeof *s->alone);

@@ -77,7 +77,7 @@ typedef struct child {
     cnri_text said[2];
 } child;
 
-/* Starts a program with pipes for its outputs. */
+/* Starts a program with pipes for its stdout and stderr, and /dev/null as stdin. */
 static cnr_status spawn(child *c, const char *program, words *w, cnr_error *err) {
     int ends[2][2];
     posix_spawn_file_actions_t actions;

@@ -59,7 +59,7 @@ static void add_metric(cnri_text *t, double x) {
     cnri_text_add(t, ",%s", number);
 }
 
-/* All epochs so far, each time: whoever looks sees a whole table. */
+/* Writes a CSV of all epochs so far, each time anew: whoever looks sees a whole table. */
 static cnr_status write_curves(const char *path, const cnri_metrics *m,
                                const cnri_train_progress *p, cnr_error *err) {
     cnri_text t = {0};
@@ -154,7 +154,8 @@ static cnr_status judge_there(job *j, cnr_error *err) {
     return CNR_OK;
 }
 
-/* Writes the net, unless the file that is there is better. */
+/* Writes the net to options.output (NULL: nowhere); CNR_E_STATE if the file that is there is
+ * better. */
 static cnr_status write_net(const job *j, const cnri_train_progress *p, cnr_error *err) {
     if (!j->o.output) return CNR_OK;
     if (j->is_there && j->there.by > p->by && j->o.best_by)
