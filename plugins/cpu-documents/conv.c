@@ -1,7 +1,8 @@
 /* conv by the loop of its definition: what CNNdroid calls sequential, and the CPU of its tables. */
 #include "documents.h"
 
-/* Takes dense f32 convolutions with windows that the documents' loops know. */
+/* Takes dense f32 convolutions with windows that the documents' loops know; for others out->why
+ * says why. */
 static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
     cnr_window own;
     documents_window w;

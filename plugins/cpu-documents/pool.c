@@ -3,7 +3,7 @@
 
 #include <math.h>
 
-/* Takes dense f32 pooling without indices. */
+/* Takes dense f32 pooling without indices; for others out->why says why. */
 static cnr_status accepts_pool(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
     cnr_window own;
     documents_window w;
@@ -52,7 +52,7 @@ static cnr_status accepts_relu(const cnr_device *device, const cnr_node *node, c
     return documents_accept_plain(node, out);
 }
 
-/* Computes max(x, 0), one element after another. */
+/* Computes max(x, 0), one element after another; returns CNR_OK. */
 static cnr_status run_relu(const cnr_run *run, cnr_error *err) {
     const cnr_tensor *x = run->node->inputs[0];
     const float *from = (const float *)x->data;

@@ -25,7 +25,7 @@ static cnr_status multiply(const cnr_run *run, const product *p) {
     return CNR_OK;
 }
 
-/* Takes gemm without factors and without a transposed a. */
+/* Takes gemm without factors and without a transposed a; for others out->why says why. */
 static cnr_status accepts_gemm(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
     (void)device;
     if (cnr_attr_int(node, "transA") || cnr_attr_float(node, "alpha") != 1 ||
@@ -59,7 +59,7 @@ static cnr_status run_gemm(const cnr_run *run, cnr_error *err) {
     return multiply(run, &p);
 }
 
-/* Takes dense layers whose weight is a matrix. */
+/* Takes dense layers whose weight is a matrix; for others out->why says why. */
 static cnr_status accepts_dense(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
     (void)device;
     if (node->inputs[1]->rank != 2 ||

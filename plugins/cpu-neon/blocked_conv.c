@@ -723,7 +723,7 @@ static void one_task(void *arg, int64_t i, int32_t thread) {
     else rows_of_chunk(job, x, group, y_at, chunk, row0, row1, room ? room + s->wide_at : NULL);
 }
 
-/* Computes all strips on the stream's threads. */
+/* Computes all strips on the stream's threads; returns CNR_OK. */
 static cnr_status run(const cnr_run *run, cnr_error *err) {
     const blocked_conv *s = run->state;
     const int64_t none = -1, images = run->node->inputs[0]->dim[0];

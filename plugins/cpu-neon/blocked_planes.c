@@ -108,7 +108,7 @@ static void one_plane(const planes_job *job, int64_t i, int64_t row0, int64_t ro
     }
 }
 
-/* Task: a strip of rows of some planes. */
+/* Task i of the planes_job `arg`: a strip of rows of some planes. */
 static void one_task(void *arg, int64_t i, int32_t thread) {
     const planes_job *job = arg;
     const planes_state *s = job->s;

@@ -65,14 +65,14 @@ typedef struct job {
     float sink[NEON_MOST_CORES];
 } job;
 
-/* Task: multiplies and adds in registers. */
+/* Task i of the job `arg`: multiplies and adds in registers. */
 static void multiply(void *arg, int64_t i, int32_t thread) {
     job *j = arg;
     (void)i;
     j->sink[thread % NEON_MOST_CORES] += neon_uk->peak(j->each, 0.999f);
 }
 
-/* Task: reads a piece of memory. */
+/* Task i of the job `arg`: reads a piece of memory. */
 static void read_piece(void *arg, int64_t i, int32_t thread) {
     job *j = arg;
     j->sink[thread % NEON_MOST_CORES] += neon_uk->read(j->data + i * j->each, j->each);

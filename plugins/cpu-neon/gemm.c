@@ -130,7 +130,7 @@ typedef struct multiply_task {
     int64_t room, m0, m1;
 } multiply_task;
 
-/* Computes tile i of the product's grid. */
+/* Task i of the multiply_task `arg`: computes tile i of the product's grid. */
 static void multiply_tile(void *arg, int64_t i, int32_t thread) {
     const multiply_task *t = arg;
     /* a thread's tasks have the same rows, so that their panels of A stay in its cache */

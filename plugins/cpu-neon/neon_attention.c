@@ -17,7 +17,7 @@ typedef struct attention_state {
  * 512 KiB. */
 #define MANY_SCORES ((int64_t)1 << 14)
 
-/* Takes f32 attention. */
+/* Takes f32 attention; for others out->why says why. */
 static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
     attention a;
     (void)device;
@@ -32,7 +32,7 @@ static int64_t reserve(attention_state *s, int64_t floats) {
     return neon_reserve(&s->room, floats + neon_uk->nr);
 }
 
-/* Divides rows into blocks and tasks. */
+/* Divides rows into blocks and tasks in *state; fails with CNR_E_MEMORY. */
 static cnr_status plan(const cnr_device *device, const cnr_node *node, cnr_space *workspace,
                        void **state, cnr_error *err) {
     attention_state *s = cnr_state(neon_host, node, sizeof *s, err);
@@ -116,7 +116,7 @@ static void block(const cnr_run *run, int64_t batch, int64_t m0, int64_t m, floa
     }
 }
 
-/* Part i / batches of batch i % batches. */
+/* Task i of the cnr_run `arg`: part i / batches of batch i % batches. */
 static void task(void *arg, int64_t i, int32_t thread) {
     const cnr_run *run = arg;
     const attention_state *s = run->state;
@@ -136,7 +136,7 @@ static void task(void *arg, int64_t i, int32_t thread) {
         block(run, batch, m, cnr_min(s->rows, end - m), room);
 }
 
-/* Computes all blocks. */
+/* Computes all blocks on the stream's threads; returns CNR_OK. */
 static cnr_status run(const cnr_run *run, cnr_error *err) {
     const attention_state *s = run->state;
     cnr_run copy = *run;

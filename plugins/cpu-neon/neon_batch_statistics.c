@@ -6,7 +6,7 @@
 static int is_grad(const cnr_node *node) { return node->n_outputs == 3; }
 static const cnr_tensor *picture(const cnr_node *node) { return node->inputs[is_grad(node)]; }
 
-/* Takes f32 batch statistics and their gradient. */
+/* Takes f32 batch statistics and their gradient; for others out->why says why. */
 static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
     (void)device;
     if (cnr_own_inputs(node) != 5 || (node->n_outputs != 3 && node->n_outputs != 5))
@@ -97,7 +97,7 @@ static void differentiate(void *arg, int64_t c, int32_t thread) {
     *channel_out(job, 2, c) = (float)sum;
 }
 
-/* Computes all channels. */
+/* Computes all channels on the stream's threads; returns CNR_OK. */
 static cnr_status run(const cnr_run *run, cnr_error *err) {
     const cnr_node *node = run->node;
     const cnr_tensor *x = picture(node);

@@ -22,7 +22,7 @@ typedef struct conv_state {
 /* Bound for one padded image for each thread; above it, threads share one image. */
 #define IMAGE_LIMIT ((int64_t)2 << 20)
 
-/* Takes f32 convolutions, with constant weights stored as `as`. */
+/* Takes f32 convolutions, with constant weights stored as `as`; for others out->why says why. */
 static cnr_status accepts(neon_stored as, const cnr_device *device, const cnr_node *node,
                           cnr_accept *out) {
     (void)device;
@@ -46,8 +46,8 @@ static cnr_status accepts(neon_stored as, const cnr_device *device, const cnr_no
     return CNR_OK;
 }
 
-/* Takes f32 gradients of a convolution's input at stride 1, if a group has enough input
- * channels. */
+/* Takes f32 gradients of a convolution's input at stride 1, if a group has enough input channels;
+ * for others out->why says why. */
 static cnr_status accept_gradient(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
     const cnr_tensor *weight = cnr_own_input(node, 1);
     cnr_window w;
@@ -272,7 +272,7 @@ static void one_block(void *arg, int64_t i, int32_t thread) {
                column, job->rooms + thread * job->s->room);
 }
 
-/* Computes the convolution, by images or by blocks. */
+/* Computes the convolution, by images or by blocks on the stream's threads; returns CNR_OK. */
 static cnr_status run(const cnr_run *run, cnr_error *err) {
     const conv_state *s = run->state;
     float *scratch = run->workspace_data;

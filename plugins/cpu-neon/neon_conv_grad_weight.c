@@ -61,7 +61,7 @@ static const char *window_of(const cnr_node *node, cnr_window *w) {
     return why;
 }
 
-/* Takes f32 gradients of the weight. */
+/* Takes f32 gradients of the weight; for others out->why says why. */
 static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
     cnr_window w;
     (void)device;
@@ -138,7 +138,8 @@ typedef struct grad_weight_job {
     int64_t m0, m1; /* output channels to compute */
 } grad_weight_job;
 
-/* Copies row i of the output's gradient of all images side by side. */
+/* Task i of the grad_weight_job `arg`: copies row i of the output's gradient of all images side by
+ * side. */
 static void gather_row(void *arg, int64_t i, int32_t thread) {
     const grad_weight_job *job = arg;
     const grad_weight_state *s = job->s;
@@ -274,7 +275,7 @@ static void sum_taps(const grad_weight_job *job, const float *dy, const float *x
                                    n, cnr_min(uk->dot_n, wide - j), NULL, add || at > 0);
 }
 
-/* All taps of one channel of the input. */
+/* Task i of the grad_weight_job `arg`: all taps of one channel of the input. */
 static void one_channel(void *arg, int64_t i, int32_t thread) {
     const grad_weight_job *job = arg;
     const grad_weight_state *s = job->s;
@@ -294,7 +295,7 @@ static void one_channel(void *arg, int64_t i, int32_t thread) {
     }
 }
 
-/* Computes all rounds. */
+/* Computes all rounds on the stream's threads; returns CNR_OK. */
 static cnr_status run(const cnr_run *run, cnr_error *err) {
     const grad_weight_state *s = run->state;
     const neon_part part = neon_part_of(run);

@@ -31,7 +31,7 @@ static int fits(const cnr_node *node) {
                      (bias->rank == 1 || (bias->rank == 2 && bias->dim[0] == 1)));
 }
 
-/* Takes dense f32 layers, with constant weights stored as `as`. */
+/* Takes dense f32 layers, with constant weights stored as `as`; for others out->why says why. */
 static cnr_status accepts(neon_stored as, const cnr_device *device, const cnr_node *node,
                           cnr_accept *out) {
     (void)device;
@@ -95,7 +95,7 @@ static cnr_status prepare(neon_stored as, const cnr_device *device, const cnr_no
 
 /* ---- run ---- */
 
-/* Notes sizes and the operators behind. */
+/* Notes sizes and the operators behind in *state; fails with CNR_E_MEMORY. */
 static cnr_status plan(neon_stored as, const cnr_device *device, const cnr_node *node,
                        cnr_space *workspace, void **state, cnr_error *err) {
     (void)device;
@@ -151,7 +151,7 @@ static void some_outputs(void *arg, int64_t i, int32_t thread) {
             neon_chain_run(&s->chain, node, y + m * s->n + n0, m * s->n + n0, n1 - n0);
 }
 
-/* Computes all outputs. */
+/* Computes all outputs on the stream's threads; returns CNR_OK. */
 static cnr_status run(const cnr_run *run, cnr_error *err) {
     const dense_state *s = run->state;
     dense_job job = {s, run, s->as == NEON_F32 ? run->node->inputs[1]->data : run->blob_data,

@@ -9,7 +9,7 @@ typedef struct depthwise_state {
     int64_t room;
 } depthwise_state;
 
-/* Takes depthwise f32 convolutions. */
+/* Takes depthwise f32 convolutions; for others out->why says why. */
 static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
     (void)device;
     cnr_window w;
@@ -30,7 +30,8 @@ static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_ac
     return CNR_OK;
 }
 
-/* Takes f32 gradients of a depthwise convolution's input at stride 1. */
+/* Takes f32 gradients of a depthwise convolution's input at stride 1; for others out->why says
+ * why. */
 static cnr_status accept_gradient(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
     cnr_window w;
     (void)device;
@@ -115,7 +116,7 @@ static void output_plane(const depthwise_job *job, int64_t image, int64_t channe
                    (row1 - row0) * g->w.out[2]);
 }
 
-/* Task: computes the outputs of one input channel. */
+/* Task i of the depthwise_job `arg`: computes the outputs of one input channel. */
 static void one_channel(void *arg, int64_t i, int32_t thread) {
     const depthwise_job *job = arg;
     const depthwise_state *s = job->s;
@@ -130,7 +131,7 @@ static void one_channel(void *arg, int64_t i, int32_t thread) {
         output_plane(job, image, channel, padded);
 }
 
-/* Computes all channels. */
+/* Computes all channels on the stream's threads; returns CNR_OK. */
 static cnr_status run(const cnr_run *run, cnr_error *err) {
     const depthwise_state *s = run->state;
     depthwise_job job = {s, run, neon_part_of(run)};

@@ -28,7 +28,7 @@ static int fits(const cnr_node *node) {
     return n == 2 || cnr_same_shape(node->inputs[0], node->outputs[0]);
 }
 
-/* Takes elementwise f32 operators of one or two operands. */
+/* Takes elementwise f32 operators of one or two operands; for others out->why says why. */
 static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
     (void)device;
     if (!fits(node)) return cnr_refuse(out, "one or two f32 operands and apply_f32 are wanted");
@@ -65,7 +65,7 @@ static void merge_axes(elementwise_state *s, const cnr_tensor *y, const int64_t 
     }
 }
 
-/* Finds the strides of both operands. */
+/* Finds the strides of both operands in *state; fails with CNR_E_MEMORY. */
 static cnr_status plan(const cnr_device *device, const cnr_node *node, cnr_space *workspace,
                        void **state, cnr_error *err) {
     int64_t x_step[CNR_MAX_RANK] = {0}, y_step[CNR_MAX_RANK] = {0};
@@ -121,7 +121,7 @@ static void apply(const elementwise_job *job, const float *x, const float *y, fl
     else neon_uk->divide(out, y, n);
 }
 
-/* Task: computes some of the output's elements. */
+/* Task i of the elementwise_job `arg`: computes some of the output's elements. */
 static void one_task(void *arg, int64_t i, int32_t thread) {
     const elementwise_job *job = arg;
     const elementwise_state *s = job->s;
@@ -148,7 +148,7 @@ static void one_task(void *arg, int64_t i, int32_t thread) {
     }
 }
 
-/* Computes all elements. */
+/* Computes all elements on the stream's threads; returns CNR_OK. */
 static cnr_status run(const cnr_run *run, cnr_error *err) {
     const elementwise_state *s = run->state;
     const cnr_tensor *out = run->outputs[0];

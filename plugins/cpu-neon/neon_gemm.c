@@ -82,7 +82,8 @@ static int shape_of(const cnr_node *node, gemm_state *s) {
     return 1;
 }
 
-/* Takes dense f32 products, with constant right matrices stored as `as`. */
+/* Takes dense f32 products, with constant right matrices stored as `as`; for others out->why says
+ * why. */
 static cnr_status accepts(neon_stored as, const cnr_device *device, const cnr_node *node,
                           cnr_accept *out) {
     gemm_state s;
@@ -116,7 +117,7 @@ typedef struct packing {
     void *to;
 } packing;
 
-/* Task: packs one panel. */
+/* Task i of the packing `arg`: packs one panel. */
 static void pack_right(void *arg, int64_t i, int32_t thread) {
     const packing *p = arg;
     (void)thread;
@@ -147,7 +148,7 @@ static int64_t outer_offset(const cnr_tensor *t, const cnr_tensor *y, int64_t i)
     return offset;
 }
 
-/* Finds sizes, offsets and workspace. */
+/* Finds sizes, offsets and workspace in *state; fails with CNR_E_MEMORY or CNR_E_SHAPE. */
 static cnr_status plan(neon_stored as, const cnr_device *device, const cnr_node *node,
                        cnr_space *workspace, void **state, cnr_error *err) {
     gemm_state shape;
@@ -191,7 +192,7 @@ typedef struct gemm_job {
     int64_t m0; /* first row to compute */
 } gemm_job;
 
-/* Packs panel i of the first operand: mr rows. */
+/* Task i of the gemm_job `arg`: packs panel i of the first operand: mr rows. */
 static void pack_panel_a(void *arg, int64_t i, int32_t thread) {
     const gemm_job *job = arg;
     const gemm_state *s = job->s;
@@ -199,7 +200,7 @@ static void pack_panel_a(void *arg, int64_t i, int32_t thread) {
     neon_pack_a(job->a, s->a_rs, s->a_cs, s->m, s->k, s->alpha, i, i + 1, job->packed);
 }
 
-/* Row m0 + i starts as beta * c, broadcast. */
+/* Task i of the gemm_job `arg`: row m0 + i starts as beta * c, broadcast. */
 static void start_row(void *arg, int64_t i, int32_t thread) {
     const gemm_job *job = arg;
     i += job->m0;
@@ -233,7 +234,8 @@ static neon_product product_at(const gemm_job *job, int64_t i) {
     };
 }
 
-/* Computes some rows of one of many products; packs its part of `a` in the thread's scratch. */
+/* Task i of the gemm_job `arg`: computes some rows of one of many products; packs its part of `a`
+ * in the thread's scratch. */
 static void some_rows(void *arg, int64_t i, int32_t thread) {
     const gemm_job *job = arg;
     const gemm_state *s = job->s;
@@ -277,7 +279,7 @@ static void run_one(const cnr_run *run, const gemm_state *s, float *scratch) {
     neon_multiply(&p, m0, m1, run->stream, scratch + s->rooms_at);
 }
 
-/* Computes all products. */
+/* Computes all products on the stream's threads; returns CNR_OK. */
 static cnr_status run(const cnr_run *run, cnr_error *err) {
     const gemm_state *s = run->state;
     float *scratch = run->workspace_data;

@@ -47,7 +47,7 @@ static int shape_of(const cnr_node *node, grid_state *s) {
     return s->in[0] > 0 && s->in[1] > 0 && s->in[0] * s->in[1] < 1 << 30;
 }
 
-/* Takes f32 planes with nearest or linear sampling. */
+/* Takes f32 planes with nearest or linear sampling; for others out->why says why. */
 static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
     grid_state s;
     (void)device;
@@ -56,7 +56,7 @@ static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_ac
     return cnr_take(node, out, 500);
 }
 
-/* Notes sizes and modes. */
+/* Notes sizes and modes in *state; fails with CNR_E_MEMORY. */
 static cnr_status plan(const cnr_device *device, const cnr_node *node, cnr_space *workspace,
                        void **state, cnr_error *err) {
     (void)device;
@@ -139,7 +139,7 @@ typedef struct grid_job {
     const cnr_run *run;
 } grid_job;
 
-/* Task: samples some points in all channels. */
+/* Task i of the grid_job `arg`: samples some points in all channels. */
 static void some_points(void *arg, int64_t i, int32_t thread) {
     const grid_job *job = arg;
     const grid_state *s = job->s;
@@ -163,7 +163,7 @@ static void some_points(void *arg, int64_t i, int32_t thread) {
     }
 }
 
-/* Samples all points. */
+/* Samples all points on the stream's threads; returns CNR_OK. */
 static cnr_status run(const cnr_run *run, cnr_error *err) {
     const grid_state *s = run->state;
     grid_job job = {s, run};

@@ -22,7 +22,7 @@ const char *neon_pool_window(const cnr_node *node, const cnr_tensor *x, cnr_wind
     return neon_padded_fits(w, 1) ? NULL : "too large once padded";
 }
 
-/* Takes f32 max_pool and average_pool. */
+/* Takes f32 max_pool and average_pool; for others out->why says why. */
 static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
     cnr_window w;
     const cnr_tensor *x = cnr_own_input(node, 0);
@@ -134,7 +134,7 @@ typedef struct pool_job {
     neon_part part;
 } pool_job;
 
-/* Task: pools one plane. */
+/* Task i of the pool_job `arg`: pools one plane. */
 static void one_plane(void *arg, int64_t i, int32_t thread) {
     const pool_job *job = arg;
     const pool_state *s = job->s;
@@ -161,7 +161,7 @@ static void one_plane(void *arg, int64_t i, int32_t thread) {
     neon_chain_run(&s->chain, node, y + first, plane * g->n + first, n);
 }
 
-/* Pools all planes. */
+/* Pools all planes on the stream's threads; returns CNR_OK. */
 static cnr_status run(const cnr_run *run, cnr_error *err) {
     pool_job job = {run->state, run, neon_part_of(run)};
     (void)err;

@@ -12,7 +12,7 @@ typedef struct pool_grad_state {
     float scale[];                         /* average: a factor for each output position */
 } pool_grad_state;
 
-/* Takes f32 gradients of pooling. */
+/* Takes f32 gradients of pooling; for others out->why says why. */
 static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
     cnr_window w;
     (void)device;
@@ -70,7 +70,7 @@ static void max_taps(const pool_grad_state *s, const float *x, float *room, floa
     }
 }
 
-/* Task: gradient of one plane. */
+/* Task i of the pool_grad_job `arg`: gradient of one plane. */
 static void one_plane(void *arg, int64_t i, int32_t thread) {
     const pool_grad_job *job = arg;
     const pool_grad_state *s = job->s;
@@ -94,7 +94,7 @@ static void one_plane(void *arg, int64_t i, int32_t thread) {
     for (int64_t t = 0; t < g->taps; t++) neon_col2im_tap(g, t, rest, s->pitch, dx);
 }
 
-/* Computes all planes. */
+/* Computes all planes on the stream's threads; returns CNR_OK. */
 static cnr_status run(const cnr_run *run, cnr_error *err) {
     pool_grad_job job = {run->state, run, neon_part_of(run)};
     (void)err;

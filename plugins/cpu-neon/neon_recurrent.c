@@ -65,7 +65,7 @@ static int shape_of(const cnr_node *node, recurrent_state *s) {
     return 1;
 }
 
-/* Takes dense f32 rnn, lstm and gru. */
+/* Takes dense f32 rnn, lstm and gru; for others out->why says why. */
 static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
     recurrent_state s;
     (void)device;
@@ -94,7 +94,7 @@ typedef struct weight_packing {
     float *to;
 } weight_packing;
 
-/* Packs w or a part of r of one direction. */
+/* Task i of the weight_packing `arg`: packs w or a part of r of one direction. */
 static void pack_weights(void *arg, int64_t i, int32_t thread) {
     const weight_packing *p = arg;
     const recurrent_state *s = p->s;
@@ -119,7 +119,7 @@ static cnr_status prepare(const cnr_device *device, const cnr_node *node, void *
 
 /* ---- plan ---- */
 
-/* Finds the places in the workspace. */
+/* Finds the places in the workspace in *state; fails with CNR_E_MEMORY. */
 static cnr_status plan(const cnr_device *device, const cnr_node *node, cnr_space *workspace,
                        void **state, cnr_error *err) {
     const int64_t mr = neon_uk->mr;
@@ -211,7 +211,7 @@ static void pack_x(void *arg, int64_t i, int32_t thread) {
                 job->scratch + s->x_at);
 }
 
-/* Task: begins a row of gates with the bias. */
+/* Task i of the recurrent_job `arg`: begins a row of gates with the bias. */
 static void start_row(void *arg, int64_t i, int32_t thread) {
     const recurrent_job *job = arg;
     const recurrent_state *s = job->s;

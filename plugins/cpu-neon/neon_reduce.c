@@ -56,7 +56,7 @@ static int shape_of(const cnr_node *node, int64_t block, reduce_state *s) {
     return s->n > 0;
 }
 
-/* Takes f32 reductions of neighbouring axes. */
+/* Takes f32 reductions of neighbouring axes; for others out->why says why. */
 static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
     reduce_state s;
     (void)device;
@@ -71,7 +71,7 @@ static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_ac
     return CNR_OK;
 }
 
-/* Notes kind and sizes. */
+/* Notes kind and sizes in *state; fails with CNR_E_MEMORY. */
 static cnr_status plan(const cnr_device *device, const cnr_node *node, cnr_space *workspace,
                        void **state, cnr_error *err) {
     (void)device;
@@ -182,7 +182,7 @@ static void some_rows(void *arg, int64_t i, int32_t thread) {
     finish(s, job->y + first, end - first);
 }
 
-/* The sum of a channel's planes, in double over planes. */
+/* Task c of the reduce_job `arg`: the sum of a channel's planes, in double over planes. */
 static void one_channel(void *arg, int64_t c, int32_t thread) {
     const reduce_job *job = arg;
     const reduce_state *s = job->s;
@@ -194,7 +194,7 @@ static void one_channel(void *arg, int64_t c, int32_t thread) {
     job->y[c] = (float)(s->kind == SUM ? sum : sum / ((double)s->images * (double)s->n));
 }
 
-/* Task: reduces some columns. */
+/* Task i of the reduce_job `arg`: reduces some columns. */
 static void some_columns(void *arg, int64_t i, int32_t thread) {
     const reduce_job *job = arg;
     const reduce_state *s = job->s;
@@ -209,7 +209,7 @@ static void some_columns(void *arg, int64_t i, int32_t thread) {
     finish(s, y, wide);
 }
 
-/* Reduces everything. */
+/* Reduces everything on the stream's threads; returns CNR_OK. */
 static cnr_status run(const cnr_run *run, cnr_error *err) {
     const reduce_state *s = run->state;
     reduce_job job = {s, neon_floats(run->node->inputs[0]), run->outputs[0]->data, run->stream};

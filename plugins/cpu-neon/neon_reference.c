@@ -56,7 +56,7 @@ static int choose(const cnr_node *node, int32_t threads, reference_state *s) {
     return best > 1;
 }
 
-/* Takes any operator whose reference can compute ranges. */
+/* Takes any operator whose reference can compute ranges; for others out->why says why. */
 static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
     reference_state s;
     if (device->concurrency < 2) return cnr_refuse(out, "there is one thread");
@@ -90,7 +90,7 @@ typedef struct reference_job {
     cnr_error err;
 } reference_job;
 
-/* Task: computes one range by the reference. */
+/* Task i of the reference_job `arg`: computes one range by the reference. */
 static void one_part(void *arg, int64_t i, int32_t thread) {
     reference_job *job = arg;
     const reference_state *s = job->run->state;

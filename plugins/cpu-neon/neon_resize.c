@@ -99,7 +99,7 @@ static int fits(const cnr_node *node, resize_plan *p) {
     return plan_of(node, p);
 }
 
-/* Takes resize with known factors. */
+/* Takes resize with known factors; for others out->why says why. */
 static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
     resize_plan p;
     (void)device;
@@ -194,7 +194,7 @@ static void fill_tables(const resize_plan *p, const cnr_tensor *x, resize_state 
     s->along.at = at;
 }
 
-/* Allocates and fills the tables. */
+/* Allocates and fills the tables in *state; fails with CNR_E_MEMORY or CNR_E_SHAPE. */
 static cnr_status plan(const cnr_device *device, const cnr_node *node, cnr_space *workspace,
                        void **state, cnr_error *err) {
     resize_state shape = {.outer = 0};
@@ -245,7 +245,7 @@ typedef struct resize_job {
     int64_t task_rows;
 } resize_job;
 
-/* Task: computes some rows of the output. */
+/* Task i of the resize_job `arg`: computes some rows of the output. */
 static void some_rows(void *arg, int64_t i, int32_t thread) {
     const resize_job *job = arg;
     const resize_state *s = job->s;
@@ -266,7 +266,7 @@ static void some_rows(void *arg, int64_t i, int32_t thread) {
     }
 }
 
-/* Computes all rows. */
+/* Computes all rows on the stream's threads; returns CNR_OK. */
 static cnr_status run(const cnr_run *run, cnr_error *err) {
     const resize_state *s = run->state;
     const int64_t length = cnr_max(1, s->along.n * s->along.inner);

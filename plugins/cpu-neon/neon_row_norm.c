@@ -63,7 +63,7 @@ static int shape_of(const cnr_node *node, row_norm_state *s) {
     return s->length > 0;
 }
 
-/* Takes f32 layer, group and instance normalisation. */
+/* Takes f32 layer, group and instance normalisation; for others out->why says why. */
 static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
     row_norm_state s = {.length = 0};
     (void)device;
@@ -77,7 +77,7 @@ static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_ac
     return CNR_OK;
 }
 
-/* Notes the sizes. */
+/* Notes the sizes in *state; fails with CNR_E_MEMORY. */
 static cnr_status plan(const cnr_device *device, const cnr_node *node, cnr_space *workspace,
                        void **state, cnr_error *err) {
     (void)device;
@@ -151,7 +151,7 @@ static void one_row(const row_norm_job *job, int64_t i) {
     neon_chain_run(&s->chain, node, y, at, s->length);
 }
 
-/* Task: normalises some rows. */
+/* Task i of the row_norm_job `arg`: normalises some rows. */
 static void some_rows(void *arg, int64_t i, int32_t thread) {
     const row_norm_job *job = arg;
     const int64_t end = cnr_min(job->rows, (i + 1) * job->task_rows);
@@ -160,7 +160,7 @@ static void some_rows(void *arg, int64_t i, int32_t thread) {
     for (int64_t row = i * job->task_rows; row < end; row++) one_row(job, row);
 }
 
-/* Normalises all rows. */
+/* Normalises all rows on the stream's threads; returns CNR_OK. */
 static cnr_status run(const cnr_run *run, cnr_error *err) {
     const row_norm_state *s = run->state;
     const cnr_pieces piece = cnr_pieces_of(run);

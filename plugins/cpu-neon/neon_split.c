@@ -19,7 +19,7 @@ static int64_t element_of(const cnr_tensor *t) {
     return cnr_dtype_bits(t->dtype) / 8;
 }
 
-/* Takes a split of dense elements of whole bytes, along any axis. */
+/* Takes a split of dense elements of whole bytes, along any axis; for others out->why says why. */
 static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
     const cnr_tensor *x = cnr_own_input(node, 0);
     (void)device;
@@ -64,7 +64,7 @@ static void some_rows(void *arg, int64_t i, int32_t thread) {
     }
 }
 
-/* Copies all rows on the stream's threads. */
+/* Copies all rows on the stream's threads; returns CNR_OK. */
 static cnr_status run(const cnr_run *run, cnr_error *err) {
     const split_state *s = run->state;
     (void)err;

@@ -50,7 +50,7 @@ static void measure(const cnr_node *node, transpose_state *s) {
         if (a != s->turned) s->outer *= s->dim[a];
 }
 
-/* Takes elements of 4 bytes. */
+/* Takes elements of 4 bytes; for others out->why says why. */
 static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
     const cnr_tensor *x = cnr_own_input(node, 0);
     (void)device;
@@ -61,7 +61,7 @@ static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_ac
     return cnr_take(node, out, 500);
 }
 
-/* Notes the axes. */
+/* Notes the axes in *state; fails with CNR_E_MEMORY. */
 static cnr_status plan(const cnr_device *device, const cnr_node *node, cnr_space *workspace,
                        void **state, cnr_error *err) {
     (void)device;
@@ -86,7 +86,7 @@ static int64_t place(const transpose_state *s, int64_t i, int64_t *to) {
     return from;
 }
 
-/* Task: transposes a strip. */
+/* Task i of the cnr_run `arg`: transposes a strip. */
 static void one_strip(void *arg, int64_t i, int32_t thread) {
     const cnr_run *run = arg;
     const transpose_state *s = run->state;
@@ -117,7 +117,7 @@ static int64_t next_run(const transpose_state *s, int64_t *index, int64_t from) 
     return from;
 }
 
-/* Task: copies some runs. */
+/* Task i of the cnr_run `arg`: copies some runs. */
 static void some_runs(void *arg, int64_t i, int32_t thread) {
     const cnr_run *run = arg;
     const transpose_state *s = run->state;
@@ -131,7 +131,7 @@ static void some_runs(void *arg, int64_t i, int32_t thread) {
         memcpy(y, neon_floats(run->node->inputs[0]) + from, (size_t)n * sizeof *y);
 }
 
-/* Transposes or copies everything. */
+/* Transposes or copies everything on the stream's threads; returns CNR_OK. */
 static cnr_status run(const cnr_run *run, cnr_error *err) {
     const transpose_state *s = run->state;
     (void)err;

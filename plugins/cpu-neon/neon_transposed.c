@@ -161,7 +161,7 @@ static void one_block(const transposed_job *job, int64_t image, int64_t group, i
     }
 }
 
-/* Task: computes some output channels of an image. */
+/* Task i of the transposed_job `arg`: computes some output channels of an image. */
 static void task(void *arg, int64_t i, int32_t thread) {
     const transposed_job *job = arg;
     const transposed_state *s = job->s;
@@ -174,7 +174,7 @@ static void task(void *arg, int64_t i, int32_t thread) {
         one_block(job, job->part.image0 + i / blocks / s->group, group, o0, o1, thread);
 }
 
-/* Task: packs one panel of weights that are not constant. */
+/* Task i of the transposed_job `arg`: packs one panel of weights that are not constant. */
 static void pack_weights(void *arg, int64_t i, int32_t thread) {
     const transposed_job *job = arg;
     const transposed_state *s = job->s;
@@ -184,7 +184,7 @@ static void pack_weights(void *arg, int64_t i, int32_t thread) {
                 job->packed + g * s->a_floats);
 }
 
-/* Computes everything. */
+/* Computes everything on the stream's threads; returns CNR_OK. */
 static cnr_status run(const cnr_run *run, cnr_error *err) {
     const transposed_state *s = run->state;
     transposed_job job = {

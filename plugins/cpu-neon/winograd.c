@@ -89,7 +89,8 @@ static double cost_of(neon_stored as, const cnr_window *w, int64_t side, int64_t
                             18.0 * filters / 20.0);
 }
 
-/* Takes f32 convolutions of 3 x 3, with constant weights stored as `as`. */
+/* Takes f32 convolutions of 3 x 3, with constant weights stored as `as`; for others out->why says
+ * why. */
 static cnr_status accepts(neon_stored as, const cnr_node *node, int64_t side, cnr_accept *out) {
     cnr_window w;
     const cnr_tensor *x = cnr_own_input(node, 0), *weight = cnr_own_input(node, 1);
@@ -205,7 +206,7 @@ static void plan_blocks(wino_state *s, int64_t images, int32_t threads) {
     s->chunks = cnr_div_up(s->units, s->chunk);
 }
 
-/* Finds tiles, blocks and workspace. */
+/* Finds tiles, blocks and workspace in *state; fails with CNR_E_MEMORY or CNR_E_SHAPE. */
 static cnr_status plan(neon_stored as, const cnr_device *device, const cnr_node *node, int64_t side,
                        cnr_space *workspace, void **state, cnr_error *err) {
     cnr_window w;
@@ -429,7 +430,7 @@ static void whole_block(void *arg, int64_t i, int32_t thread) {
     }
 }
 
-/* Task: transforms the input of a block that several tasks share. */
+/* Task i of the wino_job `arg`: transforms the input of a block that several tasks share. */
 static void shared_in(void *arg, int64_t i, int32_t thread) {
     const wino_job *job = arg;
     const wino_state *s = job->s;
@@ -438,7 +439,7 @@ static void shared_in(void *arg, int64_t i, int32_t thread) {
     transform_in(job, job->image, block, i % s->groups, job->room + block * s->v_floats);
 }
 
-/* Task: computes a chunk of output channels of a block. */
+/* Task i of the wino_job `arg`: computes a chunk of output channels of a block. */
 static void shared_chunk(void *arg, int64_t i, int32_t thread) {
     const wino_job *job = arg;
     const wino_state *s = job->s;
@@ -449,7 +450,7 @@ static void shared_chunk(void *arg, int64_t i, int32_t thread) {
     finish(job, job->image, block, chunk, m);
 }
 
-/* Computes the convolution, by blocks or by chunks. */
+/* Computes the convolution, by blocks or by chunks on the stream's threads; returns CNR_OK. */
 static cnr_status run(const cnr_run *run, cnr_error *err) {
     const wino_state *s = run->state;
     const int64_t images = run->node->inputs[0]->dim[0] * s->group;

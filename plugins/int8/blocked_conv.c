@@ -38,7 +38,7 @@ static int64_t panels_of(const cnr_node *node) {
     return cnr_div_up(node->inputs[INT8_W]->dim[0], INT8_PANEL);
 }
 
-/* Takes quantised convolutions of one group. */
+/* Takes quantised convolutions of one group; for others out->why says why. */
 static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
     cnr_window w;
     int64_t dim[CNR_MAX_RANK];
@@ -166,7 +166,7 @@ typedef struct conv_job {
     int64_t first;    /* the chunk's first sample */
 } conv_job;
 
-/* Task: copies one plane with its padding. */
+/* Task index of the conv_job `arg`: copies one plane with its padding. */
 static void pad_plane(void *arg, int64_t index, int32_t thread) {
     const conv_job *j = arg;
     const int8_planes *p = &j->s->p;
@@ -216,7 +216,7 @@ static void one_tile(const conv_job *j, int8_tile *t, int64_t sample, int64_t pa
         spread(s, y, j->first + sample, row + v * INT8_PANEL, at, t->pixels, room + v * t->y_panel);
 }
 
-/* Task: some tiles for some panels. */
+/* Task index of the conv_job `arg`: some tiles for some panels. */
 static void one_task(void *arg, int64_t index, int32_t thread) {
     const conv_job *j = arg;
     const conv_state *s = j->s;
@@ -245,7 +245,7 @@ static void one_task(void *arg, int64_t index, int32_t thread) {
     }
 }
 
-/* Computes the convolution, some samples at a time. */
+/* Computes the convolution, some samples at a time on the stream's threads; returns CNR_OK. */
 static cnr_status run(const cnr_run *run, cnr_error *err) {
     const conv_state *s = run->state;
     const cnr_tensor *x = run->node->inputs[INT8_X];

@@ -49,7 +49,7 @@ static int64_t columns_of(const cnr_node *node) {
     return w->dim[w->rank - 1];
 }
 
-/* Takes quantised depthwise convolutions. */
+/* Takes quantised depthwise convolutions; for others out->why says why. */
 static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
     cnr_window w;
     int64_t dim[CNR_MAX_RANK];
@@ -128,7 +128,7 @@ static cnr_status prepare(const cnr_device *device, const cnr_node *node, void *
 
 /* ---- plan and run ---- */
 
-/* Finds the rows of the window and workspace. */
+/* Finds the rows of the window and workspace in *state; fails with CNR_E_MEMORY. */
 static cnr_status plan(const cnr_device *device, const cnr_node *node, cnr_space *workspace,
                        void **state, cnr_error *err) {
     const int64_t own = window_rows(node), lines = parts_of(node) * own;
@@ -157,7 +157,7 @@ static cnr_status plan(const cnr_device *device, const cnr_node *node, cnr_space
     return CNR_OK;
 }
 
-/* Task: computes one plane. */
+/* Task index of the cnr_run `arg`: computes one plane. */
 static void one_plane(void *arg, int64_t index, int32_t thread) {
     const cnr_run *run = arg;
     const depthwise_state *s = run->state;
@@ -194,7 +194,7 @@ static void one_plane(void *arg, int64_t index, int32_t thread) {
     }
 }
 
-/* Computes all planes. */
+/* Computes all planes on the stream's threads; returns CNR_OK. */
 static cnr_status run(const cnr_run *run, cnr_error *err) {
     const depthwise_state *s = run->state;
     (void)err;

@@ -46,7 +46,7 @@ static const char *window_of(const cnr_node *node, cnr_window *out) {
     return bytes < 1e10 ? NULL : "too large once padded";
 }
 
-/* Takes quantised convolutions. */
+/* Takes quantised convolutions; for others out->why says why. */
 static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
     cnr_window w;
     (void)device;
@@ -58,7 +58,7 @@ static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_ac
     return CNR_OK;
 }
 
-/* Takes conv_integer. */
+/* Takes conv_integer; for others out->why says why. */
 static cnr_status integer_accepts(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
     cnr_window w;
     (void)device;
@@ -209,7 +209,8 @@ typedef struct conv_job {
     int64_t picture;  /* first picture of the chunk */
 } conv_job;
 
-/* Copies one channel of one picture with its padding, which has value 0. */
+/* Task index of the conv_job `arg`: copies one channel of one picture with its padding, which has
+ * value 0. */
 static void pad_plane(void *arg, int64_t index, int32_t thread) {
     const conv_job *j = arg;
     const conv_state *s = j->s;
@@ -326,7 +327,7 @@ static void store(const conv_job *j, const int32_t *sums, const int32_t *total, 
     for (int64_t i = 0; i < n; i++) ((int32_t *)y)[at + i] = (int32_t)((uint32_t)sums[i] + shift);
 }
 
-/* Task: some rows of some panels. */
+/* Task index of the conv_job `arg`: some rows of some panels. */
 static void one_task(void *arg, int64_t index, int32_t thread) {
     const conv_job *j = arg;
     const conv_state *s = j->s;
@@ -361,7 +362,7 @@ static void one_task(void *arg, int64_t index, int32_t thread) {
         }
 }
 
-/* Computes the convolution, some pictures at a time. */
+/* Computes the convolution, some pictures at a time on the stream's threads; returns CNR_OK. */
 static cnr_status run(const cnr_run *run, cnr_error *err) {
     const conv_state *s = run->state;
     const cnr_tensor *x = run->node->inputs[INT8_X];

@@ -17,7 +17,7 @@ static int direct(const cnr_node *node) {
            node->inputs[INT8_W]->dim[1] % INT8_DOT_STEP == 0;
 }
 
-/* Takes quantised dense layers. */
+/* Takes quantised dense layers; for others out->why says why. */
 static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
     (void)device;
     const char *why = int8_layer_fits(node, 1);
@@ -74,7 +74,7 @@ typedef struct dense_job {
     int64_t depth, samples, outputs;
 } dense_job;
 
-/* Task: copies a sample to its padded place. */
+/* Task n of the dense_job `arg`: copies a sample to its padded place. */
 static void copy_sample(void *arg, int64_t n, int32_t thread) {
     const dense_job *j = arg;
     const cnr_tensor *x = j->run->node->inputs[INT8_X];
@@ -93,7 +93,8 @@ static int32_t sum_of(const uint8_t *x, int64_t n) {
     return sum;
 }
 
-/* Task: computes, for all samples, ROWS outputs from index * ROWS on. */
+/* Task index of the dense_job `arg`: computes, for all samples, ROWS outputs from index * ROWS
+ * on. */
 static void some_rows(void *arg, int64_t index, int32_t thread) {
     const dense_job *j = arg;
     const int64_t end = cnr_min(j->outputs, (index + 1) * ROWS);
@@ -115,7 +116,7 @@ static void some_rows(void *arg, int64_t index, int32_t thread) {
         }
 }
 
-/* Computes all outputs. */
+/* Computes all outputs on the stream's threads; returns CNR_OK. */
 static cnr_status run(const cnr_run *run, cnr_error *err) {
     const cnr_node *node = run->node;
     dense_job j = {.run = run,

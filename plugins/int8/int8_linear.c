@@ -27,7 +27,7 @@ static int fits(const cnr_node *node, const cnr_tensor *real, const cnr_tensor *
            (!zero || (int8_is_scalar(zero, BYTES) && zero->dtype == small->dtype));
 }
 
-/* Takes nodes between f32 and bytes with one constant scale. */
+/* Takes nodes between f32 and bytes with one constant scale; for others out->why says why. */
 static cnr_status answer(const cnr_node *node, const cnr_tensor *real, const cnr_tensor *small,
                          cnr_accept *out) {
     if (!fits(node, real, small))
@@ -72,7 +72,7 @@ static cnr_status plan(const cnr_device *device, const cnr_node *node, cnr_space
     return CNR_OK;
 }
 
-/* Task: converts CHUNK elements, or the rest, from index i * CHUNK on. */
+/* Task i of the cnr_run `arg`: converts CHUNK elements, or the rest, from index i * CHUNK on. */
 static void one_chunk(void *arg, int64_t i, int32_t thread) {
     const cnr_run *run = arg;
     const linear_state *s = run->state;
@@ -88,7 +88,7 @@ static void one_chunk(void *arg, int64_t i, int32_t thread) {
                             (float *)y + at);
 }
 
-/* Converts everything. */
+/* Converts everything on the stream's threads; returns CNR_OK. */
 static cnr_status run(const cnr_run *run, cnr_error *err) {
     (void)err;
     cnr_parallel(run->stream, cnr_div_up(cnr_count(run->outputs[0]), CHUNK), one_chunk,

@@ -32,7 +32,7 @@ static int all_inside(const cnr_window *w) {
     return 1;
 }
 
-/* Takes max_pool of bytes without indices. */
+/* Takes max_pool of bytes without indices; for others out->why says why. */
 static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
     const cnr_tensor *x = node->inputs[0];
     cnr_window w;
@@ -83,7 +83,7 @@ static void rows_of(const pool_state *s, const uint8_t *x, int64_t z, int64_t y,
         }
 }
 
-/* Task: pools one plane. */
+/* Task index of the cnr_run `arg`: pools one plane. */
 static void one_plane(void *arg, int64_t index, int32_t thread) {
     const cnr_run *run = arg;
     const pool_state *s = run->state;
@@ -108,7 +108,7 @@ static void one_plane(void *arg, int64_t index, int32_t thread) {
     }
 }
 
-/* Pools all planes. */
+/* Pools all planes on the stream's threads; returns CNR_OK. */
 static cnr_status run(const cnr_run *run, cnr_error *err) {
     const cnr_tensor *x = run->node->inputs[0];
     (void)err;

@@ -57,7 +57,7 @@ static void factors(const cnr_node *node, int8_pair *how) {
     how->b_factor = (float)(b / y);
 }
 
-/* Takes qlinear_add and qlinear_mul. */
+/* Takes qlinear_add and qlinear_mul; for others out->why says why. */
 static cnr_status pair_accepts(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
     const cnr_tensor *a = node->inputs[INT8_A], *b = node->inputs[INT8_B];
     int8_pair how;
@@ -104,7 +104,7 @@ static int64_t pair_step(const pair_state *s, int64_t row) {
     return s->form == INT8_PAIR_ROW ? cnr_div_up(CHUNK, row) * row : CHUNK;
 }
 
-/* Task: computes one chunk. */
+/* Task i of the cnr_run `arg`: computes one chunk. */
 static void pair_chunk(void *arg, int64_t i, int32_t thread) {
     const cnr_run *run = arg;
     const pair_state *s = run->state;
@@ -126,7 +126,7 @@ static void pair_chunk(void *arg, int64_t i, int32_t thread) {
                                                       cnr_min(row, end - at), &s->how, y + at);
 }
 
-/* Computes everything. */
+/* Computes everything on the stream's threads; returns CNR_OK. */
 static cnr_status pair_run(const cnr_run *run, cnr_error *err) {
     const pair_state *s = run->state;
     const cnr_tensor *a = run->node->inputs[INT8_A];
@@ -141,7 +141,8 @@ static cnr_status pair_run(const cnr_run *run, cnr_error *err) {
 
 /* ---- table ---- */
 
-/* Takes qlinear_table with a constant table, in the layout that is offered. */
+/* Takes qlinear_table with a constant table, in the layout that is offered; for others out->why
+ * says why. */
 static cnr_status table_accepts(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
     const int32_t block = offered(out->in_block[0]);
     (void)device;
@@ -149,7 +150,7 @@ static cnr_status table_accepts(const cnr_device *device, const cnr_node *node, 
     return int8_blocked_take(node, out, 300, block, block);
 }
 
-/* Task: looks up one chunk. */
+/* Task i of the cnr_run `arg`: looks up one chunk. */
 static void table_chunk(void *arg, int64_t i, int32_t thread) {
     const cnr_run *run = arg;
     const int64_t at = i * CHUNK, n = cnr_min(CHUNK, cnr_count(run->outputs[0]) - at);
@@ -158,7 +159,7 @@ static void table_chunk(void *arg, int64_t i, int32_t thread) {
                    (uint8_t *)run->outputs[0]->data + at);
 }
 
-/* Looks up everything. */
+/* Looks up everything on the stream's threads; returns CNR_OK. */
 static cnr_status table_run(const cnr_run *run, cnr_error *err) {
     (void)err;
     cnr_parallel(run->stream, cnr_div_up(cnr_count(run->outputs[0]), CHUNK), table_chunk,
@@ -180,7 +181,7 @@ static float mean_factor(const cnr_node *node) {
                    (real_of(node->inputs[3]) * (double)cnr_span(x, 2, x->rank)));
 }
 
-/* Takes qlinear_global_average_pool. */
+/* Takes qlinear_global_average_pool; for others out->why says why. */
 static cnr_status mean_accepts(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
     const cnr_tensor *x = node->inputs[0];
     const int32_t block = offered(out->in_block[0]);
@@ -211,7 +212,7 @@ static cnr_status mean_plan(const cnr_device *device, const cnr_node *node, cnr_
     return CNR_OK;
 }
 
-/* Task: mean of one plane. */
+/* Task i of the cnr_run `arg`: mean of one plane. */
 static void mean_plane(void *arg, int64_t i, int32_t thread) {
     const cnr_run *run = arg;
     const mean_state *s = run->state;
@@ -222,7 +223,7 @@ static void mean_plane(void *arg, int64_t i, int32_t thread) {
                   (uint8_t *)run->outputs[0]->data + i * block);
 }
 
-/* Means of all planes. */
+/* Means of all planes on the stream's threads; returns CNR_OK. */
 static cnr_status mean_run(const cnr_run *run, cnr_error *err) {
     const cnr_tensor *x = run->node->inputs[0];
     (void)err;

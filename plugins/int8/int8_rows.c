@@ -31,7 +31,7 @@ static void sizes(const cnr_node *node, rows_state *s) {
     s->panels = cnr_div_up(s->outputs, INT8_MR);
 }
 
-/* Takes matmul_integer with a constant matrix. */
+/* Takes matmul_integer with a constant matrix; for others out->why says why. */
 static cnr_status integer_accepts(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
     (void)device;
     const char *why = int8_integer_fits(node);
@@ -46,7 +46,7 @@ static cnr_status integer_accepts(const cnr_device *device, const cnr_node *node
     return CNR_OK;
 }
 
-/* Takes quantised dense layers of many samples. */
+/* Takes quantised dense layers of many samples; for others out->why says why. */
 static cnr_status dense_accepts(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
     (void)device;
     const char *why = int8_layer_fits(node, 1);
@@ -180,7 +180,8 @@ static void store(const rows_job *j, int32_t *sums, const int32_t *total, int64_
         for (int64_t i = 0; i < count; i++) y[c * outputs + i] = bytes[i][c];
 }
 
-/* Task: computes INT8_NR rows, or those left, by one part of the panels. */
+/* Task index of the rows_job `arg`: computes INT8_NR rows, or those left, by one part of the
+ * panels. */
 static void one_task(void *arg, int64_t index, int32_t thread) {
     const rows_job *j = arg;
     const rows_state *s = j->s;
@@ -197,7 +198,7 @@ static void one_task(void *arg, int64_t index, int32_t thread) {
     }
 }
 
-/* Computes everything. */
+/* Computes everything on the stream's threads; returns CNR_OK. */
 static cnr_status run(const cnr_run *run, cnr_error *err) {
     const rows_state *s = run->state;
     rows_job j = {.run = run, .s = s, .blob = run->blob_data};

@@ -29,7 +29,7 @@ static const char *unfit(const cnr_node *node) {
     return NULL;
 }
 
-/* Takes dense layers and gemm with weights in this encoding. */
+/* Takes dense layers and gemm with weights in this encoding; for others out->why says why. */
 static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
     (void)device;
     const char *why = unfit(node);
@@ -146,7 +146,8 @@ static void some_rows(const product *p, int64_t group) {
     }
 }
 
-/* Task: computes GROUPS groups of rows, or those left, from the index-th part on. */
+/* Task index of the product `arg`: computes GROUPS groups of rows, or those left, from the index-th
+ * part on. */
 static void some_groups(void *arg, int64_t index, int32_t thread) {
     const product *p = arg;
     const int64_t begin = p->first / INT8_PACKED_ROWS + index * GROUPS;
@@ -156,7 +157,8 @@ static void some_groups(void *arg, int64_t index, int32_t thread) {
     for (int64_t group = begin; group < end; group++) some_rows(p, group);
 }
 
-/* Reorders the samples into the workspace, then computes the rows of the run's range. */
+/* Reorders the samples into the workspace, then computes the rows of the run's range on the
+ * stream's threads; returns CNR_OK. */
 static cnr_status run(const cnr_run *run, cnr_error *err) {
     const cnr_node *node = run->node;
     const int64_t depth = node->inputs[1]->dim[1];

@@ -81,7 +81,7 @@ static void flops(const cnr_node *node, cnr_cost *out) {
     if (n > 0) out->flops = (uint64_t)n;
 }
 
-/* Computes a + b or a * b of quantised numbers. */
+/* Computes a + b or a * b of quantised numbers; returns CNR_OK. */
 static cnr_status pair_reference(const cnr_run *run, cnr_error *err) {
     const cnr_tensor *const *in = run->node->inputs, *y = run->outputs[0];
     const int multiplies = strcmp(run->node->desc->name, "qlinear_mul") == 0;
@@ -142,7 +142,7 @@ static cnr_status table_infer(const cnr_node *node, cnr_tensor *const *outputs, 
     return CNR_OK;
 }
 
-/* Looks up each byte in the table. */
+/* Looks up each byte in the table; returns CNR_OK. */
 static cnr_status table_reference(const cnr_run *run, cnr_error *err) {
     const uint8_t *x = run->node->inputs[0]->data, *table = run->node->inputs[1]->data;
     uint8_t *y = run->outputs[0]->data;
@@ -183,7 +183,7 @@ static cnr_status mean_infer(const cnr_node *node, cnr_tensor *const *outputs, c
     return CNR_OK;
 }
 
-/* Mean of each plane. */
+/* Mean of each plane; returns CNR_OK. */
 static cnr_status mean_reference(const cnr_run *run, cnr_error *err) {
     const cnr_tensor *const *in = run->node->inputs, *y = run->outputs[0];
     const int64_t plane = cnr_span(in[0], 2, in[0]->rank), zero = int8_byte_at(in[2], 0);

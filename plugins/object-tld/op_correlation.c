@@ -45,7 +45,7 @@ static double scale_of(const float *v, int64_t n, double *mean) {
     return squares > 1e-10 * most * most * (double)n ? 1 / sqrt(squares) : 0;
 }
 
-/* Correlation of each row of a with each row of b. */
+/* Correlation of each row of a with each row of b; returns CNR_OK. */
 static cnr_status reference(const cnr_run *run, cnr_error *err) {
     const cnr_tensor *a = run->node->inputs[0], *b = run->node->inputs[1];
     const int64_t k = a->dim[1], n = b->dim[0];
@@ -102,7 +102,7 @@ static cnr_status plan(const cnr_device *device, const cnr_node *node, cnr_space
 
 enum { ROWS = 16 };
 
-/* Task: normalises some rows of both inputs into the workspace. */
+/* Task i of the cnr_run `arg`: normalises some rows of both inputs into the workspace. */
 static void normalise(void *arg, int64_t i, int32_t thread) {
     const cnr_run *run = arg;
     const cnr_tensor *a = run->node->inputs[0], *b = run->node->inputs[1];
@@ -119,7 +119,7 @@ static void normalise(void *arg, int64_t i, int32_t thread) {
     }
 }
 
-/* Task: products of some normalised rows of input 0 with all of input 1. */
+/* Task i of the cnr_run `arg`: products of some normalised rows of input 0 with all of input 1. */
 static void multiply(void *arg, int64_t i, int32_t thread) {
     const cnr_run *run = arg;
     const int64_t n = run->outputs[0]->dim[1];
@@ -134,7 +134,7 @@ static void multiply(void *arg, int64_t i, int32_t thread) {
                     (float *)run->outputs[0]->data + lo * n);
 }
 
-/* Normalises, then multiplies. */
+/* Normalises, then multiplies on the stream's threads; returns CNR_OK. */
 static cnr_status run_cpu(const cnr_run *run, cnr_error *err) {
     const int64_t all = run->node->inputs[0]->dim[0] + run->node->inputs[1]->dim[0];
     int64_t lo, hi;

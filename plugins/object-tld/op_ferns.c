@@ -71,7 +71,7 @@ static float score(const cnr_node *node, int64_t i) {
     return sum / (float)ferns;
 }
 
-/* Scores of the run's range of windows. */
+/* Scores of the run's range of windows; returns CNR_OK. */
 static cnr_status reference(const cnr_run *run, cnr_error *err) {
     int64_t lo, hi;
     (void)err;
@@ -118,7 +118,8 @@ static void find_places(const cnr_node *node, int64_t w, int64_t h, int32_t *out
     }
 }
 
-/* Windows of the same size are adjacent: point offsets are computed once for all of them. */
+/* Task i of the cnr_run `arg`: windows of the same size are adjacent: point offsets are computed
+ * once for all of them. */
 static void part(void *arg, int64_t i, int32_t thread) {
     const cnr_run *run = arg;
     const cnr_tensor *const *in_ = run->node->inputs, *x = in_[0];
@@ -151,7 +152,7 @@ static void part(void *arg, int64_t i, int32_t thread) {
     }
 }
 
-/* Scores of all windows on the stream's threads. */
+/* Scores of all windows on the stream's threads; returns CNR_OK. */
 static cnr_status run_cpu(const cnr_run *run, cnr_error *err) {
     int64_t lo, hi;
     (void)err;

@@ -19,7 +19,7 @@ static void cost(const cnr_node *node, cnr_cost *c) {
     c->flops = (uint64_t)(cnr_count(node->inputs[0]) * 4 + node->outputs[0]->dim[0] * 12);
 }
 
-/* Variance of each window of the run's range. */
+/* Variance of each window of the run's range; returns CNR_OK. */
 static cnr_status reference(const cnr_run *run, cnr_error *err) {
     const cnr_tensor *x = run->node->inputs[0];
     int64_t lo, hi;
@@ -79,7 +79,7 @@ static cnr_status plan(const cnr_device *device, const cnr_node *node, cnr_space
     return CNR_OK;
 }
 
-/* Task: variance of some windows, from the integral images. */
+/* Task i of the cnr_run `arg`: variance of some windows, from the integral images. */
 static void part(void *arg, int64_t i, int32_t thread) {
     const cnr_run *run = arg;
     const cnr_tensor *x = run->node->inputs[0];
@@ -102,7 +102,7 @@ static void part(void *arg, int64_t i, int32_t thread) {
     }
 }
 
-/* Integrates, then computes all windows. */
+/* Integrates, then computes all windows on the stream's threads; returns CNR_OK. */
 static cnr_status run_cpu(const cnr_run *run, cnr_error *err) {
     const cnr_tensor *x = run->node->inputs[0];
     uint64_t *squares = run->workspace_data;

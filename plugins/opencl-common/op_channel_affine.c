@@ -23,7 +23,7 @@ static int is_affine(const cnr_node *node) {
     return good;
 }
 
-/* Takes operators that are scale and shift by channel. */
+/* Takes operators that are scale and shift by channel; for others out->why says why. */
 static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
     const cnr_tensor *x = cnr_own_input(node, 0);
     const int32_t own = cnr_own_inputs(node);

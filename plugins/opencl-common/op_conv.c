@@ -50,7 +50,7 @@ static cnr_status accepts_buffer(const cnr_device *device, const cnr_node *node,
     return take_packed(node, out, ocl_of(device)->tune->conv_buffer);
 }
 
-/* Takes convolutions with packed weights in an image. */
+/* Takes convolutions with packed weights in an image; for others out->why says why. */
 static cnr_status accepts_image(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
     const ocl_device *d = ocl_of(device);
     if (d->n_memory <= OCL_IMAGE) return cnr_refuse(out, "the device has no images");
@@ -216,7 +216,7 @@ static cnr_status run_plain(const cnr_run *run, cnr_error *err) {
     return run_stored(run, 0, 1, err);
 }
 
-/* Takes depthwise convolutions. */
+/* Takes depthwise convolutions; for others out->why says why. */
 static cnr_status accepts_depthwise(const cnr_device *device, const cnr_node *node,
                                     cnr_accept *out) {
     const cnr_tensor *weight = cnr_own_input(node, 1);

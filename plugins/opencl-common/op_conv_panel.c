@@ -134,7 +134,7 @@ static const char *panelling_of(const cnr_device *device, const cnr_node *node, 
     return p->bytes / 4 < INT32_MAX ? NULL : "its layout is larger than kernels count";
 }
 
-/* Takes convolutions by that row. */
+/* Takes convolutions by that row; for others out->why says why. */
 static cnr_status accepts_row(const cnr_device *device, const cnr_node *node, cnr_accept *out,
                               int32_t row) {
     panelling p;

@@ -111,7 +111,7 @@ static const char *tiling_of(const cnr_device *device, const cnr_node *node, int
     return NULL;
 }
 
-/* Takes convolutions by that row. */
+/* Takes convolutions by that row; for others out->why says why. */
 static cnr_status accepts_row(const cnr_device *device, const cnr_node *node, cnr_accept *out,
                               int32_t row) {
     tiling t;

@@ -36,7 +36,7 @@ static const char *shape_of(const cnr_node *node, ocl_shape *s) {
     return NULL;
 }
 
-/* Takes f32 conv_transpose. */
+/* Takes f32 conv_transpose; for others out->why says why. */
 static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
     const cnr_tensor *y = node->outputs[0];
     ocl_shape s;

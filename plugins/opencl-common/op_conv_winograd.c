@@ -109,7 +109,7 @@ static const char *cut(const cnr_device *device, const cnr_node *node, int64_t e
                : "what is between is more than kernels count";
 }
 
-/* Takes convolutions of 3 x 3 by tiles of that edge. */
+/* Takes convolutions of 3 x 3 by tiles of that edge; for others out->why says why. */
 static cnr_status accepts_row(const cnr_device *device, const cnr_node *node, cnr_accept *out,
                               int32_t edge) {
     wino w;

@@ -83,7 +83,7 @@ OCL_KERNEL(ocl_concat, "concat_copy", "concat", .accepts = accepts_concat, .plan
 
 /* ---- views, where the planner could not make them one memory ---- */
 
-/* Takes operators whose output is a part of the input. */
+/* Takes operators whose output is a part of the input; for others out->why says why. */
 static cnr_status accepts_view(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
     cnr_alias alias[4];
     const int32_t own = cnr_own_inputs(node);

@@ -104,7 +104,7 @@ cnr_status ocl_product_take(const cnr_node *node, cnr_accept *out, int32_t score
 
 static const char unfit[] = OCL_NO_PRODUCT;
 
-/* Takes products with packed weights in a buffer. */
+/* Takes products with packed weights in a buffer; for others out->why says why. */
 static cnr_status accepts_buffer(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
     ocl_product p;
     const int32_t score = ocl_of(device)->tune->dense_buffer;
@@ -113,7 +113,7 @@ static cnr_status accepts_buffer(const cnr_device *device, const cnr_node *node,
     return ocl_product_take(node, out, score);
 }
 
-/* Takes products with packed weights in an image. */
+/* Takes products with packed weights in an image; for others out->why says why. */
 static cnr_status accepts_image(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
     const ocl_device *d = ocl_of(device);
     ocl_product p;

@@ -31,7 +31,7 @@ static int operands_of(const cnr_node *node, char *formula, size_t room) {
 
 #define FORMULA 768
 
-/* Takes elementwise operators that have a formula for device code. */
+/* Takes elementwise operators that have a formula for device code; for others out->why says why. */
 static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
     char formula[FORMULA];
     (void)device;

@@ -19,7 +19,7 @@ static int takes(const cnr_device *device, const cnr_node *node, ocl_product *p)
     return ocl_of(device)->tune->gemv_line > 0 && ocl_product_packs(node, p) && p->m <= MOST_ROWS;
 }
 
-/* Takes products of few rows. */
+/* Takes products of few rows; for others out->why says why. */
 static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
     ocl_product p;
     if (!takes(device, node, &p))

@@ -13,7 +13,7 @@ typedef struct mean_state {
     int32_t line, group; /* group: work-items a channel; 0: channels are work-items */
 } mean_state;
 
-/* Takes f32 global average pooling. */
+/* Takes f32 global average pooling; for others out->why says why. */
 static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
     (void)device;
     if (!cnr_own_input(node, 0) || !ocl_plain(node)) return cnr_refuse(out, OCL_WANTS_F32);

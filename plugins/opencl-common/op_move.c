@@ -72,7 +72,7 @@ static int kind_of(const cnr_node *node) {
     return 2;
 }
 
-/* Takes nodes that only move f32 elements, by constants. */
+/* Takes nodes that only move f32 elements, by constants; for others out->why says why. */
 static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
     (void)device;
     if (!kind_of(node)) return cnr_refuse(out, "it does not only move f32 elements, by constants");

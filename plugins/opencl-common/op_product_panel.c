@@ -57,7 +57,8 @@ static const char *cut(const cnr_device *device, const cnr_node *node, paneled *
                : "it is larger than kernels count";
 }
 
-/* Takes products that can be cut into panels, with a score from the estimated work. */
+/* Takes products that can be cut into panels, with a score from the estimated work; for others
+ * out->why says why. */
 static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
     const ocl_tune *tune = ocl_of(device)->tune;
     paneled q;

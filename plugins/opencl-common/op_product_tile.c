@@ -41,7 +41,8 @@ static const char *cut(const cnr_device *device, const cnr_node *node, tile_stat
     return s->tile ? NULL : "no tile is small enough for the device";
 }
 
-/* Takes products that a tile of the device suits, with a score from the estimated nanoseconds. */
+/* Takes products that a tile of the device suits, with a score from the estimated nanoseconds; for
+ * others out->why says why. */
 static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
     tile_state s;
     double ns = 0;

@@ -45,7 +45,7 @@ static const reduction *shape_of(const cnr_node *node, reduce_state *s) {
     return shape_reduced_stretch(x, set, &s->outer, &s->n, &s->inner) ? r : NULL;
 }
 
-/* Takes f32 reductions over one run of neighbouring axes. */
+/* Takes f32 reductions over one run of neighbouring axes; for others out->why says why. */
 static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
     const cnr_tensor *y = node->outputs[0];
     reduce_state s;

@@ -62,7 +62,7 @@ static int shape_of(const cnr_node *node, row_norm_state *s) {
     return s->n > 0;
 }
 
-/* Takes f32 normalisations whose rows shape_of can read. */
+/* Takes f32 normalisations whose rows shape_of can read; for others out->why says why. */
 static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
     row_norm_state s = {.n = 0};
     const cnr_tensor *y = node->outputs[0];

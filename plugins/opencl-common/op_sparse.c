@@ -42,7 +42,7 @@ static const char *unfit(const cnr_node *node) {
     return NULL;
 }
 
-/* Takes products by a weight in compressed sparse rows. */
+/* Takes products by a weight in compressed sparse rows; for others out->why says why. */
 static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
     const char *why = unfit(node);
     (void)device;

@@ -72,7 +72,7 @@ static int is_worth_it(const ocl_tune *tune, const csr_header *h, const ocl_shap
            h->columns >= 16; /* of few columns, rows cost more than they save */
 }
 
-/* Takes convolutions by a weight in compressed sparse rows. */
+/* Takes convolutions by a weight in compressed sparse rows; for others out->why says why. */
 static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
     ocl_shape s;
     const char *why = resolve(node, &s);

@@ -53,7 +53,7 @@ static const ocl_source correlation_source = OCL_SOURCE("common/correlation.cl",
 
 /* ---- window_variance ---- */
 
-/* Takes window_variance of at most 2^26 elements. */
+/* Takes window_variance of at most 2^26 elements; for others out->why says why. */
 static cnr_status accepts_variance(const cnr_device *device, const cnr_node *node,
                                    cnr_accept *out) {
     static const int32_t dtypes[] = {CNR_u8, CNR_i32};

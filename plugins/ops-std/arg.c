@@ -202,7 +202,8 @@ static uint64_t top_workspace(const cnr_node *node) {
     return (uint64_t)node->outputs[0]->dim[ops_axis_of(node, node->inputs[0])] * sizeof(int64_t);
 }
 
-/* Method reference of top: computes the run's part of the output with plain loops. */
+/* Method reference of top: computes the run's part of the output with plain loops; returns
+ * CNR_OK. */
 static cnr_status top_reference(const cnr_run *run, cnr_error *err) {
     const cnr_tensor *x = run->node->inputs[0], *values = run->outputs[0];
     const cnr_tensor *indices = run->node->n_outputs > 1 ? run->outputs[1] : NULL;

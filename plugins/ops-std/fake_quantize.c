@@ -67,7 +67,7 @@ static void round_slices(const cnr_tensor *x, float *y, int32_t axis) {
     }
 }
 
-/* Method reference: computes the run's part of the output with plain loops. */
+/* Method reference: computes the run's part of the output with plain loops; returns CNR_OK. */
 static cnr_status reference(const cnr_run *run, cnr_error *err) {
     const cnr_tensor *x = run->node->inputs[0];
     const float scale = (float)cnr_attr_float(run->node, "step");

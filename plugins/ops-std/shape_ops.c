@@ -34,7 +34,8 @@ static cnr_status shape_infer(const cnr_node *node, cnr_tensor *const *outputs, 
     return kit_set_data(node, y, x->dim + from, y->dim[0], err);
 }
 
-/* Method reference of shape: computes the run's part of the output with plain loops. */
+/* Method reference of shape: computes the run's part of the output with plain loops; returns
+ * CNR_OK. */
 static cnr_status shape_reference(const cnr_run *run, cnr_error *err) {
     const cnr_tensor *x = run->node->inputs[0], *y = run->outputs[0];
     const int32_t from = shape_bound(cnr_attr_int(run->node, "start"), x->rank);
@@ -65,7 +66,8 @@ static cnr_status size_infer(const cnr_node *node, cnr_tensor *const *outputs, c
     return n < 0 ? CNR_OK : kit_set_data(node, outputs[0], &n, 1, err);
 }
 
-/* Method reference of size: computes the run's part of the output with plain loops. */
+/* Method reference of size: computes the run's part of the output with plain loops; returns
+ * CNR_OK. */
 static cnr_status size_reference(const cnr_run *run, cnr_error *err) {
     (void)err;
     elem_set_i64(run->outputs[0], 0, cnr_count(run->node->inputs[0]));
@@ -113,7 +115,8 @@ static cnr_status fill_infer(const cnr_node *node, cnr_tensor *const *outputs, c
     return CNR_OK;
 }
 
-/* Method reference of fill: computes the run's part of the output with plain loops. */
+/* Method reference of fill: computes the run's part of the output with plain loops; returns
+ * CNR_OK. */
 static cnr_status fill_reference(const cnr_run *run, cnr_error *err) {
     const cnr_tensor *y = run->outputs[0];
     const double value = cnr_attr_float(run->node, "value");
@@ -167,7 +170,8 @@ static cnr_status range_infer(const cnr_node *node, cnr_tensor *const *outputs, 
     return CNR_OK;
 }
 
-/* Method reference of range: computes the run's part of the output with plain loops. */
+/* Method reference of range: computes the run's part of the output with plain loops; returns
+ * CNR_OK. */
 static cnr_status range_reference(const cnr_run *run, cnr_error *err) {
     const cnr_tensor *const *ins = run->node->inputs, *y = run->outputs[0];
     const double start = elem_f64(ins[0], 0), delta = elem_f64(ins[2], 0);
@@ -209,7 +213,8 @@ static cnr_status eye_infer(const cnr_node *node, cnr_tensor *const *outputs, cn
     return CNR_OK;
 }
 
-/* Method reference of eye: computes the run's part of the output with plain loops. */
+/* Method reference of eye: computes the run's part of the output with plain loops; returns
+ * CNR_OK. */
 static cnr_status eye_reference(const cnr_run *run, cnr_error *err) {
     const cnr_tensor *y = run->outputs[0];
     const int64_t k = cnr_attr_int(run->node, "k"), rows = y->dim[0], columns = y->dim[1];
@@ -310,7 +315,8 @@ static cnr_status where_infer(const cnr_node *node, cnr_tensor *const *outputs, 
     return CNR_OK;
 }
 
-/* Method reference of where: computes the run's part of the output with plain loops. */
+/* Method reference of where: computes the run's part of the output with plain loops; returns
+ * CNR_OK. */
 static cnr_status where_reference(const cnr_run *run, cnr_error *err) {
     const cnr_tensor *x = run->node->inputs[0];
     cnr_tensor *y = run->outputs[0];

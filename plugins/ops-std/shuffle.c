@@ -107,7 +107,8 @@ static void blocks(const cnr_tensor *x, const cnr_tensor *y, int64_t n, int64_t 
     move_copy(ops_size(y->dtype), x->data, y->data, &m);
 }
 
-/* Method reference of d2s: computes the run's part of the output with plain loops. */
+/* Method reference of d2s: computes the run's part of the output with plain loops; returns
+ * CNR_OK. */
 static cnr_status d2s_reference(const cnr_run *run, cnr_error *err) {
     const cnr_tensor *x = run->node->inputs[0], *y = run->outputs[0];
     (void)err;
@@ -116,7 +117,8 @@ static cnr_status d2s_reference(const cnr_run *run, cnr_error *err) {
     return CNR_OK;
 }
 
-/* Method reference of s2d: computes the run's part of the output with plain loops. */
+/* Method reference of s2d: computes the run's part of the output with plain loops; returns
+ * CNR_OK. */
 static cnr_status s2d_reference(const cnr_run *run, cnr_error *err) {
     const cnr_tensor *x = run->node->inputs[0], *y = run->outputs[0];
     (void)err;
@@ -156,7 +158,8 @@ static void deal(const cnr_tensor *x, const cnr_tensor *y, int64_t group) {
     move_copy(ops_size(y->dtype), x->data, y->data, &m);
 }
 
-/* Method reference of group: computes the run's part of the output with plain loops. */
+/* Method reference of group: computes the run's part of the output with plain loops; returns
+ * CNR_OK. */
 static cnr_status group_reference(const cnr_run *run, cnr_error *err) {
     (void)err;
     deal(run->node->inputs[0], run->outputs[0], cnr_attr_int(run->node, "group"));

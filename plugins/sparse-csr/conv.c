@@ -210,7 +210,8 @@ static void copy_channel(void *arg, int64_t c, int32_t thread) {
             }
 }
 
-/* Method run: queues the code over the run's range on its stream. */
+/* Method run: queues the code over the run's range on its stream on the stream's threads; returns
+ * CNR_OK. */
 static cnr_status run(const cnr_run *run, cnr_error *err) {
     const geometry *g = (const geometry *)run->state;
     const cnr_node *node = run->node;

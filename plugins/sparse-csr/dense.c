@@ -161,7 +161,7 @@ static void run_columns(const cnr_run *run, int64_t first, int64_t end) {
                       n * outputs + first, end - first);
 }
 
-/* Method run: queues the code over the run's range on its stream. */
+/* Method run: queues the code over the run's range on its stream; returns CNR_OK. */
 static cnr_status run(const cnr_run *run, cnr_error *err) {
     const cnr_node *node = run->node;
     const cnr_tensor *b = cnr_own_input(node, 2);

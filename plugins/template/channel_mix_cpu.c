@@ -99,7 +99,7 @@ static void tile(void *arg, int64_t index, int32_t thread) {
     }
 }
 
-/* Method run: computes the run's range on the threads of the run. */
+/* Method run: computes the run's range on the threads of the run; returns CNR_OK. */
 static cnr_status run(const cnr_run *run, cnr_error *err) {
     (void)err;
     const cnr_tensor *x = run->node->inputs[0];

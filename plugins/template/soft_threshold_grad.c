@@ -30,7 +30,7 @@ static cnr_status infer_grad(const cnr_node *node, cnr_tensor *const *out, cnr_e
     return CNR_OK;
 }
 
-/* Method reference of the gradient. */
+/* Method reference of the gradient; returns CNR_OK. */
 static cnr_status reference_grad(const cnr_run *run, cnr_error *err) {
     (void)err;
     template_apply(run, apply_grad);

@@ -157,7 +157,7 @@ static cnr_status accepts(const cnr_device *dev, const cnr_node *node, cnr_accep
     return cnr_take(node, out, 400);
 }
 
-/* Method run: computes the chain, each node in place in the output. */
+/* Method run: computes the chain, each node in place in the output; returns CNR_OK. */
 static cnr_status run_chain(const cnr_run *run, cnr_error *err) {
     const cnr_subgraph *g = run->node->subgraph;
     const float *x = run->node->inputs[0]->data;
