@@ -20,7 +20,7 @@ typedef struct gemm_state {
 /* Floats of `a` that a task packs at most; they stay in the L2 cache. */
 #define MANY_A ((int64_t)1 << 16)
 
-/* Reads the sizes of gemm or dense. 0: not taken. */
+/* Reads the sizes of gemm or dense into *s. 0: the kernel does not take it. */
 static int shape_of_gemm(const cnr_node *node, gemm_state *s) {
     const cnr_tensor *a = cnr_own_input(node, 0), *b = cnr_own_input(node, 1);
     const cnr_tensor *c = cnr_own_input(node, 2);
@@ -72,7 +72,7 @@ static int rows_by_task(const cnr_device *device, const cnr_node *node, const ge
 
 static int is_matmul(const cnr_node *node) { return strcmp(node->desc->name, "matmul") == 0; }
 
-/* Reads the sizes of the node. 0: not taken. */
+/* Zeroes *s and reads the sizes of the node into it. 0: the kernel does not take it. */
 static int shape_of(const cnr_node *node, gemm_state *s) {
     memset(s, 0, sizeof *s);
     if (!neon_all_f32(node)) return 0;

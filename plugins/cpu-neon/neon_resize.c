@@ -89,7 +89,7 @@ static int32_t last_axis(const resize_plan *p, const cnr_tensor *x) {
     return a;
 }
 
-/* 1 if the node is dense f32 with known factors. */
+/* 1 if the node is dense f32 with known factors, which *p then has. */
 static int fits(const cnr_node *node, resize_plan *p) {
     const cnr_tensor *x = cnr_own_input(node, 0), *y = node->outputs[0];
     if (!x || x->rank < 1 || !cnr_is_plain(x, 1u << CNR_f32) || !cnr_is_plain(y, 1u << CNR_f32))

@@ -107,7 +107,8 @@ static char *address(const cnr_mem *mem) { return (char *)mem->handle + mem->off
 
 /* ---- queues ---- */
 
-/* Lets the time of a transfer pass on the stream. */
+/* Lets the simulated time of moving `bytes` pass on the stream, behind what it has to do
+ * already. */
 static void move(cnr_stream *stream, uint64_t bytes) {
     const cnr_device *d = stream->device;
     sim_stream *s = stream->state;

@@ -114,7 +114,7 @@ static void *data_of(const cnr_tensor *t) {
     return t->mem.handle ? (char *)t->mem.handle + t->mem.offset : t->data;
 }
 
-/* Applies an epilogue link to `out` in place. */
+/* Applies an epilogue link by its operator's reference to `out`, in place. */
 static cnr_status run_link(const cnr_run *run, const cnr_epilogue *e, cnr_tensor *const *in,
                            cnr_tensor *out, cnr_error *err) {
     const cnr_tensor *inputs[8] = {0};
@@ -169,7 +169,7 @@ static cnr_status compute(const cnr_run *run, cnr_error *err) {
 
 /* ---- time ---- */
 
-/* Lets the node's time pass on the unit. */
+/* Lets the time and energy of the node, or its part, pass on the simulated unit of the stream. */
 static void charge(const cnr_run *run) {
     const cnr_node *node = run->node;
     const cnr_device *device = run->stream->device;

@@ -44,7 +44,8 @@ static int32_t named(const cnr_tensor *t, const void *list, int32_t n, size_t by
     return -1;
 }
 
-/* Gives a result of one dimension, or with rank 0 a number. */
+/* Gives a result: a copy of n numbers (f64) or bytes (u8) in one dimension, or with rank 0 one
+ * number. CNR_E_MEMORY. */
 static cnr_status give(cnr_tensor *t, uint32_t dtype, int32_t rank, const void *data, int64_t n,
                        cnr_error *err) {
     const size_t bytes = (size_t)n * (dtype == CNR_u8 ? 1 : sizeof(double));

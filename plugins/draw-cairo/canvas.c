@@ -35,7 +35,8 @@ typedef struct options {
     double scale;
 } options;
 
-/* Reads the options. */
+/* Reads the options into *o, over the defaults; fails for unknown ones, those of another type, and
+ * sizes out of range. */
 static cnr_status read_options(const cnr_attr *const *list, int32_t n, options *o, cnr_error *err) {
     *o = (options){.font = "sans-serif", .scale = 1};
     for (int32_t i = 0; i < n; i++) {
@@ -131,6 +132,8 @@ cnr_status draw_colour(const draw_state *s, const cnr_tensor *t, cnr_error *err)
     return status;
 }
 
+/* Fills result 0 with type, sizes and `data`, which the caller of the method then owns;
+ * CNR_E_MEMORY if data is NULL. */
 cnr_status draw_give(const draw_call *c, int32_t dtype, int32_t rank, const int64_t *dim,
                      void *data) {
     cnr_tensor *out = c->out[0];
@@ -154,7 +157,8 @@ static const struct method {
 #undef X
 };
 
-/* Calls a method. */
+/* Calls method number `method` of the canvas; CNR_E_ARG: there is none, or the number of inputs is
+ * wrong. */
 static cnr_status call_method(void *state, int32_t method, const cnr_tensor *const *in,
                               int32_t n_in, cnr_tensor *const *out, int32_t n_out, cnr_error *err) {
     const int32_t n = (int32_t)(sizeof table / sizeof table[0]);

@@ -117,7 +117,8 @@ cairo_surface_t *draw_file_surface(draw_state *s, int64_t width, int64_t height)
     return surface;
 }
 
-/* Returns the file's contents; nothing can be drawn after that. */
+/* Finishes the picture and gives the file's contents (CNR_E_STATE with `wanted` if the canvas makes
+ * no such file); nothing can be drawn after that. */
 static cnr_status finished(const draw_call *c, draw_file file, const char *wanted) {
     draw_state *s = c->s;
     if (s->file != file) return draw_fail(c->err, CNR_E_STATE, "canvas", wanted);

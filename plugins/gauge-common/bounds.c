@@ -64,7 +64,7 @@ static void text_of(const bounds_domain *d, uint64_t hz, char out[32]) {
     snprintf(out, 32, "%d", (int)level);
 }
 
-/* Names the file if it exists; 0: it does not. */
+/* Fills *file with the path and present text of folder/name; 0: there is no such file. */
 static int name_file(bounds_file *file, const char *folder, const char *name) {
     gauge_file look;
     gauge_name(&look, folder, name);
@@ -153,7 +153,7 @@ cnr_status bounds_step_at(void *state, int32_t domain, int32_t index, uint64_t *
     return CNR_OK;
 }
 
-/* Number of cores that are on, read from their files. */
+/* Number of the clock's cores that are on, read from their files; those without a switch are. */
 static int32_t cores_on(const bounds_domain *d) {
     int32_t n = d->fixed_cores;
     GAUGE_EACH(i, d->n_cores) {

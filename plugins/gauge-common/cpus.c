@@ -7,6 +7,7 @@
 
 enum { PROC_STAT = 1 << 20 };
 
+/* Appends the numbers in a text such as "0 1 2 3" or "0-3" to *out, GAUGE_CPUS in all. */
 void gauge_cpus_of(const char *text, gauge_cpus *out) {
     for (char *end; *text; text = end) {
         end = (char *)text + 1;

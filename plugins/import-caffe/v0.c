@@ -34,7 +34,7 @@ static int one(uint32_t **list, size_t *n, uint32_t value) {
     return 1;
 }
 
-/* Copies the parameters of a convolution. 0: out of memory. */
+/* Copies the parameters of a convolution from `o` to l->convolution_param. 0: out of memory. */
 static int convolution(Caffe__V1LayerParameter *l, const Caffe__V0LayerParameter *o) {
     Caffe__ConvolutionParameter *p = l->convolution_param =
         (Caffe__ConvolutionParameter *)made(&caffe__convolution_parameter__descriptor);

@@ -11,7 +11,8 @@ typedef struct cursor {
     char next; /* a punctuation mark that ended the last word; returned next */
 } cursor;
 
-/* The next word, quoted text, or one of { } : as a text; NULL at the end. */
+/* The next word, quoted text, or one of { } : as a text, skipping spaces and comments from # on;
+ * NULL at the end. The text, which is cut in place, keeps it; counts lines. */
 static const char *token(cursor *c) {
     static const char *const marks[] = {"{", "}", ":"};
     char mark = c->next;

@@ -203,7 +203,8 @@ void imp_input_mean(imp_net *net, const char *input, const float *mean, int64_t 
     imp_host->free(text);
 }
 
-/* Dimension of an open axis; usual > 0: its default. */
+/* Dimension of an open axis called `name`, as a symbol; usual > 0: its default, noted in the
+ * metadata. CNR_DIM_UNKNOWN: no memory for it. */
 static int64_t open_axis(imp_net *net, const char *name, int64_t usual) {
     char key[64], text[32];
     const int32_t symbol = imp_host->graph_symbol(net->graph, name);

@@ -154,7 +154,8 @@ int mx_is_channels_first(mx_job *j) {
     return 0;
 }
 
-/* Converts Convolution and Deconvolution. */
+/* Converts Convolution and Deconvolution; what does not fit is noted as a problem and sets
+ * j->failed. */
 static void convolution(mx_job *j) {
     const int turned = strcmp(j->n->op, "Deconvolution") == 0;
     int64_t kernel[3], stride[3], dilation[3], pad[6], adjust[3], target[3];
@@ -196,7 +197,7 @@ static void convolution(mx_job *j) {
     mx_give(j, mx_op(j, turned ? "conv_transpose" : "conv", "", from, 3, &l));
 }
 
-/* Converts FullyConnected. */
+/* Converts FullyConnected; what does not fit is noted as a problem and sets j->failed. */
 static void fully_connected(mx_job *j) {
     const int64_t out = mx_int(j->n, "num_hidden", 0);
     const int with_bias = !mx_bool(j->n, "no_bias", 0), flat = mx_bool(j->n, "flatten", 1);

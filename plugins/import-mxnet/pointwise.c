@@ -34,7 +34,8 @@ static cnr_value statistic(mx_job *j, int32_t i, const char *tail, int64_t c) {
     return imp_weight(&j->net->b, name, "", NULL, &c, 1);
 }
 
-/* Converts BatchNorm with its running statistics. */
+/* Converts BatchNorm with its running statistics; what does not fit is noted as a problem and sets
+ * j->failed. */
 static void batch_norm(mx_job *j) {
     const mx_array *gamma = mx_peek(j, 1);
     j->x = mx_data_for(j, 0, gamma ? mx_array_count(gamma) : 0, 4);
@@ -79,7 +80,7 @@ static void group_norm(mx_job *j) {
     if (!j->failed) mx_give(j, mx_op(j, "group_normalization", "", from, 3, &l));
 }
 
-/* Converts LayerNorm along one axis. */
+/* Converts LayerNorm along one axis; what does not fit is noted as a problem and sets j->failed. */
 static void layer_norm(mx_job *j) {
     const int64_t axis = mx_axis(j, mx_int(j->n, "axis", -1));
     const cnr_tensor *x = mx_type(j, j->x);
@@ -96,7 +97,8 @@ static void layer_norm(mx_job *j) {
     mx_give(j, mx_swapped(j, "", y, axis, last));
 }
 
-/* Converts L2Normalization, by channel, spatial or instance mode. */
+/* Converts L2Normalization, by channel, spatial or instance mode; what does not fit is noted as a
+ * problem and sets j->failed. */
 static void l2_normalization(mx_job *j) {
     const char *mode = mx_text(j->n, "mode");
     const cnr_tensor *x = mx_type(j, j->x);
@@ -153,7 +155,8 @@ static void prelu(mx_job *j) {
     if (!j->failed) mx_give(j, mx_op(j, "prelu", "", (cnr_value[]){j->x, slope}, 2, NULL));
 }
 
-/* Converts LeakyReLU by its act_type: leaky, elu, prelu and so on. */
+/* Converts LeakyReLU by its act_type: leaky, elu, prelu and so on; what does not fit is noted as a
+ * problem and sets j->failed. */
 static void leaky_relu(mx_job *j) {
     const char *kind = mx_text(j->n, "act_type");
     double slope = mx_float(j->n, "slope", 0.25);

@@ -130,7 +130,7 @@ static void pooling(mx_job *j) {
     mx_give(j, y);
 }
 
-/* Converts AdaptiveAvgPooling2D. */
+/* Converts AdaptiveAvgPooling2D; what does not fit is noted as a problem and sets j->failed. */
 static void adaptive_pooling(mx_job *j) {
     int64_t size[2] = {1, 1};
     const cnr_tensor *x = mx_type(j, j->x);
@@ -165,7 +165,8 @@ static void nearest(mx_job *j, int64_t scale) {
                             : imp_concat(&j->net->b, j->n->name, in, j->n_in, 1));
 }
 
-/* Converts UpSampling: repeats pixels, or bilinear. */
+/* Converts UpSampling: repeats pixels, or bilinear; what does not fit is noted as a problem and
+ * sets j->failed. */
 static void upsampling(mx_job *j) {
     const int64_t scale = mx_int(j->n, "scale", 0), c = mx_channels(j);
     if (j->failed) return;
@@ -186,7 +187,8 @@ static void upsampling(mx_job *j) {
     mx_give(j, mx_op(j, "conv_transpose", "", (cnr_value[]){j->x, w, -1}, 3, &l));
 }
 
-/* Converts BilinearResize2D by size, scale or a second input. */
+/* Converts BilinearResize2D by size, scale or a second input; what does not fit is noted as a
+ * problem and sets j->failed. */
 static void bilinear_resize(mx_job *j) {
     const cnr_tensor *x = mx_type(j, j->x), *like = NULL;
     int64_t size[] = {mx_int(j->n, "height", 1), mx_int(j->n, "width", 1)};

@@ -59,7 +59,8 @@ static void turn(int64_t *list, int32_t n) {
     }
 }
 
-/* Converts reshape and Reshape with MXNet's codes 0, -1 .. -4. */
+/* Converts reshape and Reshape with MXNet's codes 0, -1 .. -4; what does not fit is noted as a
+ * problem and sets j->failed. */
 static void reshape(mx_job *j) {
     int64_t code[32], dim[CNR_MAX_RANK], shape[CNR_MAX_RANK];
     const cnr_tensor *x = mx_type(j, j->x);
@@ -84,7 +85,8 @@ static void reshape(mx_job *j) {
     mx_give(j, imp_reshape(&j->net->b, j->n->name, "", j->x, shape, s.n));
 }
 
-/* Converts reshape_like of whole shapes. */
+/* Converts reshape_like of whole shapes; what does not fit is noted as a problem and sets
+ * j->failed. */
 static void reshape_like(mx_job *j) {
     static const char *const parts[] = {"lhs_begin", "lhs_end", "rhs_begin", "rhs_end"};
     const cnr_value like = mx_data(j, 1);
@@ -120,7 +122,8 @@ static void stack(mx_job *j) {
     if (!j->failed) mx_give(j, imp_concat(&j->net->b, j->n->name, in, j->n_in, axis));
 }
 
-/* Converts SliceChannel and split, with one output a part. */
+/* Converts SliceChannel and split, with one output a part; what does not fit is noted as a problem
+ * and sets j->failed. */
 static void split(mx_job *j) {
     const int64_t axis = mx_axis(j, mx_int(j->n, "axis", 1)), n = mx_int(j->n, "num_outputs", 1);
     const cnr_tensor *x = mx_type(j, j->x);
@@ -170,7 +173,8 @@ static void slice_axis(mx_job *j) {
 /* Values for None in begin and end: beyond the axis, in the direction of the step. */
 enum { BEFORE = -(1 << 30), BEHIND = 1 << 30, NONE = 1 << 29 };
 
-/* Converts slice with begins, ends and steps. */
+/* Converts slice with begins, ends and steps; what does not fit is noted as a problem and sets
+ * j->failed. */
 static void slice(mx_job *j) {
     int64_t begin[CNR_MAX_RANK], end[CNR_MAX_RANK], step[CNR_MAX_RANK], axes[CNR_MAX_RANK];
     const int32_t n = mx_ints(j->n, "begin", begin, CNR_MAX_RANK, NONE);
@@ -192,7 +196,8 @@ static void slice(mx_job *j) {
     mx_give(j, mx_op(j, "slice", "", &j->x, 1, &l));
 }
 
-/* Converts reverse along axes, as a slice with steps -1. */
+/* Converts reverse along axes, as a slice with steps -1; what does not fit is noted as a problem
+ * and sets j->failed. */
 static void reverse(mx_job *j) {
     int64_t axes[CNR_MAX_RANK], begin[CNR_MAX_RANK], end[CNR_MAX_RANK], step[CNR_MAX_RANK];
     const int32_t n = mx_ints(j->n, "axis", axes, CNR_MAX_RANK, 0);
@@ -232,7 +237,8 @@ static void slice_like(mx_job *j) {
     mx_give(j, m ? mx_op(j, "slice", "", &j->x, 1, &l) : j->x);
 }
 
-/* Converts Crop: to given sizes, or those of a second input. */
+/* Converts Crop: to given sizes, or those of a second input; what does not fit is noted as a
+ * problem and sets j->failed. */
 static void crop(mx_job *j) {
     int64_t offset[2] = {0, 0}, size[2] = {0, 0};
     const cnr_tensor *x = mx_type(j, j->x), *like = NULL;
@@ -285,7 +291,8 @@ static void pad(mx_job *j) {
     mx_give(j, mx_op(j, "pad", "", &j->x, 1, &l));
 }
 
-/* Converts mean, sum, max, min and prod along axes. */
+/* Converts mean, sum, max, min and prod along axes; what does not fit is noted as a problem and
+ * sets j->failed. */
 static void reduction(mx_job *j) {
     static const char *const ops[][2] = {{"mean", "reduce_mean"},    {"sum", "reduce_sum"},
                                          {"sum_axis", "reduce_sum"}, {"max", "reduce_max"},
@@ -310,7 +317,8 @@ static void reduction(mx_job *j) {
             return mx_give(j, mx_op(j, ops[i][1], "", &j->x, 1, &l));
 }
 
-/* Converts norm of order 1 or 2 along axes. */
+/* Converts norm of order 1 or 2 along axes; what does not fit is noted as a problem and sets
+ * j->failed. */
 static void norm(mx_job *j) {
     int64_t axes[CNR_MAX_RANK];
     const int32_t n = mx_ints(j->n, "axis", axes, CNR_MAX_RANK, 0);
@@ -322,7 +330,8 @@ static void norm(mx_job *j) {
     mx_give(j, mx_op(j, order == 2 ? "reduce_l2" : "reduce_l1", "", &j->x, 1, &l));
 }
 
-/* Converts argmax and argmin, whose positions MXNet gives as float32. */
+/* Converts argmax and argmin, whose positions MXNet gives as float32; what does not fit is noted as
+ * a problem and sets j->failed. */
 static void arg(mx_job *j) {
     const int channel = strcmp(j->n->op, "argmax_channel") == 0;
     if (!channel && !mx_text(j->n, "axis")) return mx_problem(j, "axis is missing");
@@ -338,7 +347,7 @@ static void arg(mx_job *j) {
 
 /* ---- repeating elements ---- */
 
-/* Converts tile: repeats along axes. */
+/* Converts tile: repeats along axes; what does not fit is noted as a problem and sets j->failed. */
 static void tile(mx_job *j) {
     int64_t reps[CNR_MAX_RANK], all[CNR_MAX_RANK];
     const cnr_tensor *x = mx_type(j, j->x);
@@ -355,7 +364,8 @@ static void tile(mx_job *j) {
     mx_give(j, mx_op(j, "tile", "", &v, 1, &l));
 }
 
-/* Converts repeat along one axis: each element several times in a row. */
+/* Converts repeat along one axis: each element several times in a row; what does not fit is noted
+ * as a problem and sets j->failed. */
 static void repeat(mx_job *j) {
     double scales[CNR_MAX_RANK];
     const cnr_tensor *x = mx_type(j, j->x);
@@ -407,7 +417,8 @@ static void broadcast(mx_job *j) {
 
 /* ---- constants defined by attributes: _zeros, _ones, _full, _arange ---- */
 
-/* Converts operators that make constants: zeros, ones, arange. */
+/* Converts operators that make constants: zeros, ones, arange; what does not fit is noted as a
+ * problem and sets j->failed. */
 static void constant(mx_job *j) {
     int64_t shape[CNR_MAX_RANK];
     const int range = strcmp(j->n->op, "_arange") == 0;
@@ -444,7 +455,8 @@ static void expand_dims(mx_job *j) {
     mx_give(j, mx_op(j, "unsqueeze", "", &j->x, 1, &l));
 }
 
-/* Converts squeeze: removes axes of size 1. */
+/* Converts squeeze: removes axes of size 1; what does not fit is noted as a problem and sets
+ * j->failed. */
 static void squeeze(mx_job *j) {
     int64_t axes[CNR_MAX_RANK];
     const cnr_tensor *x = mx_type(j, j->x);

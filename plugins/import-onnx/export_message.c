@@ -62,6 +62,8 @@ void out_tensor(out_writer *w, const char *name, int32_t dtype, const int64_t *d
     w->tensors[w->n_tensors++] = t;
 }
 
+/* Copies a constant into the model; returns its new name, which the model owns, or "": out of
+ * memory. */
 const char *out_constant(out_writer *w, int32_t dtype, const int64_t *dim, int32_t rank,
                          const void *data, uint64_t bytes) {
     char name[64];

@@ -225,7 +225,8 @@ static void group_norm(onnx_job *j) {
 
 /* ---- constants ---- */
 
-/* Converts Constant, in any of its forms, to a value of the net. */
+/* Converts Constant, in any of its forms, to a value of the net; what does not fit is noted as a
+ * problem and sets j->failed. */
 static void constant(onnx_job *j) {
     const Onnx__AttributeProto *value = onnx_proto(j, "value"), *a;
     cnr_tensor t = {.size = sizeof t, .flags = CNR_TENSOR_CONST};

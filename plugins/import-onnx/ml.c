@@ -219,7 +219,7 @@ static void scaler(onnx_job *j) {
     j->done = 1;
 }
 
-/* Converts Normalizer. */
+/* Converts Normalizer; what does not fit is noted as a problem and sets j->failed. */
 static void normalizer(onnx_job *j) {
     const char *norm = ml_text(j, "norm", "MAX");
     const cnr_value x = ml_rows(j, CNR_f32);

@@ -186,7 +186,8 @@ static int is_taken(const onnx_form *f, const char *attr) {
     return f && f->takes && strstr(f->takes, word) != NULL;
 }
 
-/* Converts a node by row, form or operator. */
+/* Converts a node by row, form or operator; what does not fit is noted as a problem and sets
+ * j->failed. */
 static void convert(onnx_job *j) {
     const Onnx__NodeProto *node = j->node;
     const char *domain = node->domain ? node->domain : "";

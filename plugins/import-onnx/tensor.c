@@ -34,7 +34,7 @@ static const char *entry(const Onnx__TensorProto *p, const char *key) {
     return NULL;
 }
 
-/* Reads n bytes from `offset` on; 0: the file is too short. */
+/* Reads n bytes from `offset` on; 0: the file is too short, or can't be read. */
 static int read_at(int fd, uint8_t *out, uint64_t n, uint64_t offset) {
     while (n > 0) {
         const ssize_t got = pread(fd, out, n < 1 << 30 ? (size_t)n : 1 << 30, (off_t)offset);

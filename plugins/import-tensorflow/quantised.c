@@ -9,7 +9,8 @@ typedef struct scheme {
     double before, factor, behind;
 } scheme;
 
-/* Scale and zero point for a range. 0: the range is impossible. */
+/* Fills *out with shift and scale that map integers of dtype to low..high, by the node's mode. 0:
+ * the mode is unknown (it is neither MIN_COMBINED, MIN_FIRST nor SCALED). */
 static int scheme_of(const tf_job *j, int32_t dtype, double low, double high, scheme *out) {
     const int is_signed = dtype == CNR_i8 || dtype == CNR_i16 || dtype == CNR_i32;
     const int bits = dtype == CNR_i8 || dtype == CNR_u8     ? 8

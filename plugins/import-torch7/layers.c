@@ -77,7 +77,8 @@ int t7_window(t7_job *j, imp_attrs *l, int64_t kernel[2], int64_t stride[2], int
 
 /* ---- layers with weights ---- */
 
-/* Converts SpatialConvolution and SpatialFullConvolution. */
+/* Converts SpatialConvolution and SpatialFullConvolution; what does not fit is noted as a problem
+ * and sets j->failed. */
 static void convolution(t7_job *j) {
     const int turned = strcmp(j->kind, "SpatialFullConvolution") == 0;
     int64_t kernel[2], stride[2], pad[4], adjust[2], dilation[2];
@@ -102,7 +103,8 @@ static void convolution(t7_job *j) {
     t7_give(j, t7_op(j, turned ? "conv_transpose" : "conv", "", from, 3, &l));
 }
 
-/* Converts Linear, for vectors or flattened pictures. */
+/* Converts Linear, for vectors or flattened pictures; what does not fit is noted as a problem and
+ * sets j->failed. */
 static void linear(t7_job *j) {
     const t7_value *w = t7_field(j->m, "weight");
     const cnr_tensor *x = imp_type(&j->net->b, j->x);
@@ -168,7 +170,8 @@ static void instance_norm(t7_job *j) {
     if (!j->failed) t7_give(j, t7_op(j, "instance_normalization", "", from, 3, &l));
 }
 
-/* Converts PReLU, with one slope or one a channel. */
+/* Converts PReLU, with one slope or one a channel; what does not fit is noted as a problem and sets
+ * j->failed. */
 static void prelu(t7_job *j) {
     const int64_t n = t7_int(j->m, "nOutputPlane", 0), c = n ? t7_channels(j) : 1;
     const cnr_tensor *x = imp_type(&j->net->b, j->x);
@@ -260,7 +263,8 @@ static cnr_value affine(t7_job *j, const char *suffix, cnr_value x, double facto
     return imp_affine(&j->net->b, name, x, factor, shift);
 }
 
-/* Converts SoftPlus: log(1 + exp(beta x)) / beta. */
+/* Converts SoftPlus: log(1 + exp(beta x)) / beta; what does not fit is noted as a problem and sets
+ * j->failed. */
 static void soft_plus(t7_job *j) {
     const double beta = t7_number(j->m, "beta", 1);
     if (!(beta > 0)) return t7_problem(j, "beta is wrong");
@@ -295,7 +299,8 @@ static void square(t7_job *j) {
     t7_give(j, t7_op(j, "mul", "", (cnr_value[]){j->x, j->x}, 2, NULL));
 }
 
-/* Converts MulConstant and AddConstant with a number. */
+/* Converts MulConstant and AddConstant with a number; what does not fit is noted as a problem and
+ * sets j->failed. */
 static void constant_scalar(t7_job *j) {
     const double value = t7_number(j->m, "constant_scalar", 0);
     const int add = strcmp(j->kind, "AddConstant") == 0;
@@ -337,7 +342,8 @@ static void lrn(t7_job *j) {
     t7_give_op(j, "lrn", &l);
 }
 
-/* Converts Normalize by the first or second norm. */
+/* Converts Normalize by the first or second norm; what does not fit is noted as a problem and sets
+ * j->failed. */
 static void normalize(t7_job *j) {
     const double p = t7_number(j->m, "p", 2);
     if (p != 2 && p != 1) return t7_problem(j, "norms other than the first and the second");

@@ -63,7 +63,7 @@ static const char *const same_size[] = {"ReLU",
 static const char *const in_a_row[] = {"Sequential", "Inception", "SpatialLPPooling",
                                        "Decorator",  "DontCast",  NULL};
 
-/* Number of windows of a module along an axis of n. */
+/* Number of windows of a module along an axis ('W' or 'H') of n pixels; 0: none fits. */
 static int64_t windows(trial *t, const t7_value *m, char axis, int64_t n) {
     char k[] = "kW", d[] = "dW", pad[] = "padW", dil[] = "dilationW";
     k[1] = d[1] = pad[3] = dil[8] = axis;

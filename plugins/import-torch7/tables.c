@@ -19,7 +19,8 @@ static cnr_value single(t7_job *j, const t7_flow *flow) {
     return -1;
 }
 
-/* Converts Sequential and similar containers: their modules one after the other. */
+/* Converts Sequential and similar containers: their modules one after the other; what does not fit
+ * is noted as a problem and sets j->failed. */
 static void sequential(t7_job *j) {
     const t7_value *modules = modules_of(j), *m;
     char path[256];
@@ -203,7 +204,8 @@ static void join_table(t7_job *j) {
     if (whole_table(j)) join(j, j->in, t7_int(j->m, "dimension", 1), t7_int(j->m, "nInputDims", 0));
 }
 
-/* Converts SelectTable: one value of the table, from 1, or from the end. */
+/* Converts SelectTable: one value of the table, from 1, or from the end; what does not fit is noted
+ * as a problem and sets j->failed. */
 static void select_table(t7_job *j) {
     const int64_t index = t7_int(j->m, "index", 1);
     if (!whole_table(j)) return;
@@ -214,7 +216,8 @@ static void select_table(t7_job *j) {
 
 static void flatten_table(t7_job *j) { *j->out = *j->in; /* nested tables were refused before */ }
 
-/* Converts NarrowTable: a stretch of the table's values. */
+/* Converts NarrowTable: a stretch of the table's values; what does not fit is noted as a problem
+ * and sets j->failed. */
 static void narrow_table(t7_job *j) {
     const int64_t offset = t7_int(j->m, "offset", 1), length = t7_int(j->m, "length", 1);
     if (!whole_table(j)) return;
@@ -235,7 +238,8 @@ static void split_table(t7_job *j) {
     if (axis > 0 && items_of(j, axis, &parts)) *j->out = parts;
 }
 
-/* Converts nn.MM: the matrix product of two values. */
+/* Converts nn.MM: the matrix product of two values; what does not fit is noted as a problem and
+ * sets j->failed. */
 static void product(t7_job *j) {
     static const char *const keys[] = {"transA", "transB"}, *const suffixes[] = {".a", ".b"};
     cnr_value in[2];

@@ -33,7 +33,8 @@ static int hangs_over(t7_job *j, const int64_t kernel[2], const int64_t stride[2
     return 0;
 }
 
-/* Converts SpatialMaxPooling and SpatialAveragePooling. */
+/* Converts SpatialMaxPooling and SpatialAveragePooling; what does not fit is noted as a problem and
+ * sets j->failed. */
 static void pooling(t7_job *j) {
     const int max = strcmp(j->kind, "SpatialMaxPooling") == 0;
     const int divide = max || t7_bool(j->m, "divide", 1), ceil = t7_bool(j->m, "ceil_mode", 0);
@@ -52,7 +53,8 @@ static void pooling(t7_job *j) {
     t7_give(j, y);
 }
 
-/* Converts SpatialAdaptiveAveragePooling and SpatialAdaptiveMaxPooling. */
+/* Converts SpatialAdaptiveAveragePooling and SpatialAdaptiveMaxPooling; what does not fit is noted
+ * as a problem and sets j->failed. */
 static void adaptive_pooling(t7_job *j) {
     const int64_t size[] = {t7_int(j->m, "H", 0), t7_int(j->m, "W", 0)};
     const cnr_tensor *x = imp_type(&j->net->b, j->x);
@@ -85,7 +87,8 @@ static void spatial_padding(t7_job *j) {
     t7_give_op(j, "pad", &a);
 }
 
-/* Converts ShaveImage: crops a border of `size` pixels. */
+/* Converts ShaveImage: crops a border of `size` pixels; what does not fit is noted as a problem and
+ * sets j->failed. */
 static void shave(t7_job *j) {
     const int64_t n = t7_int(j->m, "size", 0), axes[] = {2, 3}, from[] = {n, n}, to[] = {-n, -n};
     imp_attrs l = {.n = 0};
@@ -114,7 +117,8 @@ static void padding(t7_job *j) {
     t7_give_op(j, "pad", &l);
 }
 
-/* Converts SpatialUpSamplingNearest and bilinear by a whole factor. */
+/* Converts SpatialUpSamplingNearest and bilinear by a whole factor; what does not fit is noted as a
+ * problem and sets j->failed. */
 static void upsampling(t7_job *j) {
     const int64_t scale = t7_int(j->m, "scale_factor", 0);
     if (scale < 1 || scale > 1 << 10) return t7_problem(j, "scale_factor is wrong");

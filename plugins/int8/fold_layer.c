@@ -223,7 +223,7 @@ cnr_value fold_layer(fold_work *f) {
 
 /* ---- average_pool: a depthwise window of ones with scale 1 / number ---- */
 
-/* Sums windows by a convolution with ones; -1: failed. */
+/* Adds sums over windows as a convolution with ones; returns the value, or -1: failed. */
 static cnr_value by_ones(fold_work *f, const fold_operand *x, const cnr_window *win) {
     const int64_t channels = f->node->inputs[0]->dim[1];
     const cnr_attr group = {.name = "group", .type = CNR_ATTR_INT, .set = 1, .i = channels};

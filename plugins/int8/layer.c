@@ -107,7 +107,7 @@ const char *int8_layer_fits(const cnr_node *node, int any_w_zero) {
                : "sums with their bias would not fit 32 bits";
 }
 
-/* Reads zero points and limits of a quantised layer. */
+/* Fills *out with zero points, flips of the sign and limits of a quantised layer. */
 static void layer_of(const cnr_node *node, int8_layer *out) {
     const cnr_tensor *const *in = node->inputs;
     out->x_flip = in[INT8_X]->dtype == CNR_i8 ? 0x80 : 0;

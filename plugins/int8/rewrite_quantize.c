@@ -265,7 +265,8 @@ static int add_weights(work *w, const char *name, int32_t rank, const int64_t *d
     return good;
 }
 
-/* Replaces node `index` by three nodes before it. */
+/* Replaces node `index` (conv, dense or gemm) by three: quantise, the layer of bytes,
+ * dequantise. */
 static cnr_status quantise(work *w, int32_t index) {
     const cnr_value *nin, *nout;
     const cnr_node *node = int8_host->graph_node_at(w->g, index, &nin, &nout);
@@ -328,7 +329,7 @@ static int32_t quantise_all(work *w, cnr_error *err) {
 
 /* ---- the rewrite ---- */
 
-/* One more than the highest number of a value. */
+/* One more than the highest number of a value that the graph's nodes and inputs use. */
 static int32_t count_values(const graph *g) {
     int32_t most = -1;
     for (int32_t i = 0; i < int8_host->graph_input_count(g); i++)

@@ -73,7 +73,8 @@ static void take_names(const char *text, char name[64], char feeds[64]) {
     snprintf(feeds, 64, "%.63s", text[n] ? text + n + 1 : "");
 }
 
-/* Connects to the helper of this machine, unless the process is root. */
+/* Connects to the helper at CNNRUN_HELPER, or else (unless the process is root) below root;
+ * CNR_E_NOT_FOUND: there is none, CNR_E_UNSUPPORTED: no right. */
 static cnr_status connect_to(client *c, const char *root, cnr_error *err) {
     const char *asked = secure_getenv("CNNRUN_HELPER");
     struct sockaddr_un at = {.sun_family = AF_UNIX};

@@ -202,7 +202,7 @@ static cnr_status read_knob(void *state, int32_t domain, cnr_knob_state *out, cn
 
 /* ---- setting and restoring ---- */
 
-/* Sets a card's clock and checks that it has it. */
+/* Sets a card's clock in MHz and checks that it has it: CNR_E_STATE if it runs faster. */
 static cnr_status give(const cards *l, const card *c, unsigned mhz, cnr_error *err) {
     unsigned is = 0;
     int code = l->lib.set(c->device, c->memory, mhz);
@@ -232,7 +232,8 @@ static cnr_status restore(void *state, cnr_error *err) {
     return status;
 }
 
-/* Writes what was found as text; returns its length. */
+/* Writes what was found (index, memory and graphics clock in MHz, a card a line) as text, cut to
+ * room; returns the length of all of it. */
 static int32_t found(void *state, char *text, size_t room) {
     const cards *l = state;
     int32_t n = 0;

@@ -125,7 +125,8 @@ static cnr_status put_pixels(const output *o) {
     return put(o, o->picture->data, (size_t)(o->h * o->w * o->c));
 }
 
-/* Grey or colour, whatever the ending says: readers check the magic number. */
+/* Writes a binary PNM, grey or colour by o->c, whatever the ending says: readers check the magic
+ * number. */
 static cnr_status write_pnm(const output *o) {
     char head[64];
     const int n = snprintf(head, sizeof head, "P%c\n%lld %lld\n255\n", o->c == 1 ? '5' : '6',

@@ -62,7 +62,8 @@ local function distance(a, b)
   return row[#b]
 end
 
--- The letters of a name in order, to compare names.
+-- The bytes of a name in lower case, sorted, as text of numbers with spaces between: equal for
+-- names of the same letters.
 local function letters(name)
   local list = { name:lower():byte(1, -1) }
   table.sort(list)

@@ -85,7 +85,8 @@ static cnr_status restore(void *state, cnr_error *err) {
 static int32_t save_state(void *state, char *text, size_t room) {
     return snprintf(text, room, "%llu", (unsigned long long)((const board *)state)->found_hz);
 }
-/* Method load_state: the clock to restore, from text. */
+/* Method load_state: keeps in the state the clock (Hz, in text) that restore sets; CNR_E_FORMAT: it
+ * is no number above 0. */
 static cnr_status load_state(void *state, const char *text, cnr_error *err) {
     const uint64_t hz = strtoull(text, NULL, 10);
     if (!hz) return host->fail(err, CNR_E_FORMAT, "acme-clock", "a frequency is wanted");

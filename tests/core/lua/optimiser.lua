@@ -111,7 +111,8 @@ local function sgd(w, g, s, _, decays)
   return w - 0.01 * s.v
 end
 
--- Gradients limited in their length, by hand.
+-- A function that scales, in place, gradients (lists by weight) whose joint length is above `most`
+-- to that length.
 local function clipped(most)
   return function(gradients)
     local sum = 0
