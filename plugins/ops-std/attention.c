@@ -104,7 +104,8 @@ static void weights(const cnr_run *run, const attention *a, int64_t b, int64_t m
     for (int64_t n = 0; n < a->n; n++) p[n] /= sum;
 }
 
-/* Method reference: computes the run's part of the output with plain loops. */
+/* Method reference of attention: scaled dot-product attention: softmax(scale q k' + bias + mask)
+ * v. */
 static cnr_status reference(const cnr_run *run, cnr_error *err) {
     const cnr_tensor *y = run->outputs[0];
     attention a;

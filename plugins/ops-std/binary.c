@@ -269,8 +269,7 @@ static cnr_status pow_infer(const cnr_node *node, cnr_tensor *const *out, cnr_er
     return kit_broadcast(node, 0, 2, out[0], err);
 }
 
-/* Method reference of pow: computes the run's part of the output with plain loops; returns
- * CNR_OK. */
+/* Method reference of pow: a to the power b, broadcast. */
 static cnr_status pow_reference(const cnr_run *run, cnr_error *err) {
     const cnr_tensor *x = run->node->inputs[0], *p = run->node->inputs[1], *y = run->outputs[0];
     elem_domain domain = elem_domain_of(x->dtype);
@@ -352,8 +351,7 @@ static int64_t remainder_of(int64_t x, int64_t y, int c_sign) {
     return !c_sign && r != 0 && (r < 0) != (y < 0) ? r + y : r;
 }
 
-/* Method reference of mod: computes the run's part of the output with plain loops; returns
- * CNR_OK. */
+/* Method reference of mod: the remainder of a / b, broadcast. */
 static cnr_status mod_reference(const cnr_run *run, cnr_error *err) {
     const cnr_tensor *x = run->node->inputs[0], *d = run->node->inputs[1], *y = run->outputs[0];
     const elem_domain domain = elem_domain_of(x->dtype);
@@ -407,8 +405,7 @@ static uint64_t shift(uint64_t a, uint64_t by, unsigned bits, int left, int is_s
     return (uint64_t)(v < 0 ? ~(~v >> n) : v >> n);
 }
 
-/* Method reference of bit_shift: computes the run's part of the output with plain loops; returns
- * CNR_OK. */
+/* Method reference of bit_shift: a with its bits shifted by b, broadcast. */
 static cnr_status bit_shift_reference(const cnr_run *run, cnr_error *err) {
     const cnr_tensor *const *in = run->node->inputs, *y = run->outputs[0];
     const int left = cnr_attr_is(run->node, "direction", "LEFT");

@@ -46,7 +46,8 @@ static uint64_t limit_i(const cnr_node *node, int32_t port, const char *name) {
     return domain == ELEM_U && v <= 0 ? 0 : room.u[0];
 }
 
-/* Method reference: computes the run's part of the output with plain loops; returns CNR_OK. */
+/* Method reference of clip: x limited from below by min, then from above by max. NaN stays NaN; a
+ * limit that is NaN has no effect; returns CNR_OK. */
 static cnr_status reference(const cnr_run *run, cnr_error *err) {
     const cnr_tensor *x = run->node->inputs[0], *y = run->outputs[0];
     const elem_domain domain = elem_domain_of(x->dtype);

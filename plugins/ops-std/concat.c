@@ -58,7 +58,8 @@ static void region(const cnr_node *node, int32_t axis, int64_t begin, int64_t en
     *r = (cnr_input_range){axis, begin, end};
 }
 
-/* Method reference: computes the run's part of the output with plain loops; returns CNR_OK. */
+/* Method reference of concat: the inputs one after another along an axis, in the run's range;
+ * returns CNR_OK. */
 static cnr_status reference(const cnr_run *run, cnr_error *err) {
     const cnr_tensor *y = run->outputs[0];
     const int32_t axis = ops_axis_of(run->node, run->node->outputs[0]);

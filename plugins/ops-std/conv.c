@@ -255,7 +255,8 @@ OPS_INLINE void body(const cnr_run *run, const ops_geometry *g, int32_t dtype) {
         }
 }
 
-/* Method reference: computes the run's part of the output with plain loops. */
+/* Method reference of conv: convolution over one to three spatial axes; with groups, dilation and
+ * padding. */
 static cnr_status reference(const cnr_run *run, cnr_error *err) {
     cnr_window w;
     ops_geometry g;

@@ -193,7 +193,8 @@ static int64_t find_class(const cnr_node *node, detection_space *s, int64_t pict
     return found;
 }
 
-/* Method reference: computes the run's part of the output with plain loops; returns CNR_OK. */
+/* Method reference of detection_output: decodes an SSD net's offsets and scores into the boxes that
+ * it found; returns CNR_OK. */
 static cnr_status reference(const cnr_run *run, cnr_error *err) {
     const cnr_node *node = run->node;
     const int64_t classes = cnr_attr_int(node, "num_classes");

@@ -38,7 +38,7 @@ static cnr_status infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_er
     return CNR_OK;
 }
 
-/* Method reference: computes the run's part of the output with plain loops. */
+/* Method reference of dropout: its input, unchanged, at inference. */
 static cnr_status reference(const cnr_run *run, cnr_error *err) {
     if (run->node->n_outputs > 1 && cnr_count(run->outputs[1]) > 0)
         memset(run->outputs[1]->data, 1, (size_t)cnr_count(run->outputs[1]));

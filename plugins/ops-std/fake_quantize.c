@@ -67,7 +67,9 @@ static void round_slices(const cnr_tensor *x, float *y, int32_t axis) {
     }
 }
 
-/* Method reference: computes the run's part of the output with plain loops; returns CNR_OK. */
+/* Method reference of fake_quantize: round((x - low) / step), limited to 0 to 255, times step, plus
+ * low; without a step, each slice of the axis in steps of 1/127 of its largest magnitude. The
+ * gradient passes where x is within the range; returns CNR_OK. */
 static cnr_status reference(const cnr_run *run, cnr_error *err) {
     const cnr_tensor *x = run->node->inputs[0];
     const float scale = (float)cnr_attr_float(run->node, "step");

@@ -94,7 +94,7 @@ static cnr_status gather_gradient(OPS_GRADIENT_ARGS) {
     return kit_built(&b, node, err);
 }
 
-/* Method reference of gather: computes the run's part of the output with plain loops. */
+/* Method reference of gather: slices of x selected by indices along an axis. */
 static cnr_status gather_reference(const cnr_run *run, cnr_error *err) {
     const cnr_tensor *x = run->node->inputs[0], *indices = run->node->inputs[1];
     const int32_t axis = ops_axis_of(run->node, run->node->inputs[0]);
@@ -130,7 +130,7 @@ static cnr_status gather_elements_infer(const cnr_node *node, cnr_tensor *const 
     return CNR_OK;
 }
 
-/* Method reference of gather_elements: computes the run's part of the output with plain loops. */
+/* Method reference of gather_elements: elements of x, each selected by an index along an axis. */
 static cnr_status gather_elements_reference(const cnr_run *run, cnr_error *err) {
     const cnr_tensor *x = run->node->inputs[0], *indices = run->node->inputs[1];
     const int32_t axis = ops_axis_of(run->node, run->node->inputs[0]);
@@ -173,7 +173,7 @@ static cnr_status gather_nd_infer(const cnr_node *node, cnr_tensor *const *outpu
     return CNR_OK;
 }
 
-/* Method reference of gather_nd: computes the run's part of the output with plain loops. */
+/* Method reference of gather_nd: slices of x, each selected by an index of several numbers. */
 static cnr_status gather_nd_reference(const cnr_run *run, cnr_error *err) {
     const cnr_tensor *x = run->node->inputs[0], *indices = run->node->inputs[1];
     const int32_t batch = (int32_t)cnr_attr_int(run->node, "batch_dims");

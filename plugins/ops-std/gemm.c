@@ -171,7 +171,8 @@ static void body_integer(const cnr_run *run, const problem *p, int32_t dtype) {
     }
 }
 
-/* Method reference: computes the run's part of the output with plain loops; returns CNR_OK. */
+/* Method reference of gemm: alpha * a * b + beta * c on matrices, either one transposed; returns
+ * CNR_OK. */
 static cnr_status reference(const cnr_run *run, cnr_error *err) {
     const problem p = problem_of(run);
     const int32_t type = run->outputs[0]->dtype;

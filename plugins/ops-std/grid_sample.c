@@ -97,7 +97,7 @@ static int taps(const grid_plan *p, double g, int64_t dim, int64_t *at, double *
     return n;
 }
 
-/* Method reference: computes the run's part of the output with plain loops; returns CNR_OK. */
+/* Method reference of grid_sample: x read at the positions of a grid; returns CNR_OK. */
 static cnr_status reference(const cnr_run *run, cnr_error *err) {
     const cnr_tensor *x = run->node->inputs[0], *grid = run->node->inputs[1], *y = run->outputs[0];
     const int32_t spatial = x->rank - 2;

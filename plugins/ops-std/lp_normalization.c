@@ -28,7 +28,7 @@ static void normalise(const cnr_run *run, const ops_lane *l, int32_t dtype) {
     }
 }
 
-/* Method reference: computes the run's part of the output with plain loops. */
+/* Method reference of lp_normalization: each lane along an axis divided by its norm. */
 static cnr_status reference(const cnr_run *run, cnr_error *err) {
     return ops_each_lane(run, normalise, err);
 }

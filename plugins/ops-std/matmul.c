@@ -151,7 +151,8 @@ OPS_INLINE void matrix(const cnr_run *run, int32_t dtype, int64_t at, int64_t bt
         }
 }
 
-/* Method reference: computes the run's part of the output with plain loops. */
+/* Method reference of matmul: products of matrices; leading axes broadcast, vectors as in NumPy, in
+ * the run's range. */
 static cnr_status reference(const cnr_run *run, cnr_error *err) {
     cnr_tensor a, b, y = {0};
     int64_t sa[CNR_MAX_RANK], sb[CNR_MAX_RANK], sy[CNR_MAX_RANK], lo[CNR_MAX_RANK],

@@ -122,7 +122,8 @@ static void load_boxes(const cnr_tensor *t, int64_t first, int64_t n, int centre
     }
 }
 
-/* Method reference: computes the run's part of the output with plain loops; returns CNR_OK. */
+/* Method reference of non_max_suppression: non-maximum suppression: the best boxes of each class
+ * that do not overlap; boxes with score NaN are left out; returns CNR_OK. */
 static cnr_status reference(const cnr_run *run, cnr_error *err) {
     const cnr_node *node = run->node;
     const cnr_tensor *boxes = node->inputs[0], *scores = node->inputs[1];

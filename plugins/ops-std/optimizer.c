@@ -195,8 +195,8 @@ static int32_t assign_aliases(const cnr_node *node, cnr_alias *out, int32_t max)
     return max > 0 ? 1 : 0;
 }
 
-/* Method reference of assign: computes the run's part of the output with plain loops; returns
- * CNR_OK. */
+/* Method reference of assign: returns the value; in training it also replaces the weight or state
+ * x; returns CNR_OK. */
 static cnr_status assign_reference(const cnr_run *run, cnr_error *err) {
     (void)err;
     const cnr_tensor *y = run->outputs[0];

@@ -136,7 +136,7 @@ static void pad_line(const pad_plan *p, const cnr_tensor *x, const cnr_tensor *y
     }
 }
 
-/* Method reference: computes the run's part of the output with plain loops. */
+/* Method reference of pad: x with a border. */
 static cnr_status reference(const cnr_run *run, cnr_error *err) {
     const cnr_tensor *x = run->node->inputs[0], *y = run->outputs[0];
     const size_t size = ops_size(y->dtype);

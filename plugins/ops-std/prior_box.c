@@ -103,7 +103,8 @@ static void put(prior_box *p, double x, double y, double w, double h) {
     }
 }
 
-/* Method reference: computes the run's part of the output with plain loops; returns CNR_OK. */
+/* Method reference of prior_box: prior boxes of several sizes and shapes at every position of a
+ * feature map; returns CNR_OK. */
 static cnr_status reference(const cnr_run *run, cnr_error *err) {
     const cnr_node *node = run->node;
     const cnr_tensor *x = node->inputs[0], *image = node->inputs[1];

@@ -147,8 +147,8 @@ static cnr_status quantize_infer(const cnr_node *node, cnr_tensor *const *output
     return CNR_OK;
 }
 
-/* Method reference of quantize: computes the run's part of the output with plain loops; returns
- * CNR_OK. */
+/* Method reference of quantize_linear: round(x / scale) + zero point, saturated; NaN becomes the
+ * smallest value. */
 static cnr_status quantize_reference(const cnr_run *run, cnr_error *err) {
     const cnr_tensor *x = run->node->inputs[0], *y = run->outputs[0];
     scale_map m;
@@ -186,8 +186,7 @@ static cnr_status dequantize_infer(const cnr_node *node, cnr_tensor *const *outp
     return CNR_OK;
 }
 
-/* Method reference of dequantize: computes the run's part of the output with plain loops; returns
- * CNR_OK. */
+/* Method reference of dequantize_linear: dequantises: (x - zero point) * scale; returns CNR_OK. */
 static cnr_status dequantize_reference(const cnr_run *run, cnr_error *err) {
     const cnr_tensor *x = run->node->inputs[0], *y = run->outputs[0];
     scale_map m;
@@ -247,8 +246,8 @@ static cnr_status dynamic_infer(const cnr_node *node, cnr_tensor *const *outputs
     return CNR_OK;
 }
 
-/* Method reference of dynamic: computes the run's part of the output with plain loops; returns
- * CNR_OK. */
+/* Method reference of dynamic_quantize_linear: quantises to u8 with a scale from the range of the
+ * data; NaN becomes 0; returns CNR_OK. */
 static cnr_status dynamic_reference(const cnr_run *run, cnr_error *err) {
     const cnr_tensor *x = run->node->inputs[0];
     const float *in = x->data;

@@ -25,7 +25,7 @@ static cnr_status infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_er
     return kit_same(node, node->inputs[0]->dim[batch], node->inputs[1]->dim[0], &n, err);
 }
 
-/* Method reference: computes the run's part of the output with plain loops. */
+/* Method reference of reverse_sequence: reverses the first elements of each sequence. */
 static cnr_status reference(const cnr_run *run, cnr_error *err) {
     const cnr_tensor *x = run->node->inputs[0], *lens = run->node->inputs[1];
     const int batch_first = cnr_attr_int(run->node, "batch_axis") == 0;

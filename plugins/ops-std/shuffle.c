@@ -107,8 +107,7 @@ static void blocks(const cnr_tensor *x, const cnr_tensor *y, int64_t n, int64_t 
     move_copy(ops_size(y->dtype), x->data, y->data, &m);
 }
 
-/* Method reference of d2s: computes the run's part of the output with plain loops; returns
- * CNR_OK. */
+/* Method reference of depth_to_space: channels become blocks of pixels; returns CNR_OK. */
 static cnr_status d2s_reference(const cnr_run *run, cnr_error *err) {
     const cnr_tensor *x = run->node->inputs[0], *y = run->outputs[0];
     (void)err;
@@ -117,8 +116,7 @@ static cnr_status d2s_reference(const cnr_run *run, cnr_error *err) {
     return CNR_OK;
 }
 
-/* Method reference of s2d: computes the run's part of the output with plain loops; returns
- * CNR_OK. */
+/* Method reference of space_to_depth: blocks of pixels become channels; returns CNR_OK. */
 static cnr_status s2d_reference(const cnr_run *run, cnr_error *err) {
     const cnr_tensor *x = run->node->inputs[0], *y = run->outputs[0];
     (void)err;
@@ -158,8 +156,7 @@ static void deal(const cnr_tensor *x, const cnr_tensor *y, int64_t group) {
     move_copy(ops_size(y->dtype), x->data, y->data, &m);
 }
 
-/* Method reference of group: computes the run's part of the output with plain loops; returns
- * CNR_OK. */
+/* Method reference of channel_shuffle: interleaves the channels of groups; returns CNR_OK. */
 static cnr_status group_reference(const cnr_run *run, cnr_error *err) {
     (void)err;
     deal(run->node->inputs[0], run->outputs[0], cnr_attr_int(run->node, "group"));
@@ -255,7 +252,7 @@ static cnr_status crop_infer(const cnr_node *node, cnr_tensor *const *outputs, c
     return CNR_OK;
 }
 
-/* Method reference of crop: computes the run's part of the output with plain loops. */
+/* Method reference of crop: x cut to the size of another tensor. */
 static cnr_status crop_reference(const cnr_run *run, cnr_error *err) {
     const cnr_tensor *x = run->node->inputs[0], *y = run->outputs[0];
     int64_t from[CNR_MAX_RANK], to[CNR_MAX_RANK];

@@ -134,7 +134,7 @@ static int32_t aliases_of(const cnr_node *node, cnr_alias *alias, int32_t max) {
     return 1;
 }
 
-/* Method reference: computes the run's part of the output with plain loops. */
+/* Method reference of slice: every step-th element from start to end along some axes. */
 static cnr_status reference(const cnr_run *run, cnr_error *err) {
     const cnr_tensor *x = run->node->inputs[0], *y = run->outputs[0];
     const size_t size = ops_size(y->dtype);

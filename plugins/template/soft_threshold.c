@@ -51,7 +51,7 @@ static int32_t expression(const cnr_node *node, char *text, size_t bytes) {
     return (int32_t)sizeof form - 1;
 }
 
-/* Method reference: computes the run's part of the output with plain loops; returns CNR_OK. */
+/* Method reference of soft_threshold: shrinks towards zero by a threshold; returns CNR_OK. */
 static cnr_status reference(const cnr_run *run, cnr_error *err) {
     (void)err;
     template_apply(run, apply);
