@@ -99,7 +99,7 @@ static cnr_status describe(void *state, int32_t domain, cnr_meter_domain *out, c
     return CNR_OK;
 }
 
-/* Estimates a unit's power from frequency and load. */
+/* Estimates a unit's power, in microwatts, from its frequency and load, which it reads. */
 static cnr_status read_meter(void *state, int32_t domain, cnr_reading *out, cnr_error *err) {
     machine *m = state;
     model_unit *u = &m->units[domain];

@@ -89,7 +89,7 @@ static cnr_status take_simulated(model_unit *u, const char *name, cnr_error *err
 
 /* ---- paths ---- */
 
-/* Finds the file of a pattern; it must fit exactly one. */
+/* Sets *out to the first file that fits a pattern below root; CNR_E_NOT_FOUND: none does. */
 static cnr_status find_file(const char *root, const char *pattern, gauge_file *out,
                             cnr_error *err) {
     gauge_found found;

@@ -178,7 +178,7 @@ static cnr_status describe(void *state, int32_t domain, cnr_meter_domain *out, c
     return CNR_OK;
 }
 
-/* Reads the energy counter or power of a card. */
+/* Reads the energy counter or the power of a card into *out. */
 static cnr_status read_meter(void *state, int32_t domain, cnr_reading *out, cnr_error *err) {
     const cards *c = state;
     const card_domain *d = &c->at[domain];

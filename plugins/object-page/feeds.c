@@ -17,6 +17,8 @@ struct page_client {
     int pictures, waits;
 };
 
+/* A new block with a copy of n bytes and one holder, who calls page_block_drop; NULL: out of
+ * memory. */
 page_block *page_block_new(const void *data, size_t n) {
     page_block *b = page_host->alloc(sizeof *b + n);
     if (!b) return NULL;

@@ -45,6 +45,7 @@ static int encode(writer *w, const cnr_tensor *p) {
     return 1;
 }
 
+/* A new block with the picture as a JPEG, for page_block_drop; NULL: out of memory. */
 page_block *page_jpeg(const cnr_tensor *picture) {
     writer *w = page_host->alloc(sizeof *w);
     page_block *b = NULL;

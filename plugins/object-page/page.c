@@ -8,7 +8,8 @@ const cnr_host *page_host;
 
 enum { WANTED_S = 5 };
 
-/* Takes the given token, or makes a random one. */
+/* Keeps the given token (8 to 32 letters, digits, - and _; else CNR_E_ARG), or with NULL makes a
+ * random one. */
 static cnr_status make_token(page *p, const char *given, cnr_error *err) {
     unsigned char noise[(PAGE_TOKEN - 1) / 2];
     if (given) {
@@ -98,7 +99,8 @@ static int is_wanted(const page *p) {
            (asked && page_host->now_ns() - asked < WANTED_S * UINT64_C(1000000000));
 }
 
-/* Method show: the picture that watchers see. */
+/* Method show: watchers see the picture, u8 of H W C with C 1 or 3, from now on; without watchers
+ * nothing is done. */
 static cnr_status show(page *p, const cnr_tensor *t, cnr_error *err) {
     if (t->dtype != CNR_u8 || t->rank != 3 || (t->dim[2] != 1 && t->dim[2] != 3) || t->dim[0] < 1 ||
         t->dim[1] < 1 || t->dim[0] > 65500 || t->dim[1] > 65500)

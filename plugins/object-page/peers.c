@@ -71,6 +71,7 @@ void page_peers_free_blocks(page *p) {
         if (peer->holds == b && !atomic_load(&peer->evicted)) evict(p, peer);
 }
 
+/* Gives the peer a feed, if need be in place of a slow peer's; 0: too many feeds. */
 int page_peers_take_feed(page *p, page_peer *peer, page_client *feed) {
     if (p->n_feeds >= p->most_peers - p->most_peers / 4) { /* the others are for single requests */
         page_peer *slow = slowest(p, 1, 0, UINT64_C(1000000000));

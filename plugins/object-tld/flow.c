@@ -5,7 +5,7 @@
 
 enum { MOST = 32 * 32, MARGIN = 5, DEEPEST = 5 };
 
-/* The k-th smallest of n numbers, from 0; reorders v. */
+/* The k-th smallest of n numbers, k from 0; reorders v. */
 static float select_at(float *v, int32_t n, int32_t k) {
     int32_t lo = 0, hi = n - 1;
     while (lo < hi) {

@@ -108,7 +108,7 @@ static void learn_first_rest(tld_tracker *t) {
     t->valid_threshold = fmax(t->valid_threshold, like);
 }
 
-/* Cuts the box to the picture; fails if too little is left. */
+/* Cuts *box to the picture; CNR_E_ARG if fewer than 4 x 4 pixels are left. */
 static cnr_status check_box(const tld_view *v, tld_box *box, cnr_error *err) {
     const double x1 = fmin(v->w, box->x + box->w), y1 = fmin(v->h, box->y + box->h);
     const double x0 = fmax(0, box->x), y0 = fmax(0, box->y);

@@ -75,6 +75,8 @@ static tld_similar judge(tld_nearest *n, const float *row, const float *against)
     return s;
 }
 
+/* Compares `count` patches with all that are remembered, and fills out[i] for patch i; without
+ * memory they are like none. */
 void tld_compare(tld_nearest *n, const float *patches, int32_t count, tld_similar *out) {
     enum { SOME = 16 };
     const tld_shelf *p = &n->positive, *q = &n->negative;

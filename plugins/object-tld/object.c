@@ -143,7 +143,7 @@ static cnr_status compared(const call *c) {
     return give_box(c);
 }
 
-/* Method windows: position and size of all windows. */
+/* Method windows: result 0 is i32 of n x 4, x, y, width and height in pixels of each window. */
 static cnr_status windows(const call *c) {
     const tld_grid *g = &c->t->grid;
     int32_t *v = give(c, 0, CNR_i32, 2, g->windows, 4);
@@ -174,7 +174,8 @@ static cnr_status ferns(const call *c) {
     return CNR_OK;
 }
 
-/* Method detections: boxes and similarities of this frame. */
+/* Method detections: result 0 is f64 of n x 5, box (x, y, w, h) and similarity of each detection of
+ * this frame. */
 static cnr_status detections(const call *c) {
     const tld_tracker *t = c->t;
     double *v = give(c, 0, CNR_f64, 2, t->n_found, 5);
@@ -186,7 +187,8 @@ static cnr_status detections(const call *c) {
     return CNR_OK;
 }
 
-/* Each shelf as one grey picture, with patches below each other. */
+/* Method patches: results 0 and 1 are the positive and the negative shelf, each a grey picture with
+ * patches below each other. */
 static cnr_status patches(const call *c) {
     for (int32_t k = 0; k < 2; k++) {
         const tld_shelf *s = k ? &c->t->nearest.negative : &c->t->nearest.positive;
@@ -201,7 +203,8 @@ static cnr_status patches(const call *c) {
     return CNR_OK;
 }
 
-/* Method times: what parts of the last frame took, in ms. */
+/* Method times: result 0 is a list of what parts of the last frame took, in ms, and how many
+ * windows were looked at. */
 static cnr_status times(const call *c) {
     const tld_times *t = &c->t->times;
     const double list[] = {t->view,
@@ -220,7 +223,7 @@ static cnr_status times(const call *c) {
     return CNR_OK;
 }
 
-/* Method save: what was learned, as bytes. */
+/* Method save: result 0 is what was learned, as bytes; CNR_E_STATE before a beginning. */
 static cnr_status save(const call *c) {
     uint8_t *data;
     size_t bytes;
@@ -252,7 +255,7 @@ static cnr_status change(const call *c, double *option) {
 static cnr_status tracking(const call *c) { return change(c, &c->t->o.tracking); }
 static cnr_status learning(const call *c) { return change(c, &c->t->o.learning); }
 
-/* Method options: all options with their defaults. */
+/* Method options: result 0 is the text of all options with their defaults. */
 static cnr_status options(const call *c) {
     char *text = tld_options_text();
     if (!text) return tld_host->fail(c->err, CNR_E_MEMORY, "tld", "out of memory");

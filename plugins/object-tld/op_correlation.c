@@ -6,7 +6,7 @@ static const cnr_port in[] = {{.name = "a", .help = "f32, m x k: patches"},
                               {.name = "b", .help = "f32, n x k: others"}};
 static const cnr_port out[] = {{.name = "y", .help = "f32, m x n; 0 where a patch is constant"}};
 
-/* Shape: rows of a x rows of b. */
+/* Output 0: f32 of rows of a x rows of b; fails unless both are f32 matrices of as many columns. */
 static cnr_status infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_error *err) {
     CNR_TRY(tld_want(node, 0, CNR_f32, 2, err));
     CNR_TRY(tld_want(node, 1, CNR_f32, 2, err));

@@ -145,6 +145,8 @@ static cnr_status run_scale(tld_scan *s, const tld_scale *k, const plane *p, con
     return CNR_OK;
 }
 
+/* Call first: makes room for an entry for every window, and zeroes the times. CNR_E_MEMORY: there
+ * is none. */
 cnr_status tld_scan_room(tld_scan *s, cnr_error *err) {
     s->ns_variance = s->ns_votes = 0;
     if (s->list && s->room >= s->grid->windows) return CNR_OK;

@@ -79,7 +79,8 @@ static cnr_status pick(tld_tracker *t, const float *votes, cnr_error *err) {
     return CNR_OK;
 }
 
-/* Finds the candidates that are similar to the object. */
+/* Fills t->found with the candidates that are similar to the object, by products (NULL: compared
+ * here). */
 static void find(tld_tracker *t, const float *products) {
     uint64_t clock = tld_host->now_ns();
     if (products) tld_compared(&t->nearest, products, t->n_candidates, t->similar);
@@ -231,7 +232,8 @@ static void doubt(tld_tracker *t, const tld_quality *q, double relative) {
     if (t->valid) t->fresh = false;
 }
 
-/* Computes the path's confidence, and whether it stays valid. */
+/* Sets the confidence of the followed box, and whether the path stays valid, by what the patch in
+ * it is like. */
 static void judge_path(tld_tracker *t, const tld_quality *q) {
     float patch[TLD_PATCH_PITCH];
     tld_similar s;

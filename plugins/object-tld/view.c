@@ -86,7 +86,8 @@ static int32_t taps_of(double deviation, uint16_t *taps) {
     return radius;
 }
 
-/* Fails if a tensor is no picture. */
+/* Fails unless a tensor is a picture, u8 of H W C with C 1 or 3, of 16 pixels to TLD_MOST_SIDE a
+ * side. */
 static cnr_status check(const cnr_tensor *p, cnr_error *err) {
     if (!p || p->dtype != CNR_u8 || p->rank != 3 || !p->data || (p->dim[2] != 1 && p->dim[2] != 3))
         return tld_host->fail(err, CNR_E_ARG, "picture", "want u8, height x width x 1 or 3");
@@ -97,6 +98,8 @@ static cnr_status check(const cnr_tensor *p, cnr_error *err) {
     return CNR_OK;
 }
 
+/* Makes the view of a picture, u8 of H W C with C 1 or 3, in the view's memory: grey, blurred by
+ * deviation (pixels), in levels. */
 cnr_status tld_view_make(tld_view *v, const cnr_tensor *picture, double deviation, cnr_error *err) {
     uint16_t taps[MOST_RADIUS + 1];
     CNR_TRY(check(picture, err));

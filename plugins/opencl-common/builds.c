@@ -85,6 +85,8 @@ void ocl_builds_begin(ocl_device *d) {
     }
 }
 
+/* Ends the threads that build, and frees them; programs that waited have failed. Nothing will be
+ * built after it. */
 void ocl_builds_end(ocl_device *d) {
     pthread_mutex_lock(&d->lock);
     for (ocl_program *p = d->programs; p; p = p->next)
@@ -110,7 +112,8 @@ static cnr_status look_at(const ocl_device *d, ocl_request *r, cnr_error *err) {
     return CNR_OK;
 }
 
-/* Helps to build until the program is ready. The lock is held. */
+/* Helps to build until the request's program is ready; fails with what the compiler says. The lock
+ * is held. */
 static cnr_status finish(ocl_device *d, ocl_request *r, cnr_error *err) {
     ocl_program *p = r->program;
     while (p->state == OCL_WAITS || p->state == OCL_BUILDS) {

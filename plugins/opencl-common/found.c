@@ -46,7 +46,8 @@ static void device_text(cl_device_id device, cl_device_info what, char *out, siz
     snprintf(out, room, "%.*s", (int)(room - 1), from);
 }
 
-/* Notes why a device can't be used, if it can't. */
+/* Sets f->refused to the reason if the device can't be used, and adds the quirks that are known of
+ * it to f->quirks. */
 static void judge(ocl_found *f) {
     cl_bool compiler = CL_FALSE, available = CL_FALSE, little = CL_FALSE;
     const cl_device_id id = f->device;

@@ -58,7 +58,8 @@ static cnr_status prepare(const cnr_device *device, const cnr_node *node, void *
     return ocl_host->fail(err, CNR_E_STATE, node->name, "is no longer a factor and a shift");
 }
 
-/* Compiles the kernel. */
+/* Compiles the kernel, and keeps it with what run needs in *state; fails for want of memory, or
+ * where the node is not taken. */
 static cnr_status plan(const cnr_device *device, const cnr_node *node, cnr_space *workspace,
                        void **state, cnr_error *err) {
     static const ocl_source source = OCL_SOURCE("common/channel_affine.cl", channel_affine_cl);

@@ -53,7 +53,8 @@ static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_ac
     return why ? cnr_refuse(out, why) : ocl_conv_take(node, out, 800);
 }
 
-/* Compiles the kernel. */
+/* Compiles the kernel, and keeps it with what run needs in *state; fails for want of memory, or
+ * where the node is not taken. */
 static cnr_status plan(const cnr_device *device, const cnr_node *node, cnr_space *workspace,
                        void **out, cnr_error *err) {
     static const ocl_source source = OCL_SOURCE("common/depthwise_strip.cl", depthwise_strip_cl);
@@ -70,7 +71,7 @@ static cnr_status plan(const cnr_device *device, const cnr_node *node, cnr_space
     return ocl_plan_end(&p, out);
 }
 
-/* Launches it. */
+/* Launches the kernel that plan compiled on the run's stream; fails if it can't be queued. */
 static cnr_status run(const cnr_run *run, cnr_error *err) {
     const strip_state *s = run->state;
     const cnr_node *node = run->node;

@@ -83,7 +83,7 @@ static int64_t pixels_of(const ocl_shape *s) { return s->n * s->out[0] * s->out[
 
 /* ---- accepting ---- */
 
-/* Chooses the sizes for a row of the tune; NULL, or why not. */
+/* Fills *t with the sizes for a row of the tune; returns NULL, or why the node is not taken. */
 static const char *tiling_of(const cnr_device *device, const cnr_node *node, int32_t row,
                              tiling *t) {
     const ocl_device *d = ocl_of(device);

@@ -81,7 +81,8 @@ static cnr_status prepare(const cnr_device *device, const cnr_node *node, void *
     return CNR_OK;
 }
 
-/* Compiles the kernel. */
+/* Compiles the kernel, and keeps it with what run needs in *state; fails for want of memory, or
+ * where the node is not taken. */
 static cnr_status plan(const cnr_device *device, const cnr_node *node, cnr_space *workspace,
                        void **state, cnr_error *err) {
     static const ocl_source source = OCL_SOURCE("common/conv_transpose.cl", conv_transpose_cl);
@@ -99,7 +100,8 @@ static cnr_status plan(const cnr_device *device, const cnr_node *node, cnr_space
     return ocl_plan_end(&p, state);
 }
 
-/* Launches it. */
+/* Launches the kernel that plan compiled on the run's stream (nothing for an empty range); fails if
+ * it can't be queued. */
 static cnr_status run(const cnr_run *run, cnr_error *err) {
     const transpose_state *s = run->state;
     const cnr_node *node = run->node;

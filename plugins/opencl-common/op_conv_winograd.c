@@ -80,7 +80,7 @@ static double gain_of(const ocl_tune *tune, const wino *w) {
     return direct / (product + transforms + weights);
 }
 
-/* Cuts the output into tiles of an edge; NULL, or why not. */
+/* Fills *w: the output cut into tiles of an edge; returns NULL, or why the node is not taken. */
 static const char *cut(const cnr_device *device, const cnr_node *node, int64_t edge, wino *w) {
     const ocl_tune *tune = ocl_of(device)->tune;
     cnr_window window;

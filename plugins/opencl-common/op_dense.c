@@ -16,7 +16,7 @@ static int dense_product(const cnr_node *node, ocl_product *p) {
     return !p->c || cnr_count(p->c) == p->n;
 }
 
-/* Reads the product of gemm. 0: it is none that is taken. */
+/* Fills *p with the product of gemm. 0: it is none that is taken. */
 static int gemm_product(const cnr_node *node, ocl_product *p) {
     const cnr_tensor *a = cnr_own_input(node, 0), *b = cnr_own_input(node, 1);
     const cnr_tensor *c = cnr_own_input(node, 2);
@@ -46,7 +46,7 @@ static int batch_of(const cnr_tensor *t, const cnr_tensor *y, int64_t batch, int
     return own == batch && t->rank == y->rank;
 }
 
-/* Reads the product of matmul. 0: it is none that is taken. */
+/* Fills *p with the product of matmul. 0: it is none that is taken. */
 static int matmul_product(const cnr_node *node, ocl_product *p) {
     const cnr_tensor *a = cnr_own_input(node, 0), *b = cnr_own_input(node, 1);
     const cnr_tensor *y = node->outputs[0];
@@ -243,7 +243,8 @@ static cnr_status accepts_plain(const cnr_device *device, const cnr_node *node, 
     return ocl_product_of(node, &p) ? ocl_product_take(node, out, 100) : cnr_refuse(out, unfit);
 }
 
-/* Compiles the plain kernel. */
+/* Compiles the plain kernel, and keeps it with what run needs in *state; fails for want of memory,
+ * or where the node is not taken. */
 static cnr_status plan_plain(const cnr_device *device, const cnr_node *node, cnr_space *workspace,
                              void **state, cnr_error *err) {
     static const ocl_source source = OCL_SOURCE("common/matrix.cl", matrix_cl);
@@ -290,7 +291,8 @@ int ocl_product_begin(ocl_call *call, const cnr_run *run, const ocl_code *code,
     return 1;
 }
 
-/* Launches the plain kernel. */
+/* Launches the plain kernel on the run's stream (nothing for an empty range); fails if it can't be
+ * queued. */
 static cnr_status run_plain(const cnr_run *run, cnr_error *err) {
     const dense_state *s = run->state;
     const int64_t whole[2] = {1, s->p.k};

@@ -67,7 +67,8 @@ static void merge_axes(elementwise_state *s, const cnr_tensor *y, const int64_t 
     if (s->rank == 0) s->dim[0] = s->rank = 1; /* one element */
 }
 
-/* Compiles the expression. */
+/* Compiles the expression, and keeps it with what run needs in *state; fails for want of memory, or
+ * where the node is not taken. */
 static cnr_status plan(const cnr_device *device, const cnr_node *node, cnr_space *workspace,
                        void **state, cnr_error *err) {
     static const ocl_source source = OCL_SOURCE("common/elementwise.cl", elementwise_cl);
@@ -91,7 +92,7 @@ static cnr_status plan(const cnr_device *device, const cnr_node *node, cnr_space
     return ocl_plan_end(&p, state);
 }
 
-/* Launches it. */
+/* Launches the kernel that plan compiled on the run's stream; fails if it can't be queued. */
 static cnr_status run(const cnr_run *run, cnr_error *err) {
     const elementwise_state *s = run->state;
     const cnr_tensor *out = run->outputs[0];

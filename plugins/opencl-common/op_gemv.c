@@ -80,7 +80,7 @@ OCL_PLAN(plan, ((void)workspace, plan_as(device, node, state, 0, err)))
 
 OCL_PLAN(plan_half, ((void)workspace, plan_as(device, node, state, 1, err)))
 
-/* Launches it. */
+/* Launches the kernel that plan compiled on the run's stream; fails if it can't be queued. */
 static cnr_status run(const cnr_run *run, cnr_error *err) {
     const gemv_state *s = run->state;
     const cnr_node *node = run->node;
