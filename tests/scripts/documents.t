@@ -14,7 +14,7 @@ my $tmp = tempdir(CLEANUP => 1);
 my $draws = `$build/cnnrun plugins` =~ /^draw-cairo/m;
 my $folder = "$root/scripts/documents";
 
-# The text of a file.
+# The text of a file; '' if it can't be read.
 sub text { open my $in, '<', $_[0] or return ''; local $/; <$in> }
 # Writes a file; returns its path.
 sub write_file { open my $f, '>', "$tmp/$_[0]" or die; print $f $_[1]; close $f; return "$tmp/$_[0]" }

@@ -57,7 +57,7 @@ static enum fault fault_of(const cnr_device *device);
 
 /* ---- the thread ---- */
 
-/* Computes relu, or copies. */
+/* Computes relu of the job's numbers. */
 static void compute(const job *j) {
     const float *x = (const float *)j->from;
     float *y = (float *)(void *)j->to;
@@ -66,7 +66,8 @@ static void compute(const job *j) {
     for (size_t i = 0; i < n; i++) y[i] = x[i] < 0 ? 0 : x[i];
 }
 
-/* Does one job on the queue's thread. */
+/* Does one job on the queue's thread: waits for a mark, computes relu, or copies, with the queue's
+ * fault. */
 static void run_job(const queue *q, const job *j) {
     if (j->awaits) {
         pthread_mutex_lock(&lock);
@@ -124,7 +125,7 @@ static cnr_status no_memory(const cnr_device *device, cnr_error *err) {
     return faulty_host->fail(err, CNR_E_MEMORY, device->name, "no memory");
 }
 
-/* Queues a job. */
+/* Appends a copy of the job to the stream's queue; CNR_E_MEMORY. */
 static cnr_status put(cnr_stream *stream, const job *what, cnr_error *err) {
     queue *q = stream->state;
     job *j = malloc(sizeof *j);
@@ -187,7 +188,7 @@ static cnr_status alloc(const cnr_device *device, cnr_mem *out, cnr_error *err) 
     if (!out->handle && fault_of(device) == SILENT) return CNR_E_MEMORY;
     return out->handle ? CNR_OK : no_memory(device, err);
 }
-/* Method free of memory. */
+/* Method free of memory: frees it at once. */
 static void release_memory(const cnr_device *device, cnr_mem *mem) {
     (void)device;
     faulty_host->free(mem->handle);

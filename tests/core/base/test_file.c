@@ -16,7 +16,7 @@ static const char *in_folder(const char *name) {
     return paths[k];
 }
 
-/* How many files the test's folder has. */
+/* Number of files in the test's folder. */
 static int files_in_folder(void) {
     DIR *d = opendir(folder);
     int n = 0;
@@ -26,7 +26,7 @@ static int files_in_folder(void) {
     return n;
 }
 
-/* Writes a file. */
+/* Writes the text to a file; the writer's status. */
 static cnr_status write_file(const char *path, const char *text, cnr_error *err) {
     cnri_writer w;
     cnr_status status = cnri_write_begin(&w, path, 0, err);

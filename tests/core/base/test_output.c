@@ -23,7 +23,7 @@ static const char *in_folder(const char *name) {
     return paths[k];
 }
 
-/* Files there, hidden ones too. */
+/* Number of files there, hidden ones too, whose names have `part` (NULL: all). */
 static int count_files(const char *part) {
     DIR *d = opendir(folder);
     int n = 0;
@@ -43,7 +43,7 @@ static void empty_folder(void) {
     if (d) closedir(d);
 }
 
-/* Writes a text with these flags. */
+/* Writes a text to a file with these flags of cnri_write_begin; the first failure's status. */
 static cnr_status write_text(const char *path, const char *text, uint32_t flags, cnr_error *err) {
     cnri_writer w;
     cnr_status status = cnri_write_begin(&w, path, flags, err);

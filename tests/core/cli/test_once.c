@@ -37,7 +37,7 @@ static int run(const char *words) {
     return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
-/* Lines of the output that are `text`. */
+/* How many lines of the output are `text`. */
 static int lines(const char *text) {
     char line[4096];
     int n = 0;
@@ -50,7 +50,7 @@ static int lines(const char *text) {
     return n;
 }
 
-/* Writes the net. */
+/* Writes the net, as text, to `path`. */
 static void write_file(const char *text) {
     FILE *f = fopen(path, "w");
     if (f) fputs(text, f);

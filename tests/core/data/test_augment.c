@@ -6,7 +6,7 @@
 
 enum { SIDE = 12, N = SIDE * SIDE };
 
-/* Fills a picture with rising numbers. */
+/* A square picture over data, which it fills with rising numbers. */
 static cnr_tensor picture(uint8_t *data, int64_t channels) {
     for (int i = 0; i < N * channels; i++) data[i] = (uint8_t)(i * 37 + 11);
     return (cnr_tensor){.size = sizeof(cnr_tensor),
@@ -25,7 +25,7 @@ static bool reads(const char *words, cnri_augment *out, char *left, size_t room)
     return cnri_augment_read(left, out, &err) == CNR_OK;
 }
 
-/* What the words say. */
+/* The augmentation that the words describe; a test fails if they can't be read. */
 static cnri_augment of(const char *words) {
     cnri_augment a;
     char spec[100];

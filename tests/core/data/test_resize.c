@@ -9,7 +9,7 @@ static const struct {
 #include "resize_expected.inc"
 };
 
-/* Adler's checksum. */
+/* Adler's checksum of n bytes. */
 static uint32_t adler32(const uint8_t *data, size_t n) {
     uint32_t a = 1, b = 0;
     for (size_t i = 0; i < n; i++) {

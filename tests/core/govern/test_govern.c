@@ -19,7 +19,7 @@ typedef struct fake {
 
 static const uint64_t steps[] = {177000000, 350000000, 480000000, 543000000};
 
-/* What the machine shows. */
+/* What the machine shows: two clocks, described at first, and a temperature. */
 static cnr_status look(void *arg, cnri_seen *s, cnr_error *err) {
     fake *f = arg;
     (void)err;
@@ -51,7 +51,8 @@ static cnr_status look(void *arg, cnri_seen *s, cnr_error *err) {
     return CNR_OK;
 }
 
-/* Sets the machine's clock. */
+/* Sets the machine's clock to hz (0: as it is) and cores (below 0: as they are); CNR_E_IO if it is
+ * broken. */
 static cnr_status set(void *arg, int32_t knob, uint64_t hz, int32_t cores, cnr_error *err) {
     fake *f = arg;
     if (f->broken) return cnri_fail(err, CNR_E_IO, "gpu", "permission is gone");
@@ -62,7 +63,7 @@ static cnr_status set(void *arg, int32_t knob, uint64_t hz, int32_t cores, cnr_e
 }
 
 static double wished;
-/* A policy: what the test wants. */
+/* A policy: clock 0 is to be `wished` Hz. */
 static cnr_status wish(void *arg, const cnri_seen *seen, cnri_wish *wishes, double *period,
                        cnr_error *err) {
     (void)arg, (void)seen, (void)period, (void)err;
@@ -72,7 +73,7 @@ static cnr_status wish(void *arg, const cnri_seen *seen, cnri_wish *wishes, doub
 
 static int warnings;
 static char last_warning[512];
-/* Counts warnings. */
+/* A log: counts warnings and keeps the last one's text. */
 static void hear(void *arg, int32_t level, const char *who, const char *text) {
     (void)arg, (void)who;
     if (level > CNR_LOG_WARN) return;
@@ -80,7 +81,8 @@ static void hear(void *arg, int32_t level, const char *who, const char *text) {
     snprintf(last_warning, sizeof last_warning, "%s", text);
 }
 
-/* A governor on the made-up machine. */
+/* A governor on the made-up machine *f, which it resets: two clocks at 480 MHz, ticks of 0.1 s, no
+ * limit of heat. */
 static cnri_governor governor_of(fake *f, cnri_frequency_policy policy) {
     *f = (fake){.temperature = NAN, .hz = {480000000, 480000000}, .cores = 4};
     return (

@@ -4,17 +4,17 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-/* Method infer: not called. */
+/* Method infer: not called, does nothing and returns CNR_OK. */
 static cnr_status infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_error *err) {
     (void)node, (void)outputs, (void)err;
     return CNR_OK;
 }
-/* Method reference: not called. */
+/* Method reference: not called, does nothing and returns CNR_OK. */
 static cnr_status reference(const cnr_run *run, cnr_error *err) {
     (void)run, (void)err;
     return CNR_OK;
 }
-/* Method accepts. */
+/* Method accepts: does nothing and returns CNR_OK. */
 static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
     (void)device, (void)node, (void)out;
     return CNR_OK;

@@ -17,7 +17,7 @@ static int32_t hear(void *arg, int32_t kind, const void *of) {
     return ++h->n == h->stop_at;
 }
 
-/* Opens a script of this text. */
+/* Opens a script of this text for a model; NULL, and err: it can't. */
 static cnr_script *open_text(cnr_runtime *rt, const char *text, cnr_model *m, cnr_error *err) {
     char path[64];
     snprintf(path, sizeof path, "/tmp/cnnrun-called-%d.lua", (int)getpid());

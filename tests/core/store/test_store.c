@@ -15,7 +15,7 @@ static void quiet(void *arg, int32_t level, const char *who, const char *text) {
 
 /* ---- an encoding of one's own: bytes, half as many as elements ---- */
 
-/* Method check of an encoding. */
+/* Method check of an encoding: CNR_E_FORMAT unless it has half a byte a number. */
 static cnr_status half_check(const cnr_tensor *encoded, cnr_error *err) {
     if ((int64_t)encoded->bytes != cnr_count(encoded) / 2)
         return cnri_fail(err, CNR_E_FORMAT, "toy-half", "wrong size");
@@ -33,14 +33,14 @@ static cnr_status half_size(const cnr_tensor *dense, const cnr_attr *const *attr
     *bytes = (uint64_t)cnr_count(dense) / 2;
     return CNR_OK;
 }
-/* Method encode. */
+/* Method encode: bytes of 1. */
 static cnr_status half_encode(const cnr_tensor *dense, const cnr_attr *const *attrs, void *out,
                               uint64_t bytes, cnr_error *err) {
     (void)dense, (void)attrs, (void)err;
     memset(out, 1, bytes);
     return CNR_OK;
 }
-/* Method decode. */
+/* Method decode: zeros. */
 static cnr_status half_decode(const cnr_tensor *encoded, void *dense, cnr_error *err) {
     (void)err;
     memset(dense, 0, cnr_dense_bytes(encoded));
@@ -105,7 +105,7 @@ static char *slurp(const char *file, size_t *bytes) {
     return data;
 }
 
-/* Writes a file. */
+/* Writes bytes to a file; a test fails if it can't. */
 static void spill(const char *file, const void *data, size_t bytes) {
     FILE *f = fopen(file, "wb");
     if (!f || fwrite(data, 1, bytes, f) != bytes) ok(0, "a file is written");

@@ -45,7 +45,7 @@ static cnr_status numeric_grad_run(const cnr_run *run, cnr_error *err) {
         ((double *)run->outputs[0]->data)[i] = d * numeric_pattern(i);
     return CNR_OK;
 }
-/* Method gradient of the loss. */
+/* Method gradient of the loss: adds toy_loss_grad of the output's gradient and input 0. */
 static cnr_status numeric_gradient(const struct cnr_host *host, struct cnr_graph *graph,
                                    const cnr_node *node, const cnr_value *inputs,
                                    const cnr_value *outputs, const cnr_value *grad_out,

@@ -32,7 +32,7 @@ sub quietly { # the exit code; what it says goes to $dir/err
     waitpid $pid, 0;
     return $?;
 }
-# The whole text of a file.
+# The whole text of a file; '' if it can't be read.
 sub slurp { my ($f) = @_; open my $in, '<:raw', $f or return ''; local $/; return scalar <$in> }
 # The curves of a file, without seconds.
 sub curves { my $t = slurp($_[0]); $t =~ s/,[^,\n]*$//mg; return $t } # without seconds

@@ -61,7 +61,7 @@ static bool step_by_plan(cnr_runtime *rt, const char *op, const cnr_attr *attrs,
     return status == CNR_OK;
 }
 
-/* The largest difference. */
+/* The largest relative difference of N numbers. */
 static double worst(const float *got, const double *want) {
     double most = 0;
     for (int i = 0; i < N; i++) {
@@ -130,7 +130,7 @@ static void test_adam(cnr_runtime *rt, double decay) {
 
 /* ---- a net with what differs in training ---- */
 
-/* Adds a node of one input. */
+/* Adds a node of one input and one whole attribute; its output's value, or -1. */
 static cnr_value add(cnr_graph *g, const char *op, const char *name, cnr_value x, const char *attr,
                      int64_t i) {
     const cnr_attr a = {.name = attr, .type = CNR_ATTR_INT, .set = 1, .i = i}, *list[] = {&a};
@@ -154,7 +154,7 @@ static cnr_graph *net(void) {
 
 enum { BATCH = 32, SAMPLE = 3 * 6 * 6 };
 
-/* Fills a batch at random. */
+/* Fills the trainer's inputs and labels at random by the seed. */
 static void fill_batch(cnri_trainer *t, uint64_t seed) {
     numeric_state = seed;
     for (int64_t i = 0; i < BATCH * SAMPLE; i++)
@@ -248,7 +248,7 @@ static void test_threads(const char *optimizer) {
 
 /* ---- the hook and masks ---- */
 
-/* An own gradient: doubles it. */
+/* A hook: doubles each gradient, and counts its calls in *arg. */
 static cnr_status doubled(void *arg, cnr_graph *g, cnr_value weight, cnr_value *gradient,
                           cnr_error *err) {
     const cnr_value in[] = {*gradient, *gradient};

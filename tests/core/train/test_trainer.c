@@ -39,7 +39,7 @@ static const cnr_source bars = {.size = sizeof(cnr_source),
                                 .close = bars_close};
 
 static uint8_t seen[COUNT];
-/* The source of bars as samples. */
+/* The source of bars as samples: COUNT of 3 classes. */
 static cnri_samples samples_of(void) {
     return (cnri_samples){.source = &bars,
                           .state = seen,
@@ -93,7 +93,8 @@ static bool watch(void *arg, const cnri_train_progress *p) {
     return w->calls != w->stop_at;
 }
 
-/* Trains the net, watched by w. */
+/* Trains the net on the bars, watched by w, with the last progress in *last; the status of opening
+ * or training. */
 static cnr_status train(cnr_runtime *rt, cnr_graph *g, const cnri_train_options *o, watcher *w,
                         cnri_train_progress *last, cnr_error *err) {
     cnri_trainer *t = NULL;
@@ -105,7 +106,7 @@ static cnr_status train(cnr_runtime *rt, cnr_graph *g, const cnri_train_options 
     return status;
 }
 
-/* Numbers of a weight. */
+/* Numbers of the weight called `name`, which the graph owns. */
 static const float *weight(const cnr_graph *g, const char *name) {
     return cnri_graph_type(g, cnri_graph_find(g, name))->data;
 }

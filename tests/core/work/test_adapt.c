@@ -91,7 +91,8 @@ static cnr_status open_runtime(cnr_error *err) {
 
 static char folder[] = "/tmp/cnnrun-adapt-XXXXXX", policy[64];
 
-/* A model with a cache; adapts: 1. */
+/* A model of LeNet-5 on the CPU with a cache folder and these rules; adapts: 1. NULL, with a note:
+ * it doesn't load. */
 static cnr_model *load(const char *cache, int32_t adapts, const char *rules) {
     const cnr_load_options o = {.size = sizeof o,
                                 .device = "cpu",
@@ -105,7 +106,7 @@ static cnr_model *load(const char *cache, int32_t adapts, const char *rules) {
     return m;
 }
 
-/* What the model has learnt. */
+/* What the model has learnt; a failure is only noted. */
 static cnr_adapt_report report_of(cnr_model *m) {
     cnr_adapt_report r = {.size = sizeof r};
     cnr_error err = CNR_ERROR_INIT;

@@ -19,7 +19,7 @@ static double sum(const cnr_model *m, const char *name) {
     return s;
 }
 
-/* Zeros of a weight. */
+/* How many numbers of a weight are 0; -1: there is none of the name. */
 static int64_t zeros(const cnr_model *m, const char *name) {
     const cnr_tensor *t = NULL;
     int64_t n = 0;
@@ -197,7 +197,7 @@ static double rate(void *arg, int64_t step, int64_t steps) {
     return 0;
 }
 
-/* A rate that ends at 0. */
+/* A schedule: 0.01, and NAN from the middle on. */
 static double no_rate(void *arg, int64_t step, int64_t steps) {
     (void)arg;
     return step * 2 < steps ? 0.01 : (double)NAN;

@@ -9,7 +9,7 @@ static const char *const names[DIGITS] = {"zero", "one", "two",   "three", "four
                                           "five", "six", "seven", "eight", "nine"};
 static char list[] = "/tmp/cnnrun-work-XXXXXX", spec[64];
 
-/* Path of digit i. */
+/* Writes the path of digit i to out. */
 static void picture(int32_t i, char *out, size_t room) {
     snprintf(out, room, CNRT_SOURCE_DIR "/scripts/nets/digits/%s.png", names[i]);
 }

@@ -52,13 +52,13 @@ static cnr_status allocate(const cnr_device *device, cnr_mem *mem, cnr_error *er
     return mem->handle ? CNR_OK : faulty_host->fail(err, CNR_E_MEMORY, "lonely", "no memory");
 }
 
-/* Method free of memory. */
+/* Method free of memory: frees it at once. */
 static void release(const cnr_device *device, cnr_mem *mem) {
     (void)device;
     faulty_host->free(mem->handle);
 }
 
-/* Method write. */
+/* Method write: copies the bytes at once; returns CNR_OK. */
 static cnr_status write_to(cnr_stream *stream, const cnr_mem *to, uint64_t offset, const void *from,
                            uint64_t bytes, cnr_error *err) {
     (void)stream;
@@ -67,7 +67,7 @@ static cnr_status write_to(cnr_stream *stream, const cnr_mem *to, uint64_t offse
     return CNR_OK;
 }
 
-/* Method read. */
+/* Method read: copies the bytes at once; returns CNR_OK. */
 static cnr_status read_from(cnr_stream *stream, const cnr_mem *from, uint64_t offset, void *to,
                             uint64_t bytes, cnr_error *err) {
     (void)stream;
@@ -85,7 +85,7 @@ static cnr_status stream_open(const cnr_device *device, cnr_stream *stream, cnr_
 
 static void stream_close(cnr_stream *stream) { (void)stream; }
 
-/* Method sync. */
+/* Method sync: does nothing and returns CNR_OK. */
 static cnr_status sync(cnr_stream *stream, cnr_error *err) {
     (void)stream;
     (void)err;

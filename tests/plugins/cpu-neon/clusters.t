@@ -34,7 +34,7 @@ sub tree {
     put("$root/proc/cpuinfo", $info);
     return $root;
 }
-# Writes a file.
+# Writes a file, given as path and text; dies if it can't.
 sub put { my ($path, $text) = @_; open my $f, '>', $path or die "$path: $!"; print $f $text; close $f }
 
 sub devices { # the names that a mistake lists

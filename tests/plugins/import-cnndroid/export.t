@@ -131,7 +131,8 @@ sub convolution {
     return \@y;
 }
 
-# Zeros around, windows clipped to picture and zeros.
+# A layer's max or average pooling of planes x: zeros around, windows clipped to picture and zeros.
+# Returns the planes.
 sub pooling {
     my ($x, $l) = @_;
     my ($pad, $stride, $k) = @$l{qw(pad stride kernel_size)};

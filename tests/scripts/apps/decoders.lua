@@ -13,7 +13,7 @@ local pictures = require "lib.pictures"
 local priors = require "lib.priors"
 
 local count = 0
--- Prints one TAP line.
+-- Prints one numbered TAP line: ok if `good`, else not ok.
 local function ok(good, what)
   count = count + 1
   print((good and "ok " or "not ok ") .. count .. " - " .. what)
