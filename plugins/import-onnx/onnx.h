@@ -89,12 +89,12 @@ cnr_value onnx_constant(onnx_job *j, int32_t dtype, const void *data, const int6
 
 /* sequence.c: converts Attention; rotary positions and recurrent layers follow */
 void onnx_attention(onnx_job *j);
-void onnx_rotary(onnx_job *j);
-void onnx_recurrent(onnx_job *j);
+void onnx_rotary(onnx_job *j);    /* RotaryEmbedding of operator set 23 */
+void onnx_recurrent(onnx_job *j); /* RNN, LSTM and GRU with the default activations */
 
 /* unpool.c: converts MaxUnpool; CenterCropPad follows */
 void onnx_max_unpool(onnx_job *j);
-void onnx_center(onnx_job *j);
+void onnx_center(onnx_job *j); /* CenterCropPad: crops or pads alike on both sides */
 
 /* contrib.c: forms of operators of the domain com.microsoft; NULL: not supported */
 const onnx_form *onnx_contrib_form(const char *name);

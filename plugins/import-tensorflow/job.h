@@ -87,67 +87,67 @@ int tf_noise(tf_job *j); /* 1: the node handles random numbers and has been conv
 
 /* ---- converters, one for each type of operator ---- */
 
-void tf_op_add_n(tf_job *j); /* AddN: the sum of all inputs */
-void tf_op_any_all(tf_job *j);
-void tf_op_arg_max(tf_job *j);       /* ArgMax and ArgMin */
-void tf_op_batch_mat_mul(tf_job *j); /* BatchMatMul, operands transposed if asked for */
-void tf_op_batch_norm(tf_job *j);    /* FusedBatchNorm, with fixed statistics only */
-void tf_op_bias_add(tf_job *j);      /* BiasAdd, in either layout */
-void tf_op_binary(tf_job *j);        /* an operator of two operands that broadcast */
-void tf_op_cast(tf_job *j);          /* Cast; an unknown type is a problem */
-void tf_op_concat(tf_job *j);        /* Concat and ConcatV2; the axis must be known */
-void tf_op_constant_node(tf_job *j); /* Const */
-void tf_op_conv(tf_job *j);          /* Conv2D, Conv3D, depthwise, and fused ones */
-void tf_op_conv_input_grad(tf_job *j);
-void tf_op_cum_sum(tf_job *j);     /* Cumsum; the axis must be known */
-void tf_op_depth_space(tf_job *j); /* DepthToSpace and SpaceToDepth */
-void tf_op_dequantize(tf_job *j);  /* Dequantize, as casts and factors */
-void tf_op_einsum(tf_job *j);      /* Einsum of two operands, as a matrix product */
-void tf_op_expand(tf_job *j);
-void tf_op_expand_dims(tf_job *j); /* ExpandDims; the axis must be known */
-void tf_op_fake_quantize(tf_job *j);
-void tf_op_filled_like(tf_job *j); /* ZerosLike and OnesLike */
-void tf_op_floor_div(tf_job *j);
-void tf_op_gather(tf_job *j);     /* Gather along a known axis */
-void tf_op_identity_n(tf_job *j); /* IdentityN: all inputs as they are */
-void tf_op_leaky_relu(tf_job *j); /* LeakyRelu */
-void tf_op_lrn(tf_job *j);        /* LRN: alpha is that of a sum */
-void tf_op_mat_mul(tf_job *j);    /* MatMul, and fused ones */
-void tf_op_merge(tf_job *j);      /* Merge: the first input that isn't dead */
-void tf_op_mod(tf_job *j);        /* Mod and FloorMod */
-void tf_op_non_max_suppression(tf_job *j);
-void tf_op_not_equal(tf_job *j);   /* NotEqual, as not(equal) */
-void tf_op_one_hot(tf_job *j);     /* OneHot */
-void tf_op_pack(tf_job *j);        /* Pack: stacks along a new axis */
-void tf_op_pad(tf_job *j);         /* Pad and others; paddings must be known */
-void tf_op_pass(tf_job *j);        /* Identity and others: input 0 as it is */
-void tf_op_placeholder(tf_job *j); /* Placeholder: an input, or a given constant */
-void tf_op_pool(tf_job *j);        /* MaxPool and AvgPool */
-void tf_op_random(tf_job *j);      /* random numbers, which only noise may read */
-void tf_op_range(tf_job *j);       /* Range */
-void tf_op_rank(tf_job *j);        /* Rank, a constant; must be known */
-void tf_op_reduce(tf_job *j);      /* Mean, Sum and others along known axes */
-void tf_op_reshape(tf_job *j);
-void tf_op_resize(tf_job *j);  /* ResizeBilinear, nearest and cubic */
-void tf_op_reverse(tf_job *j); /* ReverseV2 along known axes */
-void tf_op_select(tf_job *j);
-void tf_op_shape(tf_job *j);
-void tf_op_shifted(tf_job *j);
-void tf_op_slice(tf_job *j);         /* Slice */
-void tf_op_softmax(tf_job *j);       /* Softmax and LogSoftmax, over the channels */
-void tf_op_space_batch(tf_job *j);   /* SpaceToBatchND and BatchToSpaceND */
-void tf_op_split(tf_job *j);         /* Split and SplitV along a known axis */
-void tf_op_squared(tf_job *j);       /* Square and SquaredDifference */
-void tf_op_squeeze(tf_job *j);       /* Squeeze */
-void tf_op_strided_slice(tf_job *j); /* StridedSlice with its masks */
-void tf_op_switch(tf_job *j);
-void tf_op_theirs(tf_job *j);    /* an operator that another plugin brings */
-void tf_op_tile(tf_job *j);      /* Tile; the repeats must be known */
-void tf_op_top_k(tf_job *j);     /* TopKV2 */
-void tf_op_transpose(tf_job *j); /* Transpose; the order must be known */
-void tf_op_unary(tf_job *j);     /* an operator of one operand, without attributes */
-void tf_op_unpack(tf_job *j);    /* Unpack: parts along an axis, without it */
-void tf_op_with_default(tf_job *j);
+void tf_op_add_n(tf_job *j);               /* AddN: the sum of all inputs */
+void tf_op_any_all(tf_job *j);             /* Any and All */
+void tf_op_arg_max(tf_job *j);             /* ArgMax and ArgMin */
+void tf_op_batch_mat_mul(tf_job *j);       /* BatchMatMul, operands transposed if asked for */
+void tf_op_batch_norm(tf_job *j);          /* FusedBatchNorm, with fixed statistics only */
+void tf_op_bias_add(tf_job *j);            /* BiasAdd, in either layout */
+void tf_op_binary(tf_job *j);              /* an operator of two operands that broadcast */
+void tf_op_cast(tf_job *j);                /* Cast; an unknown type is a problem */
+void tf_op_concat(tf_job *j);              /* Concat and ConcatV2; the axis must be known */
+void tf_op_constant_node(tf_job *j);       /* Const */
+void tf_op_conv(tf_job *j);                /* Conv2D, Conv3D, depthwise, and fused ones */
+void tf_op_conv_input_grad(tf_job *j);     /* Conv2D- and Conv3DBackpropInput */
+void tf_op_cum_sum(tf_job *j);             /* Cumsum; the axis must be known */
+void tf_op_depth_space(tf_job *j);         /* DepthToSpace and SpaceToDepth */
+void tf_op_dequantize(tf_job *j);          /* Dequantize, as casts and factors */
+void tf_op_einsum(tf_job *j);              /* Einsum of two operands, as a matrix product */
+void tf_op_expand(tf_job *j);              /* Fill and BroadcastTo */
+void tf_op_expand_dims(tf_job *j);         /* ExpandDims; the axis must be known */
+void tf_op_fake_quantize(tf_job *j);       /* FakeQuantWithMinMax... */
+void tf_op_filled_like(tf_job *j);         /* ZerosLike and OnesLike */
+void tf_op_floor_div(tf_job *j);           /* FloorDiv, rounding down */
+void tf_op_gather(tf_job *j);              /* Gather along a known axis */
+void tf_op_identity_n(tf_job *j);          /* IdentityN: all inputs as they are */
+void tf_op_leaky_relu(tf_job *j);          /* LeakyRelu */
+void tf_op_lrn(tf_job *j);                 /* LRN: alpha is that of a sum */
+void tf_op_mat_mul(tf_job *j);             /* MatMul, and fused ones */
+void tf_op_merge(tf_job *j);               /* Merge: the first input that isn't dead */
+void tf_op_mod(tf_job *j);                 /* Mod and FloorMod */
+void tf_op_non_max_suppression(tf_job *j); /* NonMaxSuppression, as indices */
+void tf_op_not_equal(tf_job *j);           /* NotEqual, as not(equal) */
+void tf_op_one_hot(tf_job *j);             /* OneHot */
+void tf_op_pack(tf_job *j);                /* Pack: stacks along a new axis */
+void tf_op_pad(tf_job *j);                 /* Pad and others; paddings must be known */
+void tf_op_pass(tf_job *j);                /* Identity and others: input 0 as it is */
+void tf_op_placeholder(tf_job *j);         /* Placeholder: an input, or a given constant */
+void tf_op_pool(tf_job *j);                /* MaxPool and AvgPool */
+void tf_op_random(tf_job *j);              /* random numbers, which only noise may read */
+void tf_op_range(tf_job *j);               /* Range */
+void tf_op_rank(tf_job *j);                /* Rank, a constant; must be known */
+void tf_op_reduce(tf_job *j);              /* Mean, Sum and others along known axes */
+void tf_op_reshape(tf_job *j);             /* Reshape */
+void tf_op_resize(tf_job *j);              /* ResizeBilinear, nearest and cubic */
+void tf_op_reverse(tf_job *j);             /* ReverseV2 along known axes */
+void tf_op_select(tf_job *j);              /* Select and SelectV2 */
+void tf_op_shape(tf_job *j);               /* Shape and Size */
+void tf_op_shifted(tf_job *j);             /* ours with a step before or behind it */
+void tf_op_slice(tf_job *j);               /* Slice */
+void tf_op_softmax(tf_job *j);             /* Softmax and LogSoftmax, over the channels */
+void tf_op_space_batch(tf_job *j);         /* SpaceToBatchND and BatchToSpaceND */
+void tf_op_split(tf_job *j);               /* Split and SplitV along a known axis */
+void tf_op_squared(tf_job *j);             /* Square and SquaredDifference */
+void tf_op_squeeze(tf_job *j);             /* Squeeze */
+void tf_op_strided_slice(tf_job *j);       /* StridedSlice with its masks */
+void tf_op_switch(tf_job *j);              /* Switch: output 1 if true, else 0 */
+void tf_op_theirs(tf_job *j);              /* an operator that another plugin brings */
+void tf_op_tile(tf_job *j);                /* Tile; the repeats must be known */
+void tf_op_top_k(tf_job *j);               /* TopKV2 */
+void tf_op_transpose(tf_job *j);           /* Transpose; the order must be known */
+void tf_op_unary(tf_job *j);               /* an operator of one operand, without attributes */
+void tf_op_unpack(tf_job *j);              /* Unpack: parts along an axis, without it */
+void tf_op_with_default(tf_job *j);        /* PlaceholderWithDefault */
 
 /* Applies `op` to the only operand, in the layout that it has (elementwise.c). */
 void tf_apply(tf_job *j, const char *op, const imp_attrs *l);

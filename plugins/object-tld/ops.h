@@ -33,6 +33,7 @@ cnr_status tld_want_size(const cnr_node *node, int32_t i, int32_t axis, int64_t 
 void tld_by_window(const cnr_node *node, cnr_tensor *const *outputs);
 /* Method split_axes: axis 0, the windows; returns 1, or 0 if max is below 1. */
 int32_t tld_split_windows(const cnr_node *node, cnr_split_axis *out, int32_t max);
+/* Method region: inputs 1 and 4 by the range of windows, others as a whole. */
 void tld_region_of(const cnr_node *node, int32_t axis, int64_t begin, int64_t end, int32_t port,
                    cnr_input_range *out);
 /* Method plan_free: frees what plan kept. */

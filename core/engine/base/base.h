@@ -285,12 +285,12 @@ cnr_status cnri_read_file(const char *path, uint64_t limit, char **out, size_t *
 /* Reads the first bytes of a file, at most `capacity`. */
 cnr_status cnri_read_head(const char *path, void *out, size_t capacity, size_t *bytes,
                           cnr_error *err);
-/* Opens a file that cnnrun keeps between runs. Its data goes to kernels unchecked, so one rule
+/* Maps a file that cnnrun keeps between runs. Its data goes to kernels unchecked, so one rule
  * holds for all such files: file and folder belong to this user or root, nobody else may write
  * them, and neither is a symbolic link. CNR_E_STATE says which rule is broken. */
-/* Reads a file only if it belongs to this user or root and no other user can write it. The caller
- * frees *out. */
 cnr_status cnri_map_kept(const char *path, cnri_mapping *out, cnr_error *err);
+/* Reads such a file, of `limit` bytes at most, into *out, which the caller frees with cnri_free;
+ * the rule is the same. */
 cnr_status cnri_read_kept(const char *path, uint64_t limit, char **out, size_t *bytes,
                           cnr_error *err);
 /* fails unless others cannot write the folder */

@@ -14,6 +14,7 @@ enum { CNRI_EAGER_ELEMENTS = 65536 };
 cnr_value cnri_value_add(cnr_graph *g, const char *name, const cnr_tensor *type);
 /* Frees data and quantisation; the type becomes unknown. */
 void cnri_value_clear(cnri_value *v);
+/* Adds `change` to the number of readers of a value; -1: nothing. */
 void cnri_value_use(cnr_graph *g, cnr_value value, int32_t change);
 void cnri_graph_no_memory(cnr_graph *g); /* notes that memory was out while building */
 /* Copies `quant` into one block; false if memory is out. */

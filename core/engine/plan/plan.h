@@ -425,12 +425,13 @@ cnr_status cnri_residency_acquire(cnr_plan *plan, int32_t step, int32_t slice, c
 void cnri_residency_release(cnr_plan *plan, int32_t step, int32_t slice);
 /* False: the blob may be dropped after release, so work that reads it must be done by then. */
 bool cnri_residency_stays(const cnr_plan *plan, int32_t step);
-/* Lists, under a memory bound, whether the weights of each step stay. Returns the number of rows,
- * in *out for cnri_free; 0: there is no bound, or memory is out. */
+/* Whether the weights of a step stay in memory under a bound. */
 typedef struct cnri_resident {
     const char *node, *how; /* how: such as "come and go" */
     uint64_t bytes, at_once;
 } cnri_resident;
+/* Lists, under a memory bound, whether the weights of each step stay. Returns the number of rows,
+ * in *out for cnri_free; 0: there is no bound, or memory is out. */
 int32_t cnri_residency_list(const cnr_plan *plan, cnri_resident **out);
 /* Makes everything that may stay resident now, so the first run is like the others. */
 cnr_status cnri_residency_warm(cnr_plan *plan, cnr_error *err);

@@ -40,8 +40,7 @@ typedef struct cnr_plugin_entry {
  * CNR_E_NOT_FOUND: there is no such plugin. */
 cnr_status cnr_plugin_at(cnr_runtime *rt, int32_t index, cnr_plugin_entry *out, cnr_error *err);
 
-/* A property of a device: a text, or a number if text is NULL. device.h lists the names. With
- * measure = 1 the device is also opened and benchmarks itself. cnr_facts_free frees the list. */
+/* A property of a device: a text, or a number if text is NULL. device.h lists the names. */
 typedef struct cnr_fact {
     const char *name, *text;
     double value;
@@ -52,6 +51,8 @@ typedef struct cnr_fact_list {
     int32_t n;
     cnr_fact *at;
 } cnr_fact_list;
+/* Fills *out with a device's properties; measure = 1: it is also opened and benchmarks itself. Free
+ * with cnr_facts_free; after an error *out is empty. */
 cnr_status cnr_device_facts(cnr_runtime *rt, const char *device, int32_t measure,
                             cnr_fact_list *out, cnr_error *err);
 /* Frees the names, texts and rows; the struct is the caller's. NULL: nothing. */

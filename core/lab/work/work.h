@@ -528,7 +528,7 @@ cnr_status cnri_encode_weights(cnr_graph *g, const cnri_encode_options *options,
 /* Finds the kernels that a plan of the graph uses for the encoded weights, and so whether time
  * is saved. */
 void cnri_encoded_judge(cnri_encoded *e, const cnr_plan *plan);
-void cnri_encoded_free(cnri_encoded *e);
+void cnri_encoded_free(cnri_encoded *e); /* Frees the list of layers; the struct is zero then. */
 /* Encodes weights of a model that nobody has a plan of; `encoding` is "NAME:OPTION=VALUE".
  * (nets.c) */
 cnr_status cnri_encode_model(cnr_model *m, const char *encoding, const char *layers,

@@ -243,6 +243,7 @@ bool cnri_call_parse(cnri_call *call, void *values, int *next);
 bool cnri_parse_bytes(const char *text, uint64_t *out);
 /* Appends a word to a CNRI_T_LIST; false: out of memory. */
 bool cnri_list_add(const char *const **list, const char *word);
+/* Frees what the call holds, closes its net and runtime; the struct stays. */
 void cnri_call_free(cnri_call *call);
 /* Index in argv of the first word behind the options that may stand before a command; -1: none. */
 int cnri_command_at(int argc, char **argv);

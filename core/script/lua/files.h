@@ -22,7 +22,7 @@ const char *cnri_lua_push_beside(lua_State *L, const char *name);
 /* Pushes a holder for a block that the collector frees with cnri_free. Push it before
  * allocating, so that errors leak nothing. */
 void **cnri_lua_push_holder(lua_State *L);
-void cnri_lua_open_files(lua_State *L);
+void cnri_lua_open_files(lua_State *L); /* Makes the type of held blocks known to Lua. */
 extern const cnri_lua_row cnri_file_rows[];
 
 #endif
