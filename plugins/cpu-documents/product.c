@@ -34,7 +34,7 @@ static cnr_status accepts_gemm(const cnr_device *device, const cnr_node *node, c
     return documents_accept_plain(node, out);
 }
 
-/* Computes gemm with the plain loops. */
+/* Computes gemm with the plain loops; CNR_E_SHAPE: c does not broadcast. */
 static cnr_status run_gemm(const cnr_run *run, cnr_error *err) {
     const cnr_node *node = run->node;
     const cnr_tensor *a = node->inputs[0], *y = run->outputs[0], *c = cnr_own_input(node, 2);

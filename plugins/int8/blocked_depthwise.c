@@ -22,7 +22,8 @@ static int64_t window_rows(const cnr_node *node) {
 }
 static int64_t parts_of(const cnr_node *node) { return int8_is_middle(node) ? 1 : 2; }
 
-/* Splits weight i of channel c, less its zero point, into two parts. */
+/* Splits weight i of channel c, less its zero point, into part[0], from -128 to 127, and the rest,
+ * part[1]. */
 static void split(const cnr_node *node, int64_t c, int64_t i, int32_t *part) {
     const int64_t each = cnr_span(node->inputs[INT8_W], 1, node->inputs[INT8_W]->rank);
     const int32_t v = int8_byte_at(node->inputs[INT8_W], c * each + i) -

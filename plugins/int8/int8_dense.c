@@ -56,7 +56,7 @@ static cnr_status prepare(const cnr_device *device, const cnr_node *node, void *
     return CNR_OK;
 }
 
-/* Workspace for samples that have to be copied. */
+/* Asks for workspace, in bytes, for the samples if they have to be copied; returns CNR_OK. */
 static cnr_status plan(const cnr_device *device, const cnr_node *node, cnr_space *workspace,
                        void **state, cnr_error *err) {
     (void)device;

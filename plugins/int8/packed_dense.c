@@ -110,7 +110,7 @@ static cnr_status prepare(const cnr_device *device, const cnr_node *node, void *
     return CNR_OK;
 }
 
-/* Workspace for the samples in the kernel's order. */
+/* Asks for workspace, in bytes, for the samples in the kernel's order; returns CNR_OK. */
 static cnr_status plan(const cnr_device *device, const cnr_node *node, cnr_space *workspace,
                        void **state, cnr_error *err) {
     (void)device;

@@ -158,7 +158,8 @@ static const char *check_columns(const csr_matrix *m) {
     return NULL;
 }
 
-/* One byte for each entry: none may be a skip, and their sum must stay within the row. */
+/* NULL if the gaps, a byte for each entry, are sound: none is a skip, and their sum stays within
+ * the row; else what is wrong. */
 static const char *check_bytes(const csr_matrix *m) {
     const uint8_t *gap = (const uint8_t *)m->index;
     for (uint64_t b = 0; b < m->blocks; b++) {

@@ -66,7 +66,8 @@ typedef struct attempt {
     uint8_t in[STEPS], out[STEPS];
 } attempt;
 
-/* Does what a session does until something fails. */
+/* Opens the device, streams and memory and copies as a session does, until something fails; *t has
+ * what is open, and the status is the first failure. */
 static cnr_status attempt_all(attempt *t, const cnr_device_class *cls, int32_t class_index,
                               cnr_error *err) {
     cnr_status status = cls->open(&t->device, NULL, err);

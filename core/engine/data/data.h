@@ -52,7 +52,8 @@ cnr_status cnri_preset_each(const char *name, cnri_step_fn fn, void *arg, cnr_er
 cnr_status cnri_preprocess_units(const cnri_preprocess *p, const char *where, cnr_error *err);
 /* Fails if the net does not have `labels` classes. */
 cnr_status cnri_labels_check(const cnr_graph *g, int64_t labels, const char *where, cnr_error *err);
-/* labels.c: reads the net's class names from a file, one on each line. */
+/* labels.c: makes the lines of a file the net's class names; CNR_E_ARG if it has another number of
+ * classes. */
 cnr_status cnri_labels_read(cnr_graph *g, const char *path, cnr_error *err);
 /* Like cnri_preprocess_set, but changes *p alone and not the graph. */
 cnr_status cnri_preprocess_change(cnri_preprocess *p, const char *key, const char *text,

@@ -140,7 +140,8 @@ static void check_number(resolver *r, const entry *e, const char *path, double v
     } else check_range(r, e, path, value);
 }
 
-/* Checks a value that must be one number. */
+/* Reports a mistake unless the value is one number (for INT a whole one) within the row's
+ * bounds. */
 static void check_scalar(resolver *r, entry *e) {
     const bool whole = e->row.type == CNR_ATTR_INT;
     const cnr_attr *a = e->given;

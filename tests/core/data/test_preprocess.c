@@ -7,7 +7,7 @@
 static cnr_graph *graph;
 static cnr_error err = CNR_ERROR_INIT;
 
-/* A picture tensor over data. */
+/* A u8 picture tensor of H x W x C over data. */
 static cnr_tensor picture(uint8_t *data, int64_t h, int64_t w, int64_t c) {
     return (cnr_tensor){.size = sizeof(cnr_tensor),
                         .dtype = CNR_u8,
@@ -17,7 +17,7 @@ static cnr_tensor picture(uint8_t *data, int64_t h, int64_t w, int64_t c) {
                         .bytes = (uint64_t)(h * w * c)};
 }
 
-/* An input tensor over data. */
+/* An f32 input tensor of 1 x C x H x W over data. */
 static cnr_tensor input(float *data, int64_t c, int64_t h, int64_t w) {
     return (cnr_tensor){.size = sizeof(cnr_tensor),
                         .dtype = CNR_f32,
