@@ -43,8 +43,8 @@ static void block_of_k(const neon_product *p, int64_t m0, int64_t m1, int64_t n0
     }
 }
 
-/* B was packed as a whole: the last panel is narrower, so panels are processed one by one, and the
- * epilogue runs after all of them, on whole rows of the block. */
+/* Computes rows m0 to m1 of columns n0 to n1 where B was packed as a whole: its last panel is
+ * narrower, so panels are processed one by one; then the epilogue, on whole rows. */
 static void packed_block(const neon_product *p, int64_t m0, int64_t m1, int64_t n0, int64_t n1,
                          float *room) {
     const int64_t nr = neon_uk->nr, vl = neon_uk->vl;

@@ -195,7 +195,8 @@ static cnr_status step_at(void *state, int32_t domain, int32_t index, uint64_t *
     return CNR_OK;
 }
 
-/* Asks the helper for a clock's frequency and limits; fails as describe_meter does. */
+/* Asks the helper for a clock's frequency (Hz), load, cores, temperature and time; fails as
+ * describe_meter does. */
 static cnr_status read_knob(void *state, int32_t domain, cnr_knob_state *out, cnr_error *err) {
     char line[ROOM], ask_for[64];
     unsigned long long hz, time;

@@ -165,6 +165,8 @@ static cnr_status refuse(cnr_error *err, const char *why) {
     return tld_host->fail(err, CNR_E_FORMAT, "model", "%s", why);
 }
 
+/* Replaces what was learned by saved bytes; the next frame is searched as after a loss. Fails for
+ * bytes that are no sound model; the tracker may then have to begin anew. */
 cnr_status tld_load(tld_tracker *t, const uint8_t *data, size_t bytes, cnr_error *err) {
     double head[HEAD];
     if (bytes < sizeof MAGIC - 1 + sizeof head || memcmp(data, MAGIC, sizeof MAGIC - 1) != 0)

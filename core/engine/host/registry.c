@@ -25,6 +25,8 @@ enum {
  *     by_op   [ (operator, which) ... ]                    sorted; all kernels
  *     groups  [ (operator, first, n) ... ]                 sorted; where each's kernels are
  *     owners  [ (descriptor, plugin) ... ]                 sorted by address */
+
+/* A descriptor under one of its names. */
 typedef struct named {
     int32_t kind;
     const char *name;

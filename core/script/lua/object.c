@@ -28,7 +28,8 @@ static int close_object(lua_State *L) {
 
 /* ---- making ---- */
 
-/* Pushes the numbers of the list on top as a block that the collector frees. */
+/* Pushes the numbers of the list on top as a block that the collector frees, and makes them the
+ * value of *a; raises an error for other items. */
 static void list_option(lua_State *L, cnr_attr *a) {
     const int list = lua_gettop(L);
     a->n = (int64_t)lua_rawlen(L, list);

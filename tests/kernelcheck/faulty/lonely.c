@@ -102,6 +102,8 @@ static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_ac
 
 static cnr_status run(const cnr_run *r, cnr_error *err) { return r->node->desc->reference(r, err); }
 
+/* Registers the device that one process at a time can use, and its kernel of tanh; the first
+ * failure's status. */
 cnr_status faulty_add_lonely(struct cnr_registrar *registrar) {
     static const cnr_device_class cls = {.size = sizeof cls,
                                          .flags = CNR_DEVICE_SINGLE,
