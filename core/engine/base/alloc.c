@@ -63,8 +63,7 @@ static void prefer_huge(void *raw, size_t bytes) {
 #endif
 }
 
-/* Allocates a block behind a header that holds its size. NULL: out of memory, counted as a
- * failure. */
+/* Allocates a block behind a header with its size. NULL: out of memory, counted as a failure. */
 static void *aligned(size_t bytes, size_t alignment) {
     void *raw;
     if (doomed() || bytes > SIZE_MAX - 2 * HUGE_PAGE ||

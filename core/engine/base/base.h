@@ -109,8 +109,7 @@ cnr_status cnri_memory_fits(uint64_t bytes, uint64_t limit, const char *where, c
         T *at; \
         int32_t n, capacity; \
     }
-/* Appends a zeroed element and returns its address, valid until the next push. NULL: out of
- * memory. */
+/* Appends a zeroed element and returns its address, valid until the next push. NULL: no memory. */
 #define cnri_push(v) \
     ((__typeof__((v)->at))cnri_vec_push((void **)&(v)->at, &(v)->n, &(v)->capacity, \
                                         sizeof *(v)->at))
@@ -147,8 +146,7 @@ void cnri_map_free(cnri_map *map); /* frees keys and slots, not the values; the 
 /* Index of the first of `n` rows that equals `text`; a row is a pointer to text, or a struct
  * that begins with one. -1: there is none. */
 #define CNRI_INDEX_OF(rows, n, text) cnri_index_of(rows, n, sizeof *(rows), text)
-/* Index of the row (`bytes` long) whose first member, a `const char *`, equals text; -1: none
- * does. */
+/* Index of the row (`bytes` long) whose first member, a `const char *`, equals text; -1: none. */
 int32_t cnri_index_of(const void *rows, int32_t n, size_t bytes, const char *text);
 /* True if `text` is in the list, which ends with NULL. A NULL list is empty. */
 bool cnri_is_listed(const char *const *list, const char *text);

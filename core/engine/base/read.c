@@ -61,8 +61,7 @@ static cnr_status check_ours(const struct stat *info, const char *path, cnr_erro
     return cnri_fail(err, CNR_E_STATE, path, "belongs to another user");
 }
 
-/* Opens a folder of kept files; returns its descriptor. -1 with err: missing, or others may write
- * it. */
+/* Opens a folder of kept files: its descriptor, or -1 with err: missing, or others may write it. */
 static int open_folder(const char *folder, cnr_error *err) {
     struct stat info;
     char *path = cnri_strdup(folder);
@@ -89,8 +88,7 @@ cnr_status cnri_kept_check(const char *folder, cnr_error *err) {
     return CNR_OK;
 }
 
-/* Opens a kept file after checking the rule for folder and file. Returns its descriptor; -1 with
- * err. */
+/* Opens a kept file, if folder and file keep the rule. Returns its descriptor; -1 with err. */
 static int open_kept(const char *path, struct stat *info, cnr_error *err) {
     const char *slash = strrchr(path, '/');
     char *folder = cnri_path_dir(path);

@@ -100,8 +100,7 @@ int32_t cnri_print_float(char *buffer, size_t capacity, float value) {
     return print_shortest(buffer, capacity, (double)value, fabsf(value) < FLT_MIN ? 1 : 6, 9, true);
 }
 
-/* Reads a decimal number that must be all of the text; false: it is none, or beyond int64 (*out
- * stays). */
+/* Reads a decimal number, all of the text; false: it is none, or beyond int64 (*out stays). */
 bool cnri_parse_int(const char *text, int64_t *out) {
     if (!text) return false;
     const bool negative = *text == '-';

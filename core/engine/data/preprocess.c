@@ -109,8 +109,7 @@ static const char *set_mean(cnri_preprocess *p, const char *text) {
     return NULL;
 }
 
-/* Reads standard deviations, one for all or one a channel; none may be 0. Returns NULL, or why
- * not. */
+/* Reads standard deviations, one for all or one a channel, none 0. Returns NULL, or why not. */
 static const char *set_std(cnri_preprocess *p, const char *text) {
     const char *why = set_few(p->std, &p->n_std, text);
     for (int32_t i = 0; !why && i < p->n_std; i++)
@@ -301,8 +300,7 @@ static cnr_status to_grey(picture *p) {
     return CNR_OK;
 }
 
-/* Replaces the picture by one scaled to h x w pixels, and frees the old; nothing if it has that
- * size. */
+/* Replaces the picture by one scaled to h x w pixels, freeing the old; nothing if it has them. */
 static cnr_status scale_to(picture *p, int64_t h, int64_t w) {
     picture scaled;
     if (p->h == h && p->w == w) return CNR_OK;
@@ -397,8 +395,7 @@ typedef struct layout {
     int64_t c, h, w, stride_c, stride_h, stride_w;
 } layout;
 
-/* Sizes and strides, in elements, of an input that takes the picture; one of rank below 3 has h and
- * w of -1. */
+/* Sizes and strides, in elements, of an input for the picture; rank below 3: h and w are -1. */
 static layout layout_of(const cnr_tensor *t, const picture *p) {
     layout l = {0};
     /* Flat: as many numbers as the picture has, one channel plane after another. */
@@ -445,8 +442,7 @@ static void write_channel(const cnri_preprocess *p, const picture *pic, const la
         }
 }
 
-/* Fails unless the picture is u8 of H W C, and the input f32 or u8 of 1 or 3 channels; rgb and bgr
- * want 3. */
+/* Fails unless the picture is u8 H W C, and the input f32 or u8 of 1 or 3 (rgb, bgr) channels. */
 static cnr_status check(const cnri_preprocess *p, const cnr_tensor *picture_, const cnr_tensor *out,
                         const layout *l, cnr_error *err) {
     if (out->dtype != CNR_f32 && out->dtype != CNR_u8)

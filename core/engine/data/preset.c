@@ -94,8 +94,7 @@ static int64_t output_classes(const cnr_graph *g) {
     return classes;
 }
 
-/* CNR_E_ARG if the net has a known number of classes that is not `labels`; where either isn't
- * known, CNR_OK. */
+/* CNR_E_ARG if the net has a known number of classes other than `labels` (below 1: unknown). */
 cnr_status cnri_labels_check(const cnr_graph *g, int64_t labels, const char *where,
                              cnr_error *err) {
     const int64_t classes = output_classes(g);

@@ -213,8 +213,7 @@ static bool name_free(cnr_graph *g, const char *what, const char *name) {
     return true;
 }
 
-/* Adds a net input of this type, made dense and plain; returns its value, or -1 with a problem
- * noted. */
+/* Adds a net input of this type, made dense and plain; its value, or -1 with a problem noted. */
 cnr_value cnri_graph_input(cnr_graph *g, const char *name, const cnr_tensor *type) {
     if (!name_free(g, "input", name)) return -1;
     const char *fault = type_fault(g, type, false);

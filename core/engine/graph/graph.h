@@ -136,8 +136,7 @@ const char *cnri_graph_value_name(const cnr_graph *g, cnr_value value);
 int32_t cnri_graph_producer(const cnr_graph *g, cnr_value value);
 /* How many readers a value has, outputs of the net included. */
 int32_t cnri_graph_uses(const cnr_graph *g, cnr_value value);
-/* Lets all readers of `from`, and outputs of the net, read `to`. Fails if nodes would be out of
- * order. */
+/* Lets all readers of `from`, and outputs, read `to`. Fails if nodes would be out of order. */
 cnr_status cnri_graph_replace(cnr_graph *g, cnr_value from, cnr_value to);
 /* Removes a node whose outputs nobody reads; indices behind it move down. */
 cnr_status cnri_graph_remove(cnr_graph *g, int32_t node);
@@ -235,8 +234,7 @@ cnr_status cnri_graph_add_range(cnr_graph *g, const char *text, cnr_error *err);
 /* Sizes by symbol, each in its range; one below 0 becomes the least. */
 cnr_status cnri_ranges_check(const cnr_graph *g, int64_t *sizes, cnr_error *err);
 
-/* The variable that output `output` of a node is the new value of; -1: none, or not in this
- * graph. */
+/* The variable that output `output` of a node is the new value of; -1: none in this graph. */
 cnr_value cnri_node_updates(const cnr_graph *g, const cnri_node *node, int32_t output);
 
 /* ---- rewrite.c: applies the core's rewrites (identity, fold-constants, dead, fold-affine) and

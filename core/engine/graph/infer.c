@@ -124,8 +124,7 @@ static bool reads_dynamic(const cnri_node *node) {
     return false;
 }
 
-/* True if the node reads late weights, whose data is computed when it is read (by
- * fold-constants). */
+/* True if the node reads late weights, whose data is computed when read (by fold-constants). */
 static bool reads_late(const cnr_graph *g, const cnri_node *node) {
     for (int32_t i = 0; i < node->view.n_inputs; i++)
         if (node->in[i] >= 0 && g->values.at[node->in[i]].late) return true;

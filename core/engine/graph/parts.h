@@ -4,8 +4,7 @@
 
 #include "graph/graph.h"
 
-/* Constants of at most this many elements are computed while the graph is built (shape
- * arithmetic). */
+/* Constants of at most so many elements are computed as the graph is built (shape arithmetic). */
 enum { CNRI_EAGER_ELEMENTS = 65536 };
 
 /* ---- build.c ---- */

@@ -76,8 +76,7 @@ static bool learned_at_random(const cnri_value *v) {
     return v->unfilled && v->init.kind == CNR_INIT_HE;
 }
 
-/* Fills `to` with the sample row of a constant: normal numbers, or the one that it has
- * everywhere. */
+/* Fills `to` with the sample row of a constant: normal numbers, or the one it has everywhere. */
 static void fill_constant(spread *s, const cnri_value *v, float *to) {
     const int64_t n = cnr_count(v->type);
     const bool known = v->type->data && v->type->dtype == CNR_f32 && !v->type->encoding && n > 0;
@@ -145,8 +144,7 @@ static bool fit(spread *s, const cnri_node *node, double *deviation) {
     return any;
 }
 
-/* The first number of metadata "input.INPUT" + key, for a picture input; `without` if there is
- * none. */
+/* The first number of metadata "input.INPUT" + key, for a picture input; `without`: none. */
 static double picture_number(const cnr_graph *g, const char *input, const char *key,
                              double without) {
     char *name = cnri_format("input.%s%s", input, key);

@@ -324,8 +324,7 @@ cnr_status cnri_device_alloc(const cnr_device *device, cnr_mem *out, cnr_error *
     return run_job(&job, allocate, out, err);
 }
 
-/* Copies between host memory and device (job->writes: to it), on a stream of its own, and waits for
- * it. */
+/* Copies between host and device (job->writes: to it) on a stream of its own, and waits. */
 static cnr_status copy(void *arg, cnr_error *err) {
     const device_job *job = arg;
     const cnr_device_class *cls = job->device->cls;

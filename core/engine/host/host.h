@@ -131,8 +131,7 @@ cnr_status cnri_limits_file(const char *path, int32_t writes,
 /* Fails unless a source may open or write the spec, or an object may have these options. */
 cnr_status cnri_limits_source(const cnri_limits *limits, const cnr_source *source, const char *spec,
                               int32_t writes, cnr_error *err);
-/* Fails if the script may not create this object with these options. limits NULL: anything is
- * allowed. */
+/* Fails if the script may not create this object with these options. limits NULL: it may. */
 cnr_status cnri_limits_object(const cnri_limits *limits, const cnr_object *object,
                               const cnr_attr *const *options, int32_t n, cnr_error *err);
 int32_t cnri_touches(const cnri_plugin *p); /* CNR_TOUCHES_... bits; 0: the plugin does not say */

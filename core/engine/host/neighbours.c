@@ -139,8 +139,7 @@ int32_t cnri_plugin_displaces(const cnri_plugin *p, cnri_problem_text_fn fn, voi
                 tell(&t, "%s \"%s\" is left out: plugin %s has one of that name",
                      cnri_kind_name(c->kind), c->name, other->name);
         }
-        /* A later build of an installed plugin replaces it, except for those shipped with
-         * cnnrun. */
+        /* A later build of an installed plugin replaces it, except those shipped with cnnrun. */
         if (!other->desc && strcmp(other->name, p->name) == 0 &&
             other->precedence != CNRI_INSTALLED_LATER)
             tell(&t, "it is left out: a plugin called %s comes with cnnrun (%s)", p->name,

@@ -35,8 +35,7 @@ static const cnri_plugin *loaded_by_name(const char *name) {
     return NULL;
 }
 
-/* The entry of the same file, if it is loaded, or was refused under this very path; NULL:
- * neither. */
+/* The entry of the same file, if it is loaded or was refused under this path; NULL: neither. */
 static const cnri_plugin *seen_before(const struct stat *info, const char *path) {
     for (int32_t i = 0; i < seen.all.n; i++) {
         const entry *e = seen.all.at[i];
@@ -265,8 +264,7 @@ static cnr_status add_candidate(candidates *list, const char *path, trust how, b
     return copy ? CNR_OK : out_of_memory(err, path);
 }
 
-/* Adds all libraries of a folder (home: one of cnnrun's own), by name; fails if it can't be
- * read. */
+/* Adds all libraries of a folder (home: one of ours), by name; fails if it can't be read. */
 static cnr_status add_folder(candidates *list, const char *directory, trust how, bool home,
                              cnr_error *err) {
     struct dirent **names = NULL;

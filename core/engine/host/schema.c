@@ -140,8 +140,7 @@ static void check_number(resolver *r, const entry *e, const char *path, double v
     } else check_range(r, e, path, value);
 }
 
-/* Reports a mistake unless the value is one number (for INT a whole one) within the row's
- * bounds. */
+/* Reports a mistake unless the value is one number (INT: a whole one) within the row's bounds. */
 static void check_scalar(resolver *r, entry *e) {
     const bool whole = e->row.type == CNR_ATTR_INT;
     const cnr_attr *a = e->given;
@@ -257,8 +256,7 @@ static const char *wanted_text(int32_t type) {
     return texts[type];
 }
 
-/* Checks a given value by its row's type and reports mistakes; empty spatial lists count as not
- * given. */
+/* Checks a given value by its row's type, reporting mistakes; empty spatial lists are not given. */
 static void check_entry(resolver *r, entry *e) {
     static void (*const checks[])(resolver *, entry *) =
         {[CNR_ATTR_INT] = check_scalar,    [CNR_ATTR_FLOAT] = check_scalar,
@@ -322,8 +320,7 @@ static void match(resolver *r, const cnr_attr *a) {
 
 /* ---- the result ---- */
 
-/* Bytes of an entry's list in the result, 0 without a list; *overflow becomes true if they don't
- * fit. */
+/* Bytes of an entry's list in the result, 0 without one; *overflow gets true if they don't fit. */
 static size_t entry_list_bytes(const entry *e, bool *overflow) {
     if (is_list(e->row.type)) return cnri_mul((size_t)e->n, sizeof(int64_t), overflow);
     return 0;
@@ -343,8 +340,7 @@ static int64_t source_of(const entry *e, int64_t k) {
     return k;
 }
 
-/* Writes a list, numbers not given as the row's fill, into the result at *at, and moves *at behind
- * it. */
+/* Writes a list, what isn't given as the row's fill, to *at, and moves *at behind it. */
 static void fill_list(const entry *e, cnr_attr *out, char **at) {
     int64_t *ints = (int64_t *)(void *)*at;
     double *floats = (double *)(void *)*at;

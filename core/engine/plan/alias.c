@@ -134,8 +134,7 @@ static bool try_joins(alias_work *w, int32_t s, const cnr_alias *a, int32_t n) {
     return true;
 }
 
-/* True if no home that shares bytes with this operand is read after step s, so that s may overwrite
- * it. */
+/* True if no home that shares this operand's bytes is read after step s: s may overwrite it. */
 static bool dies_here(const alias_work *w, int32_t s, int32_t home) {
     const cnr_plan *plan = w->p->plan;
     uint64_t at, own_begin, begin, end;
@@ -182,8 +181,7 @@ static void try_in_place(alias_work *w, int32_t s, const cnr_alias *a, int32_t n
             const int32_t home = step->in[i];
             if (!shareable(plan, home)) continue;
             const cnri_home *in = &plan->homes.at[home];
-            /* with many operands a kernel may take several passes: only the first operand is
-             * safe then */
+            /* with many operands a kernel may take several passes: only the first is safe then */
             const bool each =
                 elementwise && cnr_same_shape(&in->type, &out->type) && (i == 0 || own <= 2);
             if (!each && (pick->view.n_chain || !find_alias(a, n, CNR_ALIAS_INPLACE, i, o)))

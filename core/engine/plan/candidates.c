@@ -36,8 +36,7 @@ static bool layout_fits(const query_context *a, const cnr_tensor *t, bool weight
     return block >= 0;
 }
 
-/* True if the kernel's answer (blocks, memory classes, ranges) can be carried out; a block of 1
- * becomes 0. */
+/* True if the kernel's answer (blocks, classes, ranges) can be carried out; block 1 becomes 0. */
 static bool answer_holds(const query_context *a, const cnri_view *v, const cnri_candidate *c) {
     int32_t *in_block = cnri_layout(c, CNRI_IN_BLOCK), *out_block = cnri_layout(c, CNRI_OUT_BLOCK);
     const int32_t *in_class = cnri_layout(c, CNRI_IN_CLASS);

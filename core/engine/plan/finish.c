@@ -65,8 +65,7 @@ static cnr_status plan_kernel(cnri_planner *p, cnri_step *s, cnr_error *err) {
     return CNR_OK;
 }
 
-/* Builds the nodes that kernels see, slices them under a bound of memory, and asks the kernels to
- * plan. */
+/* Builds the nodes that kernels see, slices them under a memory bound, and lets kernels plan. */
 cnr_status cnri_plan_views(cnri_planner *p, cnr_error *err) {
     cnr_plan *plan = p->plan;
     const uint64_t values = cnri_arena_guess(p->graph);

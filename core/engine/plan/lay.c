@@ -18,8 +18,7 @@ static void use(cnri_home *h, int32_t step) {
     if (step > h->last) h->last = step;
 }
 
-/* Finds the first and last step that uses each home; one that none uses has first n + 1 and last
- * -2. */
+/* Finds the first and last step that uses each home; if none does: first n + 1, last -2. */
 static void lifetimes(cnr_plan *plan) {
     const int32_t n = plan->steps.n;
     for (int32_t h = 0; h < plan->homes.n; h++) {

@@ -46,8 +46,7 @@ uint64_t cnri_node_params(const cnr_graph *g, int32_t node, bool *seen) {
     return sum;
 }
 
-/* Name of the step's operator, or "(copy)" or "(layout)" for what the core does between
- * operators. */
+/* Name of the step's operator, or "(copy)" or "(layout)" for the core's own steps. */
 static const char *group_of(const cnr_plan *plan, int32_t step) {
     const cnri_step *s = &plan->steps.at[step];
     switch (s->kind) {

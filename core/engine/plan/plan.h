@@ -363,8 +363,7 @@ cnr_status cnri_plan_make_on(const cnr_graph *graph, const cnri_device_set *set,
 void cnri_plan_free(cnr_plan *plan);
 /* Multiply-accumulates; 0: the operator does not say. */
 uint64_t cnri_node_macs(const cnr_node *node);
-/* The share (0 to 1) of the node's multiplications that remain if encoded weights are read as
- * stored. */
+/* The share (0 to 1) of the node's products that remain if encoded weights are read as stored. */
 double cnri_stored_share(const cnr_node *node);
 /* Number of learned weights (elements) on a node's ports that `seen` (by value) does not hold yet;
  * marks them there. */
@@ -386,8 +385,7 @@ uint64_t cnri_arena_place(cnri_block *blocks, int32_t n, uint64_t alignment);
 uint64_t cnri_arena_bound(const cnri_block *blocks, int32_t n, uint64_t alignment);
 
 /* ---- memo.c ---- */
-/* Appends the plan's decisions to a text, as cnri_memo_parse reads them; out->failed: out of
- * memory. */
+/* Appends the plan's decisions to a text, as cnri_memo_parse reads them; out->failed: no memory. */
 void cnri_memo_print(const cnr_plan *plan, cnri_text *out);
 /* Parses text of cnri_memo_print; CNR_E_FORMAT: it is malformed. The caller adds the blobs. */
 cnr_status cnri_memo_parse(cnri_memo *memo, const char *text, cnr_error *err);

@@ -30,8 +30,7 @@ typedef struct cnri_chain {
     /* Number of inputs if the kernel computes the first k operators, for k = 0 .. n: the node's
      * own, then operands. */
     int32_t *n_in;
-    /* dense_in: the same with the dense twins of encoded values, once cnri_chain_decode made
-     * them. */
+    /* dense_in: the same with dense twins of encoded values, once cnri_chain_decode made them. */
     cnr_value *in, *dense_in;
     const cnr_tensor **inputs, **dense_inputs;
     cnr_epilogue *epilogues;
@@ -55,16 +54,14 @@ typedef struct cnri_candidate {
     const cnr_kernel *kernel;  /* NULL: the operator's reference */
     uint32_t prepared, splits; /* splits: bits of the axes on which it can compute ranges */
     int32_t prepared_from;     /* see cnri_prepares */
-    /* True: it computes only the part; false: it computes everything, and the part is copied
-     * out. */
+    /* True: it computes only the part; false: it computes all, and the part is copied out. */
     bool ranges;
     bool extrapolated;           /* the kernel says that its time is extrapolated */
     bool passes, dense;          /* dense: it reads the dense twins of encoded inputs */
     int32_t n_chain, score, way; /* way: see cnri_decision; score 0: the reference */
     cnri_cost cost;  /* of all nodes that it computes; cost.from CNRI_GUESSED: ns is not known */
     double guess_ns; /* used if ns is not known: guessed from arithmetic and bytes alone */
-    /* Ns of layout conversions before it, and of memory passes for chain operators that it
-     * leaves. */
+    /* Ns of layout conversions before it, and of memory passes for chain operators left. */
     double around_ns;
     int32_t n_in, n_out;
     int32_t *layout;    /* in_block, in_class (n_in each), then out_block, out_class (n_out each) */
@@ -206,8 +203,7 @@ cnr_status cnri_plan_place(cnri_planner *p, cnr_error *err);
 cnr_status cnri_plan_host(cnri_planner *p, int32_t *device, cnr_error *err);
 /* Bit i is set if a node can be split into parts along axis i of output 0; 0: it can't be split. */
 uint32_t cnri_split_axes(const cnri_planner *p, int32_t node);
-/* The most parts that the node can be split into along that axis; less than 2: it cannot be
- * split. */
+/* The most parts that the node can be split into along that axis; below 2: it can't be split. */
 int64_t cnri_split_pieces(const cnri_planner *p, int32_t node, int32_t axis);
 /* Sets the devices and ranges of a node's parts; allocates pick->parts with n_parts entries. */
 cnr_status cnri_plan_parts(cnri_planner *p, int32_t node, cnri_pick *pick, cnr_error *err);
@@ -259,8 +255,7 @@ cnr_status cnri_plan_twin(cnri_planner *p, cnr_value encoded, cnr_value *dense, 
 cnr_status cnri_plan_twin_read(cnri_planner *p, cnr_value encoded, cnr_value *dense,
                                cnr_error *err);
 
-/* candidates.c: makes the rows p->rows. `key`: the node's key in the record; "": times do not
- * count. */
+/* candidates.c: makes the rows p->rows. `key`: the node's key in the record; "": no times count. */
 cnr_status cnri_candidates_make(cnri_planner *p, cnri_chain *chain, const cnri_kernel_query *q,
                                 const cnri_rule *rule, const char *key, cnr_error *err);
 void cnri_rows_free(cnri_rows *rows); /* frees the rows; the list becomes empty */
@@ -357,8 +352,7 @@ bool cnri_kernel_storage_allowed(const cnri_kernel_query *q, const cnr_kernel *k
 bool cnri_kernel_drives(const cnr_kernel *k, const cnr_device *device);
 /* slice.c: divides the step so that no slice needs more than `most` bytes for its blob. */
 void cnri_slice_choose(const cnr_plan *plan, cnri_step *s, uint64_t most);
-/* candidates.c: the most bytes that values take at once: about what the arena will be. 0: no
- * memory. */
+/* candidates.c: the most bytes that values take at once, about the arena. 0: no memory. */
 uint64_t cnri_arena_guess(const cnr_graph *g);
 /* The part of the net's weights that can't stay in `room` bytes. */
 double cnri_passing_share(const cnr_graph *g, uint64_t room);

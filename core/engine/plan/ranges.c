@@ -45,8 +45,7 @@ static bool same_nodes(const cnr_graph *a, const cnr_graph *b) {
     return true;
 }
 
-/* Fills `to` with least and most size of each of t's axes; false: none varies, or t lies outside
- * them. */
+/* Fills `to` with least and most size of t's axes; false: none varies, or t lies outside. */
 static bool fill_range(const cnr_tensor *t, const cnr_tensor *low, const cnr_tensor *high,
                        int64_t *to) {
     bool varies = false;

@@ -33,8 +33,7 @@ bool cnri_tuning_knows(const cnri_tuning *t, const char *key) {
     return false;
 }
 
-/* Sets the cost of a key and kernel, replacing an earlier one; names too long for a row are
- * ignored. */
+/* Sets or replaces the cost of a key and kernel; names too long for a row are ignored. */
 cnr_status cnri_tuning_set(cnri_tuning *t, const char *key, const char *kernel, cnri_cost cost,
                            cnr_error *err) {
     const int32_t at = place_of(t, key, kernel);

@@ -514,8 +514,7 @@ void cnri_regions_follow_policy(cnri_planner *p) {
     }
 }
 
-/* Takes the regions that the stored plan took; CNR_E_VERSION: the device doesn't claim one any
- * longer. */
+/* Takes the regions that the stored plan took; CNR_E_VERSION: one is claimed no longer. */
 cnr_status cnri_regions_follow_memo(cnri_planner *p, cnr_error *err) {
     const cnri_memo *memo = p->options->memo;
     for (int32_t i = 0; i < memo->decisions.n; i++) {

@@ -529,8 +529,7 @@ int32_t cnri_residency_list(const cnr_plan *plan, cnri_resident **out) {
     return *out ? n : 0;
 }
 
-/* Sets s->blob_space to what the step's kernel says its prepared weights take; fails for impossible
- * sizes. */
+/* Sets s->blob_space to what the kernel's prepared weights take; fails for impossible sizes. */
 static cnr_status size_blob(cnr_plan *plan, cnri_step *s, cnr_error *err) {
     const cnr_device *device = plan->devices[s->device];
     const cnr_node *view = &s->view;
@@ -560,8 +559,7 @@ bool cnri_residency_kept(const cnr_plan *plan, int32_t index) {
     return plan->residency->blobs.at[index].kept != NULL;
 }
 
-/* Fingerprint of a constant; of its sources if rewriting made it and they are known. False: it
- * failed. */
+/* Fingerprint of a constant, or of known sources it was rewritten from. False: it failed. */
 static bool print_of(const cnr_graph *g, cnr_value value, uint8_t out[16]) {
     const cnri_value *v = &g->values.at[value];
     const cnr_tensor *t = v->type;

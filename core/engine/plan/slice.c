@@ -6,8 +6,7 @@
 
 enum { LEAST_ROWS = 16 };
 
-/* Cuts the tensor, in place, down to [begin, end) on `axis`; false: they do not lie side by
- * side. */
+/* Cuts the tensor, in place, down to [begin, end) on `axis`; false: they don't lie side by side. */
 static bool narrow(cnr_tensor *t, int32_t axis, int64_t begin, int64_t end) {
     const int64_t block = t->block > 1 ? t->block : 1;
     if (axis < 0 || (begin == 0 && end == t->dim[axis])) return true;

@@ -144,8 +144,7 @@ cnr_status cnr_copy(const cnr_model *m, cnr_model **out, cnr_error *err) {
 
 /* ---- layers: those of a copy whose sizes are known, and the names of their values ---- */
 
-/* *out: a copy of the graph with its open sizes set as for pictures, where size 1 is not
- * possible. */
+/* *out: a copy of the graph with open sizes set as for pictures, where size 1 is impossible. */
 static cnr_status layers_of_pictures(const cnr_model *m, cnr_graph **out, cnr_error *err) {
     cnri_shapes shapes = {0};
     cnr_status status = cnri_input_shapes(m, 1, &shapes, err);
@@ -155,8 +154,7 @@ static cnr_status layers_of_pictures(const cnr_model *m, cnr_graph **out, cnr_er
     return status;
 }
 
-/* Makes m->layers, a copy of the net with the model's known shapes, and room for the layers'
- * names. */
+/* Makes m->layers, a copy of the net with the model's known shapes, and room for its names. */
 static cnr_status open_layers(cnr_model *m, cnr_error *err) {
     cnr_graph *g = cnri_graph_copy(m->graph);
     const cnr_tensor **types = cnri_alloc(((size_t)m->input_types.n + 1) * sizeof *types);

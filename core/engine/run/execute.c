@@ -256,8 +256,7 @@ static uint64_t measure(const cnr_stream *stream, const span *t, counters *told)
     return ns > 0 ? (uint64_t)ns : 0;
 }
 
-/* Runs one step, or queues it: waits for others, tells listeners, computes or moves. Clears err
- * first. */
+/* Runs or queues one step: waits for others, tells listeners, computes or moves. Clears err. */
 static cnr_status run_step(cnr_session *s, int32_t index, cnr_error *err) {
     const cnri_step *step = &s->plan->steps.at[index];
     cnr_stream *stream = &s->streams[step->device];
@@ -293,8 +292,7 @@ static cnr_status run_step(cnr_session *s, int32_t index, cnr_error *err) {
 
 /* ---- a whole run ---- */
 
-/* Copies the inputs that were set to their homes; CNR_E_STATE: one was not. Bound ones need no
- * copy. */
+/* Copies the inputs that were set to their homes; bound ones need none. CNR_E_STATE: one wasn't. */
 static cnr_status put_inputs(cnr_session *s, cnr_error *err) {
     const cnr_plan *plan = s->plan;
     for (int32_t i = 0; i < plan->graph->inputs.n; i++) {
@@ -319,8 +317,7 @@ static cnr_status put_inputs(cnr_session *s, cnr_error *err) {
     return CNR_OK;
 }
 
-/* Prepares a session for a new run: dynamic sizes at their maximum, no device finished or
- * pending. */
+/* Prepares a session for a run: dynamic sizes at their maximum, no device finished or pending. */
 static void reset(cnr_session *s) {
     const cnr_plan *plan = s->plan;
     for (int32_t i = 0; i < plan->homes.n; i++)

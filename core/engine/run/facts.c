@@ -34,8 +34,7 @@ static void tell(void *arg, const char *name, const char *text, double value) {
     if (!to || !to->name || (text && !to->text)) t->failed = true;
 }
 
-/* Lets a device, which it opens, measure properties of itself on a stream and append them to
- * *to. */
+/* Lets a device, which it opens, measure its properties on a stream and append them to *to. */
 static cnr_status measure(cnr_runtime *rt, const cnri_device *d, collected_facts *to,
                           cnr_error *err) {
     const cnr_device *open;

@@ -237,8 +237,7 @@ static cnr_status open_policy(const cnr_model *m, const cnr_load_options *o, cnr
     return cnri_policy_open(name ? name : "policy", own, options, out, err);
 }
 
-/* Fills a new model from its load options (NULL: none): checks kernels and options, copies what it
- * keeps. */
+/* Fills a new model from its load options (NULL: none), which it checks, with copies. */
 static cnr_status fill(cnr_model *m, const cnr_load_options *o, cnr_error *err) {
     cnri_plan_options options = {0};
     void *held[CNRI_N_LOAD_OPTIONS] = {NULL};

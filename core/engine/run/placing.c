@@ -84,8 +84,7 @@ static cnr_status make_parts(const cnr_place_options *o, cnri_part *parts, cnr_e
     return cnri_fail(err, CNR_E_ARG, o->node, "shares are wanted that are 1 in all");
 }
 
-/* Replaces the model's placement of this node by parts, of which it takes copies; no devices:
- * removes it. */
+/* Replaces the model's placement of this node by copies of parts; no devices: removes it. */
 static cnr_status replace(cnr_model *m, const cnr_place_options *o, cnri_part *parts,
                           cnr_error *err) {
     cnri_plan_options options = m->plan_options;

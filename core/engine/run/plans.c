@@ -402,8 +402,7 @@ cnr_status cnri_model_set_options(cnr_model *m, const cnri_plan_options *options
     return CNR_OK;
 }
 
-/* What is left of the options on the next device: what they say of others is void. False: it
- * failed. */
+/* What is left of the options on the next device: what is for others is void. False: it failed. */
 static bool options_after(const cnri_plan_options *o, cnri_plan_options *copy) {
     cnri_plan_options next = *o;
     next.device = o->fallback[0];

@@ -129,8 +129,7 @@ static cnr_status choose_board(cnr_runtime *rt, const char *spec, cnr_error *err
     return status;
 }
 
-/* Name of the clock that the board asks for, since simulated machines have their own; NULL:
- * none. */
+/* Name of the clock that the board asks for (simulated machines have their own); NULL: none. */
 static const char *board_clock(const cnr_runtime *rt) {
     return rt->board ? cnri_board_text("clock") : NULL;
 }
@@ -234,8 +233,7 @@ int32_t cnri_load_score(const char *path) {
     return score;
 }
 
-/* Fails with CNR_E_UNSUPPORTED: nothing reads the file; the message lists the formats that are
- * known. */
+/* Fails with CNR_E_UNSUPPORTED: nothing reads the file; the message lists the known formats. */
 static cnr_status no_loader(const char *path, cnr_error *err) {
     cnri_text known = {0};
     for (int32_t i = 0; i < loaders.n; i++)

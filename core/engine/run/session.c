@@ -141,8 +141,7 @@ static void *make_end(cnr_session *s, const cnri_home *home, uint64_t bytes) {
     return memset(end->memory, 0, (size_t)bytes);
 }
 
-/* Makes the buffers of inputs and outputs that are not used in place, and the tensors of all
- * outputs. */
+/* Makes the buffers of inputs and outputs that are not used in place, and all outputs' tensors. */
 static cnr_status make_ends(cnr_session *s, cnr_error *err) {
     const cnr_graph *g = s->plan->graph;
     for (int32_t i = 0; i < g->inputs.n; i++) {

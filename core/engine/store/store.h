@@ -73,8 +73,7 @@ enum {
     "\x89" \
     "CNP\r\n\x1a\n"
 
-/* One blob of a plan cache file: name, bytes, fingerprint, and that of the weights it was made
- * from. */
+/* A blob of a plan cache file: name, bytes, fingerprint, and that of the weights it is made of. */
 typedef struct cnri_cached_blob {
     const char *name;
     const void *data; /* in the mapping; not read when the file is opened */
