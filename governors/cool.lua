@@ -6,6 +6,8 @@
 -- it alternates between two adjacent steps in the proportion that the heat allows. A slow or coarse
 -- sensor needs larger values of both options, since its readings are late. Without a temperature it
 -- acts like fixed.lua, and reports so.
+
+-- The index of the highest step that is at most hz; 1: none is.
 local function index_of(steps, hz)
   for i = #steps, 2, -1 do
     if steps[i] <= hz then return i end

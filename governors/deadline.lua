@@ -6,6 +6,8 @@
 -- the one with the least joules a frame. If passes get longer, the bound and the step change at the
 -- next tick. Without a meter it takes the lowest step in time. Bounds are kept for each step: a
 -- measurement at a step replaces the bound derived from other steps.
+
+-- The index of the highest step that is at most hz; 1: none is.
 local function index_of(steps, hz)
   for i = #steps, 2, -1 do
     if steps[i] <= hz then return i end

@@ -7,6 +7,8 @@
 -- step changed during it. If no near step is better, it stays and goes on measuring: if a pass
 -- takes 6% more or less than before (other work, heat or neighbours), trials start again from
 -- there. Without a meter it minimises time alone. Option only: the name of a knob; no other is set.
+
+-- Forgets the trial's sums, and lets its first pass be discarded.
 local function settle(m)
   m.t, m.e, m.n, m.skip = 0, 0, 0, 1
 end

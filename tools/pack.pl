@@ -42,7 +42,7 @@ make_path("$out/build/pack");
 my $dir = abs_path($out);
 my $pack = "$dir/build/pack";
 
-# What a command prints; its failure is ours.
+# What a command prints; if it fails, this program ends with its code.
 sub said {
     open my $pipe, '-|', @_ or fail("$_[0]: $!");
     local $/;
@@ -50,9 +50,9 @@ sub said {
     close $pipe or exit(($? >> 8) || 1);
     return $text;
 }
-# JSON rows of a command.
+# The lines of JSON that a command prints, decoded.
 sub rows { return map { decode_json($_) } split /\n/, said(@_) }
-# The text of a file.
+# The text of a file; ends the program where it can't be read.
 sub slurp { open my $in, '<', $_[0] or fail("$_[0]: $!"); local $/; return scalar <$in> }
 sub put { # unchanged files are left alone, so that nothing is compiled again
     my ($file, $text) = @_;

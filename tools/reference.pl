@@ -16,18 +16,18 @@ make_path("$out/c");
 $out = abs_path($out);
 chdir dirname(dirname(abs_path($0))) or die;
 
-# The text of a file.
+# The text of a file; dies where it can't be read.
 sub slurp { open my $in, '<', $_[0] or die "$_[0]: $!\n"; local $/; return scalar <$in> }
-# Writes a page.
+# Writes a page, NAME.md, into the folder; dies where it can't.
 sub page {
     my ($name, $text) = @_;
     open my $to, '>', "$out/$name.md" or die "$out/$name.md: $!\n";
     print $to $text;
     close $to or die "$out/$name.md: $!\n";
 }
-# What the program prints.
+# What the program prints with these words; dies where it fails.
 sub said { my $text = `$program @_`; die "$program @_ failed\n" if $?; return $text }
-# A block of code.
+# A block of code in Markdown, of that language.
 sub fence { return "```$_[0]\n" . ($_[1] =~ s/\s+\z//r) . "\n```\n" }
 
 # Text in which Markdown sees no marks, but for backticks. Known names become links.

@@ -19,6 +19,8 @@ static inline char *cnri_bionic_secure_getenv(const char *name) {
 #define secure_getenv cnri_bionic_secure_getenv
 
 #if defined(__ANDROID_API__) && __ANDROID_API__ < 30
+/* renameat2 by its system call, which Bionic has no function for: paths are relative to the folders
+ * from_dir and to_dir. 0, or -1 with errno. */
 static inline int cnri_bionic_renameat2(int from_dir, const char *from, int to_dir, const char *to,
                                         unsigned flags) {
     return (int)syscall(SYS_renameat2, from_dir, from, to_dir, to, flags);
@@ -28,6 +30,7 @@ static inline int cnri_bionic_renameat2(int from_dir, const char *from, int to_d
 
 static inline int cnri_bionic_digit(char c) { return c >= '0' && c <= '9'; }
 
+/* Number of decimal digits that the text begins with. */
 static inline size_t cnri_bionic_digits(const char *text) {
     size_t n = 0;
     while (cnri_bionic_digit(text[n])) n++;

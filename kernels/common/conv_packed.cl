@@ -8,14 +8,17 @@
 #ifdef IMAGE
 __constant sampler_t nearest = CLK_NORMALIZED_COORDS_FALSE | CLK_ADDRESS_NONE | CLK_FILTER_NEAREST;
 #define WEIGHTS __read_only image2d_t weight
-/* Four weights of channel block `block`. */
+/* Four weights of channel block `block`, as step i of the image has them. */
 #define WEIGHT(i) READ4(weight, nearest, (int2)(i, block))
+/* Calls `what` for each pixel of the work-item. */
 #define ALL(what) what(0) what(1)
 #define BESIDE 1
 #define APART NW
 #else
 #define WEIGHTS __global const STORED *weight, int weight_at
+/* Four weights of step i of channel block `block`. */
 #define WEIGHT(i) WEIGHT4(weight + STORED_AT(weight_at) + block * CG * (KD * KH * KW) * 4, i)
+/* Calls `what` for each pixel of the work-item. */
 #define ALL(what) what(0) what(1) what(2) what(3)
 #define BESIDE 4 /* adjacent pixels of a work-item, and the distance of its pixels */
 #define APART 1

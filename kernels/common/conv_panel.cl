@@ -7,42 +7,52 @@
 
 #if VW == 16
 typedef float16 vec;
-/* A vector from memory. */
+/* A vector of VW floats from memory at p. */
 #define LOAD(p) vload16(0, p)
-/* A vector to memory. */
+/* Writes vector v of VW floats to memory at p. */
 #define SAVE(v, p) vstore16(v, 0, p)
 #elif VW == 8
 typedef float8 vec;
+/* A vector of 8 floats from memory at p. */
 #define LOAD(p) vload8(0, p)
+/* Writes vector v to memory at p. */
 #define SAVE(v, p) vstore8(v, 0, p)
 #else
 typedef float4 vec;
+/* A vector of 4 floats from memory at p. */
 #define LOAD(p) vload4(0, p)
+/* Writes vector v to memory at p. */
 #define SAVE(v, p) vstore4(v, 0, p)
 #endif
 
 #ifdef HALF /* of the weights; sums are floats */
 typedef half stored;
-/* Place of a stored weight. */
+/* Offset, in stored elements, of a weight's place in floats. */
 #define STORED_AT(at) (2 * (at))
 #else
 typedef float stored;
+/* Offset of a weight's place in floats. */
 #define STORED_AT(at) (at)
 #endif
 #ifdef HALF_MATH
-/* A weight of a panel. */
+/* Weight i of a panel's row for tap `tap`, in half. */
 #define WEIGHT(tap, i) WEIGHT1(w, (tap) * MT + (i))
 #elif defined HALF && VW == 16 /* a CPU converts 16 at a time */
 #define TAPS ((KH * KW * MT + 15) / 16 * 16)
+/* Weight i for tap `tap`, which was widened before. */
 #define WEIGHT(tap, i) near[(tap) * MT + (i)]
 #elif defined HALF
+/* Weight i for tap `tap`, widened from half. */
 #define WEIGHT(tap, i) vload_half((tap) * MT + (i), w)
 #else
+/* Weight i for tap `tap`, stored as float. */
 #define WEIGHT(tap, i) w[(tap) * MT + (i)]
 #endif
 
 #ifdef HALF_MATH /* short sums are halves: terms.cl precedes this source */
+/* Joins two words, as written. */
 #define NAMED_(a, b) a##b
+/* Joins two words, after macros. */
 #define NAMED(a, b) NAMED_(a, b)
 typedef NAMED(real, VW) term;
 /* The number as the multiplication takes it. */
@@ -57,6 +67,7 @@ typedef NAMED(real, VW) term;
         }
 #else
 typedef vec term;
+/* V as it is multiplied. */
 #define NEAR(v) (v)
 #define MULTIPLY MAD
 #define SUM sum
@@ -82,11 +93,12 @@ typedef vec term;
 #ifdef PRODUCT
 #define PRODUCT_PARAMETERS , __global const float *c, int8 range, float beta
 #define PRODUCT_PASS , bias + bias_at, range, beta
-/* The sum with c or bias. */
+/* The sum i, with beta times c of its place added if there is a c. */
 #define PLUS(i) (shape.sa ? MAD(beta, c[m * range.s4 + (q + (i)) * range.s5], part[i]) : part[i])
 #else
 #define PRODUCT_PARAMETERS
 #define PRODUCT_PASS
+/* The sum i with the bias. */
 #define PLUS(i) (part[i] + bias)
 #endif
 

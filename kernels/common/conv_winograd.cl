@@ -9,19 +9,22 @@
 
 #if VW == 16
 typedef float16 vec;
-/* A vector from memory. */
+/* A vector of 16 floats from memory at p. */
 #define LOAD(p) vload16(0, p)
-/* A vector to memory. */
+/* Writes vector v of 16 floats to memory at p. */
 #define SAVE(v, p) vstore16(v, 0, p)
 #else
 typedef float vec;
+/* A float from memory. */
 #define LOAD(p) (*(p))
+/* Writes a float to memory. */
 #define SAVE(v, p) (*(p) = (v))
 #endif
+/* A vector with `value` in all lanes. */
 #define ALL(value) ((vec)(value))
 #define ROOM (BLOCK + VW - 1)
 
-/* B^T of A values. */
+/* out = B^T x, of EDGE + 2 vectors: one direction of the input's transform. */
 void into(const vec *x, vec *out) {
 #if EDGE == 4
     const vec near = MAD(ALL(-2.0f), x[2], x[4]), odd = MAD(ALL(-2.0f), x[1], x[3]);
@@ -40,7 +43,7 @@ void into(const vec *x, vec *out) {
 #endif
 }
 
-/* A^T of A sums. */
+/* out = A^T m: EDGE vectors of EDGE + 2 sums, one direction of the way back. */
 void out_of(const vec *m, vec *out) {
 #if EDGE == 4
     const vec s = m[1] + m[2], d = m[1] - m[2], t = m[3] + m[4], e = m[3] - m[4];
@@ -82,7 +85,7 @@ void apart(const float *p, vec *out) {
 #endif
 }
 
-/* The inverse of apart. */
+/* Writes EDGE vectors, whose lanes are tiles, to p as one row of adjacent pixels. */
 void together(const vec *v, float *p) {
 #if EDGE == 4
     const vec a = ZIP(v[0], v[2]), b = ZIP(v[0].hi, v[2].hi), c = ZIP(v[1], v[3]), d = ZIP(v[1].hi, v[3].hi);
@@ -119,7 +122,7 @@ void take(__global const float *plane, int H, int W, int ih0, int iw, int run, f
     }
 }
 #else
-/* Writes a tile's row of vectors. */
+/* Writes a tile's row of EDGE values to p. */
 void together(const vec *v, float *p) {
 #pragma unroll
     for (int j = 0; j < EDGE; j++) p[j] = v[j];

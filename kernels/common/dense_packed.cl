@@ -5,10 +5,11 @@
 #ifdef IMAGE
 __constant sampler_t nearest = CLK_NORMALIZED_COORDS_FALSE | CLK_ADDRESS_NONE | CLK_FILTER_NEAREST;
 #define WEIGHTS __read_only image2d_t weight
-/* Four weights of step k. */
+/* Four weights of step k, from an image. */
 #define WEIGHT(k) READ4(weight, nearest, (int2)(block, (k)))
 #else
 #define WEIGHTS __global const STORED *weight, int weight_at
+/* Four weights of step k, from a buffer. */
 #define WEIGHT(k) WEIGHT4(weight + STORED_AT(weight_at), (k) * BLOCKS + block)
 #endif
 /* Writes output q of row i, after the epilogue, if both are wanted. */
@@ -20,8 +21,10 @@ __constant sampler_t nearest = CLK_NORMALIZED_COORDS_FALSE | CLK_ADDRESS_NONE | 
 /* Writes four outputs of row i. */
 #define STORE4(i) STORE(i, 0, a##i.s0) STORE(i, 1, a##i.s1) STORE(i, 2, a##i.s2) STORE(i, 3, a##i.s3)
 #if ROWS == 4
+/* Calls `what` for each of four rows. */
 #define ALL(what) what(0) what(1) what(2) what(3)
 #else
+/* Calls `what` for the only row. */
 #define ALL(what) what(0)
 #endif
 /* Begins the sums of row i. */

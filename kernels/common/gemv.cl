@@ -5,35 +5,49 @@
 
 #if VW == 16
 typedef float16 vec;
-/* A vector from memory. */
+/* A vector of 16 floats from memory at p. */
 #define LOAD(p) vload16(0, p)
-/* Four sums of a vector's elements. */
+/* Four sums of a vector's 16 elements. */
 #define LEVEL(v) ((v).lo.lo + (v).lo.hi + (v).hi.lo + (v).hi.hi)
 #elif VW == 8
 typedef float8 vec;
+/* A vector of 8 floats from memory at p. */
 #define LOAD(p) vload8(0, p)
+/* Four sums of a vector's elements. */
 #define LEVEL(v) ((v).lo + (v).hi)
 #else
 typedef float4 vec;
+/* A vector of 4 floats from memory at p. */
 #define LOAD(p) vload4(0, p)
+/* The vector's elements. */
 #define LEVEL(v) (v)
 #endif
 #ifdef ALIGNED
+/* A vector of x, whose rows are aligned. */
 #define LOAD_X(p) (*(__global const vec *)(p))
 #else
+/* A vector of x. */
 #define LOAD_X(p) LOAD(p)
 #endif
 #ifdef HALF /* of the matrix; sums are floats */
 typedef half stored;
+/* Offset in halves of a place in floats. */
 #define STORED_AT(at) (2 * (at))
+/* Joins two words, as written. */
 #define JOIN(a, b) a##b
+/* The name of vload_half for n. */
 #define VLOAD_HALF(n) JOIN(vload_half, n)
+/* A vector of weights, widened. */
 #define LOAD_W(p) VLOAD_HALF(VW)(0, p)
+/* Weight i, widened. */
 #define ONE(p, i) vload_half(i, p)
 #else
 typedef float stored;
+/* Offset of a place in floats. */
 #define STORED_AT(at) (at)
+/* A vector of weights. */
 #define LOAD_W(p) (*(__global const vec *)(p))
+/* Weight i. */
 #define ONE(p, i) (p)[i]
 #endif
 #define MANY (OUT * SAMPLES)

@@ -2,7 +2,8 @@
  * ZEROS if the outside counts as 0 (else as the nearest edge), ALIGN if -1 and 1 are the centres of
  * corner pixels. */
 
-/* The grid's coordinate in pixels, after the padding's rule. */
+/* The pixel position of the grid's coordinate g, -1 to 1, along an axis of `size` pixels, after the
+ * padding's rule. */
 float position(float g, int size) {
 #ifdef ALIGN
     float v = MAD(g, 0.5f * (size - 1), 0.5f * (size - 1));

@@ -8,7 +8,9 @@ typedef float16 vec;
 #define EACH(i) for (int i = get_global_id(0) * each, end = min(count, i + each); i < end; i++)
 #else /* adjacent work-items read adjacent memory */
 typedef float4 vec;
+/* The vector's elements. */
 #define LEVEL(v) (v)
+/* Loop over this work-item's share. */
 #define EACH(i) for (int i = get_global_id(0); i < count; i += get_global_size(0))
 #endif
 

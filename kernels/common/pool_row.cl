@@ -4,14 +4,16 @@
 
 #ifdef MAX
 #define FIRST -INFINITY
-#define TAKE(a, v) (!((v) <= (a)) && (a) == (a) ? (v) : (a)) /* NaN stays */
+/* Takes v into the maximum a; NaN stays. */
+#define TAKE(a, v) (!((v) <= (a)) && (a) == (a) ? (v) : (a))
 #else
 #define FIRST 0.0f
-/* Takes a value into the mean. */
+/* Takes v into the sum a. */
 #define TAKE(a, v) ((a) + (v))
 #endif
 
-/* Number of `taps` from `begin` that count: all below `end` + `past`, or those inside. */
+/* How many of `taps` places from `begin` on, `step` apart, count: with `include` all below end +
+ * past, else those in [0, end). */
 int counted(int begin, int taps, int step, int end, int past, int include) {
     int many = 0;
     for (int k = 0; k < taps; k++) {

@@ -18,6 +18,7 @@ __kernel void project(__global const float *x, int x_at, __global const float *w
     p[p_at + (d * shape.s0 * shape.s1 + row) * G + j] = sum;
 }
 
+/* 1 / (1 + e^-v). */
 float sigmoid(float v) { return 1.0f / (1.0f + exp(-v)); }
 
 /* One sequence in one direction, by a work-group of any size. flags: 1 h and 2 c begin with given numbers; 4 the last

@@ -2,8 +2,9 @@
  * INITIAL, JOIN(so_far, x): adds an element, MERGE(a, b): combines two results, FINISH(all, n). One
  * result for each work-item; with LINE, for each work-group of LINE items. */
 
-#define MAX_OF(a, b) ((a) != (a) || (a) > (b) ? (a) : (b)) /* NaN wins, on either side */
-/* NaN wins, on either side. */
+/* The larger; NaN wins, on either side. */
+#define MAX_OF(a, b) ((a) != (a) || (a) > (b) ? (a) : (b))
+/* The smaller; NaN wins, on either side. */
 #define MIN_OF(a, b) ((a) != (a) || (a) < (b) ? (a) : (b))
 
 __kernel void reduce(__global const float *x, int x_at, __global float *y, int y_at, int n, int inner,

@@ -28,6 +28,7 @@ float add_up(__local float *part, float value) {
 #define ROW get_global_id(0)
 #define FIRST 0
 #define PARTS
+/* The value: one work-item has the whole row. */
 #define ADD_UP(value) (value)
 #define GROUPED
 #endif
@@ -40,7 +41,7 @@ float add_up(__local float *part, float value) {
         for (int k = 0; k < BLOCK && i < (to); k++, i += LINE) few += element; \
         all += few;                                                         \
     }
-/* The square. */
+/* The square of a value. */
 #define SQUARE(value) (value) * (value)
 #define STORE                                                                          \
     float value = (x[x_at + first + i] - mean) * inverse;                              \

@@ -14,7 +14,8 @@ __kernel void softmax(__global const float *x, int x_at, __global float *y, int 
 }
 
 #ifdef LINE
-/* The same, one lane for each work-group of LINE items. */
+/* The largest value (largest: 1) or the sum of all work-items' values, for one lane in each
+ * work-group of LINE items; all get the result. */
 float gather(__local float *part, float value, int largest) {
     const int id = get_local_id(0);
     part[id] = value;

@@ -9,9 +9,9 @@
  * With LINE 1 a work-item has a slice to itself; else a work-group has, LINE / 16 steps at once. */
 
 #define LANES 16
-/* Element of x in a column. */
+/* Element of x in column c. */
 #define COLUMN(c) v[c]
-/* Elements of x in 16 columns. */
+/* Elements of x in the 16 columns of c. */
 #define GATHER(c)                                                                                   \
     (float16)(COLUMN(c.s0), COLUMN(c.s1), COLUMN(c.s2), COLUMN(c.s3), COLUMN(c.s4), COLUMN(c.s5),   \
               COLUMN(c.s6), COLUMN(c.s7), COLUMN(c.s8), COLUMN(c.s9), COLUMN(c.sa), COLUMN(c.sb),   \

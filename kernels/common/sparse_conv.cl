@@ -15,7 +15,7 @@ typedef float pixels;
 #else
 typedef float16 pixels;
 
-/* Elements i, i + SW ... of `total`. */
+/* 16 elements, i, i + SW and so on, of p, which has `total`; 0 behind its end. */
 static float16 read(__global const float *p, int i, int total) {
     if (SW <= 2 && i + 16 * SW <= total) {
 #if SW == 2
@@ -29,6 +29,7 @@ static float16 read(__global const float *p, int i, int total) {
     for (int k = 0; k < 16; k++) one[k] = i + k * SW < total ? p[i + k * SW] : 0.0f;
     return vload16(0, one);
 }
+/* 16 elements of p, i, i + SW and so on; 0 behind its end. */
 #define READ(p, i, w) read(p, i, total)
 
 /* Copies a row of the input for each work-item: planes of H rows of W, with `above` rows and `left`

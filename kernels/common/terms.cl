@@ -11,19 +11,21 @@
 
 #ifdef HALF
 #define STORED half
-/* Place of a stored weight. */
+/* Offset in halves of a weight's place in floats. */
 #define STORED_AT(at) (2 * (at))
 #else
 #define STORED float
+/* Offset of a weight's place in floats. */
 #define STORED_AT(at) (at)
 #endif
 
 #ifndef HALF_MATH
 #define real4 float4
 #ifdef HALF
-/* Four stored weights. */
+/* Four stored weights from 4 i on, widened. */
 #define WEIGHT4(p, i) vload_half4(i, p)
 #else
+/* Four stored weights from 4 i on. */
 #define WEIGHT4(p, i) (((__global const float4 *)(p))[i])
 #endif
 #define READ4 read_imagef
@@ -53,7 +55,9 @@
     float##n __attribute__((overloadable)) multiply_add(float##n a, float##n b, float##n c) {       \
         return rounded(rounded(a * b) + c);                                                         \
     }
+/* Weight i of p, widened. */
 #define WEIGHT1(p, i) vload_half(i, p)
+/* Four weights from 4 i on, widened. */
 #define WEIGHT4(p, i) vload_half4(i, p)
 #define READ4 read_imagef
 #else
@@ -66,7 +70,9 @@
     half##n __attribute__((overloadable)) multiply_add(half##n a, half##n b, half##n c) {           \
         return MAD(a, b, c);                                                                        \
     }
+/* Weight i of p, a half. */
 #define WEIGHT1(p, i) (p)[i]
+/* Four weights from 4 i on, halves. */
 #define WEIGHT4(p, i) vload4(i, p)
 #define READ4 read_imageh
 #endif
@@ -78,9 +84,13 @@ OF(16)
 
 /* For four at once: TERM of sum i; whether n more terms would exceed the limit; the final sums. */
 #define TERMS int terms = 0;
+/* Begins the partial sum i, in halves. */
 #define BEGIN(i) real4 p##i = (real4)(0);
+/* Adds k times v, as halves, to partial sum i. */
 #define TERM(i, k, v) p##i = multiply_add(k, (real4)(rounded(v)), p##i);
+/* 1 if n more terms would be too many for a partial sum, which begins anew then. */
 #define FULL(n) ((terms += (n)) > MOST_TERMS - (n) && ((terms = 0), 1))
+/* Adds partial sum i to the float sum, and clears it. */
 #define END(i)                                                                                      \
     a##i += widened(p##i);                                                                          \
     p##i = (real4)(0);

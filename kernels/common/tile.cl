@@ -63,7 +63,9 @@ MULTIPLY(multiply_last, BK - LATE, BK)
 /* Term of element e of A's tile. */
 #define A_TERM(e) ((e) % BK)
 #else
+/* Row of element e of A's tile. */
 #define A_ROW(e) ((e) % BM)
+/* Term of element e of A's tile. */
 #define A_TERM(e) ((e) / BM)
 #endif
 #ifdef B_ALONG
@@ -72,22 +74,27 @@ MULTIPLY(multiply_last, BK - LATE, BK)
 /* Term of element e of B's tile. */
 #define B_TERM(e) ((e) / BN)
 #else
+/* Column of element e of B's tile. */
 #define B_COLUMN(e) ((e) / BK)
+/* Term of element e of B's tile. */
 #define B_TERM(e) ((e) % BK)
 #endif
 
 #ifdef SPLIT
 #define PARTS __global float *part, int part_at,
-/* Batch of a slice. */
+/* Batch of slice z of the work, where terms are split. */
 #define BATCH_OF(z) ((z) / range.s6)
-/* First term of a slice. */
+/* First term of slice z. */
 #define BEGIN_OF(z) ((z) % range.s6 * range.s7)
-/* End of a slice's terms. */
+/* End of slice z's terms. */
 #define END_OF(z) min(range.s4, BEGIN_OF(z) + range.s7)
 #else
 #define PARTS
+/* Batch of slice z. */
 #define BATCH_OF(z) (z)
+/* First term of a slice. */
 #define BEGIN_OF(z) 0
+/* End of a slice's terms. */
 #define END_OF(z) range.s4
 #endif
 /* Writes a sum, times alpha, with beta * c and the epilogue. */
@@ -190,13 +197,14 @@ __kernel void matrix_sum(__global const float *a, int a_at, __global const float
 #define DEPTHS range.sa /* of the part that is computed */
 #define IN_DEPTHS range.sb
 #define OUT_DEPTHS range.sc
-/* Depth of a pixel. */
+/* Depth of a pixel of the tile. */
 #define DEPTH_OF(pixel_) ((pixel_) / plane % DEPTHS)
 #else
 #define KK (KH * KW)
 #define DEPTHS 1
 #define IN_DEPTHS 1
 #define OUT_DEPTHS 1
+/* Depth of a pixel: the only one. */
 #define DEPTH_OF(pixel_) 0
 #endif
 #define A4 ((BM * BK / 4 + WG - 1) / WG) /* float4 of weights that a work-item stages */
@@ -208,18 +216,22 @@ __kernel void matrix_sum(__global const float *a, int a_at, __global const float
 #ifdef HALF /* of the weights; sums are floats */
 #define STORED half
 #define STORED4 uint2
+/* Offset in halves of a place in floats. */
 #define STORED_AT(at) (2 * (at))
+/* Four stored weights as floats. */
 #define FLOAT4(stored) vload_half4(0, (const __private half *)&(stored))
 #else
 #define STORED float
 #define STORED4 float4
+/* Offset of a place in floats. */
 #define STORED_AT(at) (at)
+/* Four stored weights as floats. */
 #define FLOAT4(stored) (stored)
 #endif
 
-/* Sample of a pixel. */
+/* Sample, from n0 on, of a pixel of the tile. */
 #define SAMPLE_OF(pixel_) ((pixel_) / (plane * DEPTHS))
-/* Place of an output. */
+/* Element of y for a pixel of the tile and output channel m_. */
 #define TO(pixel_, m_) ((((n0 + SAMPLE_OF(pixel_)) * M + (m_)) * OUT_DEPTHS + d0 + DEPTH_OF(pixel_)) * OH * OW + \
                         (h0 + (pixel_) % plane / BW) * OW + w0 + (pixel_) % BW)
 
@@ -244,11 +256,12 @@ __kernel void conv_tile(__global const float *x, int x_at, __global const STORED
     const int iw0 = (w0 + mine % BW) * SW - shape.s9, deep = IN_DEPTHS * H * W;
 #ifdef DEEP
     const int id0 = (d0 + DEPTH_OF(mine)) * SD - range.sd;
-/* Where tap t reads. */
+/* Declares depth, ih and iw: the input place that tap t reads. */
 #define TAP(t) const int depth = id0 + (t) / (KH * KW) * DD, ih = ih0 + (t) / KW % KH * DH, iw = iw0 + (t) % KW * DW;
 #define INSIDE ((uint)depth < (uint)IN_DEPTHS && (uint)ih < (uint)H && (uint)iw < (uint)W)
 #define PLACE ((depth * H + ih) * W + iw)
 #else
+/* Declares ih and iw: the input place that tap t reads. */
 #define TAP(t) const int ih = ih0 + (t) / KW * DH, iw = iw0 + (t) % KW * DW;
 #define INSIDE ((uint)ih < (uint)H && (uint)iw < (uint)W)
 #define PLACE (ih * W + iw)
@@ -265,7 +278,7 @@ __kernel void conv_tile(__global const float *x, int x_at, __global const STORED
     TILES
 
 #ifdef FEW
-/* Fetches B's part of step s. */
+/* Fetches this work-item's part of B for step s into b_next; 0 outside the picture. */
 #define FETCH_B(s)                                                                                  \
     _Pragma("unroll") for (int j = 0; j < B1; j++) {                                                \
         const int k = (s) * BK + row + j * ROWS, c = k / KK, t = k % KK;                            \
@@ -273,6 +286,7 @@ __kernel void conv_tile(__global const float *x, int x_at, __global const STORED
         b_next[j] = c < CG && INSIDE ? from[c * deep + PLACE] : 0.0f;                               \
     }
 #else
+/* Fetches this work-item's part of B for step s, of one tap, into b_next; 0 outside the picture. */
 #define FETCH_B(s)                                                                                  \
     {                                                                                               \
         const int t = (s) / along, c = (s) % along * BK + row;                                      \
@@ -283,7 +297,7 @@ __kernel void conv_tile(__global const float *x, int x_at, __global const STORED
             b_next[j] = in && c + j * ROWS < CG ? at[j * ROWS * deep] : 0.0f;                       \
     }
 #endif
-/* Fetches A's part of step s. */
+/* Fetches this work-item's parts of A and B for step s, into a_next and b_next. */
 #define FETCH(s)                                                                                    \
     _Pragma("unroll") for (int i = 0; i < A4; i++) {                                                \
         const int at = id + i * WG;                                                                 \

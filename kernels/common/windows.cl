@@ -78,7 +78,7 @@ __kernel void window_variance(__global const ulong *squares, int squares_at, __g
     out[out_at + i] = n > 0 ? (float)(n * sum2 - sum * sum) / ((float)n * (float)n) : 0.0f;
 }
 
-/* The pixel at a point of the window. */
+/* The pixel at a point (px, py), 0 to 1, of window v of a picture that is w pixels wide. */
 uchar seen(__global const uchar *x, int w, int4 v, float px, float py) {
     const float fx = fmin(fmax(px, 0.0f), 1.0f) * (float)(v.z - 1);
     const float fy = fmin(fmax(py, 0.0f), 1.0f) * (float)(v.w - 1);

@@ -30,7 +30,7 @@ static inline int64_t attention_batches(const attention *a) {
     return a->batch[0] * a->batch[1] * a->batch[2];
 }
 
-/* The sizes of input `port` along its rank: batch axes, rows, columns. */
+/* Writes the sizes of input `port` along its rank to `size`: batch axes, rows, columns. */
 static inline void attention_sizes(const attention *a, int32_t port, int64_t *size) {
     const int64_t rows[ATTENTION_INPUTS] = {a->m, a->n, a->n, a->m, a->m},
                   columns[ATTENTION_INPUTS] = {a->e, a->e, a->d, a->n, a->n};
@@ -39,8 +39,8 @@ static inline void attention_sizes(const attention *a, int32_t port, int64_t *si
     size[ATTENTION_BATCH + 1] = columns[port];
 }
 
-/* Offset, in elements, of batch b (below attention_batches) for the strides `step` of an input or
- * y. */
+/* Returns the offset, in elements, of batch b (0 to attention_batches - 1) in an input or output
+ * with the strides `step` of its three leading axes. */
 static inline int64_t attention_first(const attention *a, const int64_t *step, int64_t b) {
     const int64_t last = a->batch[2], middle = a->batch[1];
     return b / (last * middle) * step[0] + b / last % middle * step[1] + b % last * step[2];

@@ -1,7 +1,8 @@
 /* conv by the loop of its definition: what CNNdroid calls sequential, and the CPU of its tables. */
 #include "documents.h"
 
-/* Takes dense f32 convolutions with windows that the documents' loops know. */
+/* Takes dense f32 convolutions with windows that the documents' loops know; for others out->why
+ * says why. */
 static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
     cnr_window own;
     documents_window w;
@@ -12,7 +13,8 @@ static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_ac
     return cnr_take(node, out, 1);
 }
 
-/* One output: `channels` planes of x against as many windows of the weight. */
+/* Returns one output of a convolution: `channels` planes of x times as many windows of the weight,
+ * summed, without bias. */
 static float one(const documents_window *w, const float *x, const float *weight, int64_t channels,
                  int64_t row, int64_t column) {
     const int64_t top = row * w->stride[0] - w->pad[0], left = column * w->stride[1] - w->pad[1];

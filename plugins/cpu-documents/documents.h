@@ -21,7 +21,8 @@ extern const cnr_kernel documents_im2col_kernel, documents_conv, documents_gemm,
                                .flags = CNR_KERNEL_BY_NAME_ONLY, \
                                __VA_ARGS__}
 
-/* All own inputs and the outputs are dense f32; an answer that takes such a node plainly. */
+/* Implements accepts for nodes whose own inputs and outputs are all dense f32; refuses others.
+ * Takes no operators behind the node. */
 cnr_status documents_accept_plain(const cnr_node *node, cnr_accept *out);
 
 /* Steps between windows over a picture and what they skip, along rows (0) and columns (1). */

@@ -27,7 +27,7 @@ static const cnr_attr_spec attrs[] =
       .max = 1 << 20,
       .help = "zeros at the begin and the end of each spatial axis, all begins first"}};
 
-/* NULL, or why the node has no window. */
+/* Reads a node's window into w; returns NULL, or why it has none. */
 static const char *window_of(const cnr_node *node, cnr_window *w) {
     const cnr_tensor *x = node->inputs[0];
     int64_t n;
@@ -75,7 +75,8 @@ static cnr_status infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_er
     return CNR_OK;
 }
 
-/* One row of the matrix: element (row, column) of every window of a channel. */
+/* Writes one row of the matrix, element (kernel_row, kernel_column) of every window of a channel,
+ * zeros in the padding; returns the place behind it. */
 static float *put_row(const documents_window *w, const float *channel, int64_t kernel_row,
                       int64_t kernel_column, float *to) {
     int64_t row = kernel_row - w->pad[0];

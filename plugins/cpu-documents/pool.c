@@ -3,7 +3,7 @@
 
 #include <math.h>
 
-/* Takes dense f32 pooling without indices. */
+/* Takes dense f32 pooling without indices; for others out->why says why. */
 static cnr_status accepts_pool(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
     cnr_window own;
     documents_window w;
@@ -15,8 +15,8 @@ static cnr_status accepts_pool(const cnr_device *device, const cnr_node *node, c
     return cnr_take(node, out, 1);
 }
 
-/* The largest in a window that is clipped to the picture; the thesis leaves NaN open, here it wins.
- */
+/* Returns the largest number in a window that is clipped to the picture; NaN wins, which the thesis
+ * leaves open. */
 static float largest(const documents_window *w, const float *x, int64_t row, int64_t column) {
     const int64_t top = row * w->stride[0] - w->pad[0], left = column * w->stride[1] - w->pad[1];
     const int64_t row_end = cnr_min(top + w->kernel[0], w->in[0]);
@@ -52,7 +52,7 @@ static cnr_status accepts_relu(const cnr_device *device, const cnr_node *node, c
     return documents_accept_plain(node, out);
 }
 
-/* Computes max(x, 0), one element after another. */
+/* Computes max(x, 0), one element after another; returns CNR_OK. */
 static cnr_status run_relu(const cnr_run *run, cnr_error *err) {
     const cnr_tensor *x = run->node->inputs[0];
     const float *from = (const float *)x->data;

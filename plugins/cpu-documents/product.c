@@ -26,7 +26,7 @@ static cnr_status multiply(const cnr_run *run, const product *p) {
     return CNR_OK;
 }
 
-/* Takes gemm without factors and without a transposed a. */
+/* Takes gemm without factors and without a transposed a; for others out->why says why. */
 static cnr_status accepts_gemm(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
     (void)device;
     if (cnr_attr_int(node, "transA") || cnr_attr_float(node, "alpha") != 1 ||
@@ -35,7 +35,7 @@ static cnr_status accepts_gemm(const cnr_device *device, const cnr_node *node, c
     return documents_accept_plain(node, out);
 }
 
-/* Computes gemm with the plain loops. */
+/* Computes gemm with the plain loops; CNR_E_SHAPE: c does not broadcast. */
 static cnr_status run_gemm(const cnr_run *run, cnr_error *err) {
     const cnr_node *node = run->node;
     const cnr_tensor *a = node->inputs[0], *y = run->outputs[0], *c = cnr_own_input(node, 2);
@@ -60,7 +60,7 @@ static cnr_status run_gemm(const cnr_run *run, cnr_error *err) {
     return multiply(run, &p);
 }
 
-/* Takes dense layers whose weight is a matrix. */
+/* Takes dense layers whose weight is a matrix; for others out->why says why. */
 static cnr_status accepts_dense(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
     (void)device;
     if (node->inputs[1]->rank != 2 ||

@@ -3,7 +3,8 @@
 
 #include "rows.h"
 
-/* Takes dense layers with a constant matrix, which it prepares as sparse rows. */
+/* Takes dense layers with a constant matrix, which it prepares as sparse rows; for others out->why
+ * says why. */
 static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
     (void)device;
     const char *why = csr_rows_unfit(node);
@@ -19,7 +20,7 @@ static cnr_status prepare(const cnr_device *device, const cnr_node *node, void *
     return csr_rows_make(node, blob, documents_host, err);
 }
 
-/* Multiplies the sparse rows with the input. */
+/* Multiplies the sparse rows with the input; returns CNR_OK. */
 static cnr_status run(const cnr_run *run, cnr_error *err) {
     const cnr_node *node = run->node;
     const cnr_tensor *x = node->inputs[0], *weight = node->inputs[1];

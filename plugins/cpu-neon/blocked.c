@@ -30,6 +30,8 @@ int64_t neon_even_parts(int64_t n, int64_t wanted, int64_t others, int32_t threa
     return even <= n ? even : wanted;
 }
 
+/* Makes the first of the remaining operators the bound, if it is a relu, leaky relu or clip; else
+ * changes nothing. */
 static void take_bound(neon_ending *e) {
     const neon_link *link = &e->rest.link[e->rest.first];
     if (e->rest.first >= e->rest.n || link->operand >= 0) return;

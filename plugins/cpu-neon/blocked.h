@@ -29,12 +29,14 @@ typedef struct neon_ending {
     int32_t operand; /* input that is added; -1: none */
     neon_chain rest;
 } neon_ending;
-/* Splits the operators behind a node into these parts. */
+/* Splits the operators behind a node into an added operand, a bound and the rest; operand -1:
+ * none. */
 void neon_ending_plan(const cnr_node *node, neon_ending *out);
-/* The same without an operand, for kernels whose store adds none. */
+/* neon_ending_plan without an operand, for kernels whose store adds none. */
 void neon_bound_plan(const cnr_node *node, neon_ending *out);
 
-/* The parts of a window over planes that are the same for all planes; one or two axes. */
+/* Fills *out with what a window of one or two axes is for all planes, in blocks of `block`
+ * channels. */
 void neon_plane_of(const cnr_window *w, int64_t block, neon_plane *out);
 
 #endif

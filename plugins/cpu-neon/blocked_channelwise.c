@@ -7,7 +7,7 @@ typedef struct channelwise_state {
     neon_chain chain;
     neon_link_kind kind;
     int32_t prelu; /* else add or mul */
-    int32_t each;  /* the operand of the output's shape; the other has one value a channel */
+    int32_t each; /* port of the operand of the output's shape; the other has one value a channel */
     /* floats from one image to the next in the other operand; 0: the same for all images */
     int64_t step;
     int64_t block, plane, channels;
@@ -20,7 +20,7 @@ static int by_channel(const cnr_tensor *t, const cnr_tensor *y) {
     return t->dim[1 - lead] == y->dim[1] && (lead || t->dim[0] == 1 || t->dim[0] == y->dim[0]);
 }
 
-/* Takes add and mul of a blocked tensor and one value a channel. */
+/* Takes add and mul of a blocked tensor and one value a channel; for others out->why says why. */
 static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
     const cnr_tensor *y = node->outputs[0];
     const neon_link_kind kind = neon_link_of(node).kind;
@@ -44,7 +44,7 @@ static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_ac
 
 static int is_prelu(const cnr_node *node) { return strcmp(node->desc->name, "prelu") == 0; }
 
-/* Takes prelu of a blocked tensor with a slope a channel. */
+/* Takes prelu of a blocked tensor with a slope a channel; for others out->why says why. */
 static cnr_status accepts_prelu(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
     const cnr_tensor *y = node->outputs[0];
     const int32_t block = out->in_block[0];
@@ -61,7 +61,7 @@ static cnr_status accepts_prelu(const cnr_device *device, const cnr_node *node, 
     return CNR_OK;
 }
 
-/* Finds which operand has one value a channel. */
+/* Finds which operand has one value a channel in *state; fails with CNR_E_MEMORY. */
 static cnr_status plan(const cnr_device *device, const cnr_node *node, cnr_space *workspace,
                        void **state, cnr_error *err) {
     const cnr_tensor *y = node->outputs[0];
@@ -99,7 +99,7 @@ static void one_plane(const cnr_run *run, int64_t i) {
     neon_chain_run(&s->chain, run->node, y, first, n);
 }
 
-/* Planes that make a task of TASK floats. */
+/* Number of planes that make a task of about TASK floats; at least 1. */
 static int64_t planes_a_task(const channelwise_state *s) {
     return cnr_max(1, TASK / cnr_max(1, s->plane * s->block));
 }
@@ -109,7 +109,7 @@ static int64_t all_planes(const cnr_run *run, const channelwise_state *s) {
     return run->outputs[0]->dim[0] * (s->channels / s->block);
 }
 
-/* Task: computes its planes. */
+/* Task i: computes its planes; arg is the run. */
 static void some_planes(void *arg, int64_t i, int32_t thread) {
     const cnr_run *run = arg;
     const int64_t step = planes_a_task(run->state);
@@ -118,7 +118,7 @@ static void some_planes(void *arg, int64_t i, int32_t thread) {
         one_plane(run, p);
 }
 
-/* Computes all planes on the stream's threads. */
+/* Computes all planes on the stream's threads; returns CNR_OK. */
 static cnr_status run(const cnr_run *run, cnr_error *err) {
     const channelwise_state *s = run->state;
     (void)err;

@@ -29,7 +29,8 @@ typedef struct blocked_conv {
      * in all that follows but cin; else 1 */
     int64_t pair;
     cnr_window w; /* of 3 axes, the first of which is 1 */
-    int64_t group, icg, ocg, cin, cout, in_plane, out_plane; /* planes: in pixels */
+    /* groups, channels of a group and of all, and pixels of a plane */
+    int64_t group, icg, ocg, cin, cout, in_plane, out_plane;
     int64_t in_block, out_block;
     int32_t copied, flat; /* flat: rows follow each other without gaps */
     int32_t by_taps;      /* not copied: `run` holds the runs of one tap */
@@ -63,7 +64,7 @@ static void reached(const cnr_window *w, int32_t axis, int64_t tap, int64_t *fir
     *end = cnr_max(*first, cnr_min(*end, w->out[axis]));
 }
 
-/* The share of a window's taps that lie within the input, over all positions. */
+/* Returns the share (0 to 1) of a window's taps that lie within the input, over all positions. */
 static double reached_share(const cnr_window *w) {
     double share = 1;
     for (int32_t axis = 1; axis < 3; axis++) {
@@ -77,14 +78,16 @@ static double reached_share(const cnr_window *w) {
     return share;
 }
 
-/* The share of the multiplications that are computed: taps in the padding are skipped where the
- * channels lie in blocks of whole runs, which vectors of four lanes don't have. */
+/* Returns the share of the multiplications that are computed: taps in the padding are skipped where
+ * the channels lie in blocks of whole runs, which vectors of four lanes don't have. */
 static double computed_share(neon_stored as, const cnr_window *w, int64_t icg, int64_t in_block) {
     if (as != NEON_F32 || in_block < WEIGHT_RUN || icg % WEIGHT_RUN || icg < TAPS_LEAST) return 1;
     const double share = reached_share(w);
     return share < TAPS_SHARE ? share : 1;
 }
 
+/* Takes f32 convolutions of one or two axes with constant weights, if a block of channels divides
+ * the outputs; cost_ns is estimated. */
 static cnr_status accepts(neon_stored as, const cnr_device *device, const cnr_node *node,
                           cnr_accept *out) {
     (void)device;
@@ -184,8 +187,9 @@ static void turn(const float *w, int64_t k, float *const *to, int64_t o) {
 
 enum { LINE = 16 };
 
-/* The same in floats, of elements [begin, end): a cache line of each output channel at a time,
- * since lines of channels that are a power of two apart displace each other. */
+/* Packs elements [begin, end) of n output channels' weights as floats, in units of `width`
+ * channels: a cache line of each output channel at a time, since lines of channels that are a power
+ * of two apart displace each other. */
 static void pack_floats(const float *w, int64_t icg, int64_t taps, int64_t n, int64_t width,
                         int64_t begin, int64_t end, float *out) {
     const int64_t k = icg * taps;
@@ -202,7 +206,8 @@ static void pack_floats(const float *w, int64_t icg, int64_t taps, int64_t n, in
     }
 }
 
-/* The same for pairs of channels in bf16. */
+/* Packs the weights of n output channels as pairs of input channels in bf16, in units of `width`
+ * channels. */
 static void pack_pairs(const float *w, int64_t icg, int64_t taps, int64_t n, int64_t width,
                        uint16_t *out) {
     float row[2 * 64];
@@ -216,16 +221,16 @@ static void pack_pairs(const float *w, int64_t icg, int64_t taps, int64_t n, int
             }
 }
 
-/* Weights that tasks pack. */
+/* Arguments of the tasks that pack weights, unit by unit. */
 typedef struct unit_packing {
     neon_stored as;
     const cnr_tensor *weight;
-    int64_t ocg, units; /* of a group */
+    int64_t ocg, units; /* output channels of a group, and its units */
     int64_t parts;      /* of a unit's elements, so that all threads have work */
     void *to;
 } unit_packing;
 
-/* Task: packs one unit of output channels. */
+/* Task i: packs one unit of output channels, or a part of it. */
 static void one_unit(void *arg, int64_t i, int32_t thread) {
     const unit_packing *p = arg;
     const int64_t part = i % p->parts, at_unit = i / p->parts;
@@ -259,7 +264,7 @@ static cnr_status prepare(neon_stored as, const cnr_device *device, const cnr_no
 
 /* ---- plan ---- */
 
-/* Whether all windows lie within the input. */
+/* 1 if all windows lie within the input, so that no padding is read; else 0. */
 static int inside(const cnr_window *w) {
     for (int i = 1; i < 3; i++)
         if (w->pad_begin[i] != 0 ||
@@ -371,7 +376,7 @@ static void plan_weights(blocked_conv *s) {
     s->room += cnr_round_up(at_once, 16);
 }
 
-/* Finds geometry, tiles and the workspace. */
+/* Finds geometry, tiles and the workspace; *state, for neon_free_state, keeps them. */
 static cnr_status plan(neon_stored as, const cnr_device *device, const cnr_node *node,
                        cnr_space *workspace, void **state, cnr_error *err) {
     cnr_window w;
@@ -437,7 +442,8 @@ typedef struct blocked_job {
     float *y;
 } blocked_job;
 
-/* Copies pixels [from, from + n) of a row of x; zeros outside it. */
+/* Copies pixels [from, from + n) of a row of x to out, zeros outside it; returns the place
+ * behind. */
 static float *copy_row(const blocked_conv *s, const float *x, int64_t from, int64_t n, float *out) {
     const int64_t b = s->in_block, wide = s->w.in[2];
     const int64_t begin = cnr_min(n, cnr_max(0, -from));
@@ -480,7 +486,8 @@ static void pair_strip(const blocked_conv *s, const float *x, int64_t row, int64
         neon_uk->to_pairs(x + (q * s->in_plane + first) * b * 2, n * b * 2, out);
 }
 
-/* Copies the windows of output rows [row, end), one after the other. */
+/* Copies the windows of output rows [row, end) to out, one after the other, zeros in the
+ * padding. */
 static void gather_strip(const blocked_conv *s, const float *x, int64_t row, int64_t end,
                          float *out) {
     const cnr_window *w = &s->w;
@@ -508,7 +515,7 @@ static int64_t channel_at(const blocked_conv *s, int64_t c) {
     return c >= s->ocg ? -1 : c / s->out_block * s->out_plane * s->out_block + c % s->out_block;
 }
 
-/* The parts of a unit's tiles that are the same for all of them, for k from k0 on. */
+/* Parts of a unit's tiles that are the same for all of them, for weights from k0 on. */
 typedef struct unit {
     neon_conv_tile tile;
     _Alignas(64) float bias[64];
@@ -583,7 +590,8 @@ static void end_unit(const blocked_job *job, const unit *u, int64_t y_at, int64_
     }
 }
 
-/* `wide`: room for widened weights. */
+/* Computes output rows [row0, row1) of one chunk of units, of one group and image. `wide`: room for
+ * widened weights. */
 static void rows_of_chunk(const blocked_job *job, const float *x, int64_t group, int64_t y_at,
                           int64_t chunk, int64_t row0, int64_t row1, float *wide) {
     const blocked_conv *s = job->s;
@@ -686,6 +694,8 @@ static void taps_of_chunk(const blocked_job *job, const float *x, int64_t group,
     frame_rows(job, group, y_at, chunk, row0, row1, 1);
 }
 
+/* Task i: computes one strip of output rows for one chunk of output channels of a group and
+ * image. */
 static void one_task(void *arg, int64_t i, int32_t thread) {
     const blocked_job *job = arg;
     const blocked_conv *s = job->s;
@@ -713,7 +723,7 @@ static void one_task(void *arg, int64_t i, int32_t thread) {
     else rows_of_chunk(job, x, group, y_at, chunk, row0, row1, room ? room + s->wide_at : NULL);
 }
 
-/* Computes all strips on the stream's threads. */
+/* Computes all strips on the stream's threads; returns CNR_OK. */
 static cnr_status run(const cnr_run *run, cnr_error *err) {
     const blocked_conv *s = run->state;
     const int64_t none = -1, images = run->node->inputs[0]->dim[0];

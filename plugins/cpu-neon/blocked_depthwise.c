@@ -1,7 +1,7 @@
 /* Depthwise conv on channel blocks, vectorised along the channels. */
 #include "blocked_planes.h"
 
-/* Takes depthwise f32 convolutions on blocked channels. */
+/* Takes depthwise f32 convolutions on blocked channels; for others out->why says why. */
 static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
     (void)device;
     cnr_window w;
@@ -36,7 +36,7 @@ static cnr_status prepare_size(const cnr_device *device, const cnr_node *node, c
     return CNR_OK;
 }
 
-/* [block][tap][channel of the block] */
+/* Packs the weights as [block][tap][channel of the block], missing channels as 0. */
 static cnr_status prepare(const cnr_device *device, const cnr_node *node, void *blob,
                           cnr_error *err) {
     const cnr_tensor *weight = node->inputs[1];
@@ -61,7 +61,7 @@ static cnr_status plan(const cnr_device *device, const cnr_node *node, cnr_space
     return neon_planes_plan(device, node, &w, NEON_WINDOW_FMA, state, err);
 }
 
-/* Computes all planes. */
+/* Computes all planes; returns CNR_OK. */
 static cnr_status run(const cnr_run *run, cnr_error *err) {
     (void)err;
     neon_planes_run(run, run->blob_data, neon_floats(cnr_own_input(run->node, 2)));

@@ -26,7 +26,7 @@ static void part_of(const cnr_tensor *y, int64_t i, int64_t *n, int64_t *c0, int
 
 /* ---- concat ---- */
 
-/* Takes concat along channels if all parts are whole blocks. */
+/* Takes concat along channels if all parts are whole blocks; for others out->why says why. */
 static cnr_status concat_accepts(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
     const cnr_tensor *y = node->outputs[0];
     int32_t block = 0;
@@ -48,7 +48,7 @@ static cnr_status concat_accepts(const cnr_device *device, const cnr_node *node,
     return CNR_OK;
 }
 
-/* Task: copies a part of an input to its place. */
+/* Task i of the cnr_run `arg`: copies a part of an input to its place. */
 static void join_part(void *arg, int64_t i, int32_t thread) {
     const cnr_run *run = arg;
     const cnr_tensor *y = run->outputs[0];
@@ -67,7 +67,7 @@ static void join_part(void *arg, int64_t i, int32_t thread) {
     }
 }
 
-/* Copies all inputs. */
+/* Copies all inputs on the stream's threads; returns CNR_OK. */
 static cnr_status concat_run(const cnr_run *run, cnr_error *err) {
     (void)err;
     cnr_parallel(run->stream, run->outputs[0]->dim[0] * parts_of(run->outputs[0]), join_part,
@@ -77,7 +77,7 @@ static cnr_status concat_run(const cnr_run *run, cnr_error *err) {
 
 /* ---- channel_shuffle ---- */
 
-/* Takes channel_shuffle of a blocked tensor. */
+/* Takes channel_shuffle of a blocked tensor; for others out->why says why. */
 static cnr_status shuffle_accepts(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
     const cnr_tensor *x = cnr_own_input(node, 0);
     const int32_t block = out->in_block[0];
@@ -89,7 +89,7 @@ static cnr_status shuffle_accepts(const cnr_device *device, const cnr_node *node
     return CNR_OK;
 }
 
-/* Task: copies its part of the shuffled channels. */
+/* Task i of the cnr_run `arg`: copies its part of the shuffled channels. */
 static void shuffle_part(void *arg, int64_t i, int32_t thread) {
     const cnr_run *run = arg;
     const cnr_tensor *x = run->node->inputs[0], *y = run->outputs[0];
@@ -108,7 +108,7 @@ static void shuffle_part(void *arg, int64_t i, int32_t thread) {
     }
 }
 
-/* Shuffles all channels. */
+/* Shuffles all channels on the stream's threads; returns CNR_OK. */
 static cnr_status shuffle_run(const cnr_run *run, cnr_error *err) {
     (void)err;
     cnr_parallel(run->stream, run->outputs[0]->dim[0] * parts_of(run->outputs[0]), shuffle_part,
@@ -144,7 +144,7 @@ static int32_t views_of(const cnr_node *node, cnr_alias *views) {
     return (int32_t)cnr_min(n, MOST_VIEWS);
 }
 
-/* Takes slices and splits along channels at whole blocks. */
+/* Takes slices and splits along channels at whole blocks; for others out->why says why. */
 static cnr_status slice_accepts(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
     cnr_alias views[MOST_VIEWS];
     const cnr_tensor *x = cnr_own_input(node, 0);
@@ -164,7 +164,7 @@ static cnr_status slice_accepts(const cnr_device *device, const cnr_node *node, 
     return CNR_OK;
 }
 
-/* Copies each output's channels. */
+/* Copies each output's channels; returns CNR_OK. */
 static cnr_status slice_run(const cnr_run *run, cnr_error *err) {
     cnr_alias views[MOST_VIEWS];
     const int32_t n = views_of(run->node, views);
@@ -181,7 +181,7 @@ static cnr_status slice_run(const cnr_run *run, cnr_error *err) {
 
 /* ---- resize by integer factors ---- */
 
-/* Whether all given scale factors are integers. */
+/* 1 if all given scale factors are known integers, else 0. */
 static int whole_factors(const cnr_node *node) {
     int64_t n;
     const double *given = cnr_attr_floats(node, "scales", &n);
@@ -209,7 +209,8 @@ static int repeats(const cnr_node *node) {
     return whole_factors(node);
 }
 
-/* Takes such resizing of a blocked tensor. */
+/* Takes resizing of a blocked tensor by whole factors that repeats pixels; for others out->why says
+ * why. */
 static cnr_status resize_accepts(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
     const cnr_tensor *x = cnr_own_input(node, 0);
     const int32_t block = x ? out->in_block[0] : 0;
@@ -223,7 +224,7 @@ static cnr_status resize_accepts(const cnr_device *device, const cnr_node *node,
     return CNR_OK;
 }
 
-/* Computes output row i of all planes. */
+/* Task i of the cnr_run `arg`: computes output row i of all planes. */
 static void one_row(void *arg, int64_t i, int32_t thread) {
     const cnr_run *run = arg;
     const cnr_tensor *x = run->node->inputs[0], *y = run->outputs[0];
@@ -236,7 +237,7 @@ static void one_row(void *arg, int64_t i, int32_t thread) {
         for (int64_t k = 0; k < times; k++, to += b) memcpy(to, from, (size_t)b * sizeof *to);
 }
 
-/* Repeats pixels, a row of the output at a time. */
+/* Repeats pixels, a row of the output at a time on the stream's threads; returns CNR_OK. */
 static cnr_status resize_run(const cnr_run *run, cnr_error *err) {
     const cnr_tensor *y = run->outputs[0];
     (void)err;

@@ -17,7 +17,8 @@ typedef struct norm_state {
     int64_t block, plane, channels;
 } norm_state;
 
-/* Takes f32 batch normalisation of a blocked tensor with constant statistics. */
+/* Takes f32 batch normalisation of a blocked tensor with constant statistics; for others out->why
+ * says why. */
 static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
     const cnr_tensor *x = cnr_own_input(node, 0), *y = node->outputs[0];
     const int32_t block = out->in_block[0];
@@ -61,7 +62,7 @@ static cnr_status prepare(const cnr_device *device, const cnr_node *node, void *
     return CNR_OK;
 }
 
-/* Notes block, plane and the operators behind. */
+/* Notes block, plane and the operators behind in *state; fails with CNR_E_MEMORY. */
 static cnr_status plan(const cnr_device *device, const cnr_node *node, cnr_space *workspace,
                        void **state, cnr_error *err) {
     const cnr_tensor *y = node->outputs[0];
@@ -76,7 +77,7 @@ static cnr_status plan(const cnr_device *device, const cnr_node *node, cnr_space
     return CNR_OK;
 }
 
-/* A block of one image. */
+/* Task i: normalises one block of channels of one image, with the operators behind. */
 static void one_block(void *arg, int64_t i, int32_t thread) {
     const cnr_run *run = arg;
     const norm_state *s = run->state;
@@ -93,7 +94,7 @@ static void one_block(void *arg, int64_t i, int32_t thread) {
     }
 }
 
-/* Normalises all blocks. */
+/* Normalises all blocks on the stream's threads; returns CNR_OK. */
 static cnr_status run(const cnr_run *run, cnr_error *err) {
     const norm_state *s = run->state;
     (void)err;

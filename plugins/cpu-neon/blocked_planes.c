@@ -19,7 +19,8 @@ typedef struct planes_state {
     float scale[];
 } planes_state;
 
-/* Divides images, channels and rows into tasks. */
+/* Divides images, channels and rows into tasks, enough for the threads but not too small; sets them
+ * in s. */
 static void plan_tasks(planes_state *s, int64_t images, int32_t threads) {
     const int64_t blocks = s->channels / s->block, rows = s->plane.row1;
     const int64_t steps = images * blocks * s->out * s->block * s->taps;
@@ -107,7 +108,7 @@ static void one_plane(const planes_job *job, int64_t i, int64_t row0, int64_t ro
     }
 }
 
-/* Task: a strip of rows of some planes. */
+/* Task i of the planes_job `arg`: a strip of rows of some planes. */
 static void one_task(void *arg, int64_t i, int32_t thread) {
     const planes_job *job = arg;
     const planes_state *s = job->s;

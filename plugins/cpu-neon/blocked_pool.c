@@ -4,7 +4,7 @@
 
 /* ---- windows ---- */
 
-/* Takes f32 pooling by windows on blocked channels. */
+/* Takes f32 pooling by windows on blocked channels; for others out->why says why. */
 static cnr_status window_accepts(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
     cnr_window w;
     const cnr_tensor *x = cnr_own_input(node, 0);
@@ -35,7 +35,7 @@ static cnr_status window_plan(const cnr_device *device, const cnr_node *node, cn
     return neon_planes_plan(device, node, &w, max ? NEON_WINDOW_MAX : NEON_WINDOW_SUM, state, err);
 }
 
-/* Computes all planes. */
+/* Computes all planes; returns CNR_OK. */
 static cnr_status window_run(const cnr_run *run, cnr_error *err) {
     (void)err;
     neon_planes_run(run, NULL, NULL);
@@ -44,7 +44,7 @@ static cnr_status window_run(const cnr_run *run, cnr_error *err) {
 
 /* ---- planes ---- */
 
-/* Takes f32 pooling of whole planes on blocked channels. */
+/* Takes f32 pooling of whole planes on blocked channels; for others out->why says why. */
 static cnr_status global_accepts(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
     const cnr_tensor *x = cnr_own_input(node, 0);
     (void)device;
@@ -58,12 +58,12 @@ static cnr_status global_accepts(const cnr_device *device, const cnr_node *node,
 
 #define TASK_FLOATS ((int64_t)1 << 15)
 
-/* Planes that make a task. */
+/* Number of planes that make a task of about TASK_FLOATS; at least 1. */
 static int64_t planes_a_task(const cnr_tensor *x) {
     return cnr_max(1, TASK_FLOATS / cnr_max(1, cnr_span(x, 2, x->rank) * x->block));
 }
 
-/* Task: pools its planes. */
+/* Task i: pools its planes, by the largest or the mean; arg is the run. */
 static void some_planes(void *arg, int64_t i, int32_t thread) {
     const cnr_run *run = arg;
     const cnr_tensor *x = run->node->inputs[0];
@@ -77,7 +77,7 @@ static void some_planes(void *arg, int64_t i, int32_t thread) {
                              (float *)run->outputs[0]->data + p * b);
 }
 
-/* Pools all planes. */
+/* Pools all planes on the stream's threads; returns CNR_OK. */
 static cnr_status global_run(const cnr_run *run, cnr_error *err) {
     const cnr_tensor *x = run->node->inputs[0];
     (void)err;

@@ -138,7 +138,8 @@ static void repeat_link(const neon_link *link, const float *operand, float *x, i
         by_operand(link->kind, x + i, repeated, cnr_min(step, n - i));
 }
 
-/* Applies a link with a broadcast operand. */
+/* Applies a link with a broadcast operand to n results in place; first: position of x[0] in the
+ * output. */
 static void broadcast_link(const neon_link *link, const float *operand, float *x, int64_t first,
                            int64_t n) {
     if (link->each == 1 && link->n > 1 && link->n <= SHORT_OPERAND && n > 2 * link->n) {

@@ -25,7 +25,8 @@ typedef enum neon_link_kind {
     NEON_LINK_GELU_TANH
 } neon_link_kind;
 
-/* One operator behind a kernel. */
+/* One operator behind a kernel: its fast form, its operand's port (-1: none), constants, and how
+ * the operand repeats. */
 typedef struct neon_link {
     neon_link_kind kind;
     int32_t operand;
@@ -35,17 +36,17 @@ typedef struct neon_link {
     int64_t each, n;
 } neon_link;
 
-/* The operators behind a kernel. */
+/* The operators behind a kernel; those before `first` are done already. */
 typedef struct neon_chain {
     int32_t first, n; /* links [first, n) are applied */
     neon_link link[NEON_MAX_CHAIN];
 } neon_chain;
 
-/* How many links of the node's epilogue, from the first on, can be applied to a result of this
- * shape. */
+/* Returns how many links of the node's epilogue, from the first on, can be applied to a result of
+ * this shape. */
 int32_t neon_chain_accepts(const cnr_node *node, int32_t rank, const int64_t *dim);
-/* The same for a plain result, whose operands may also broadcast along a contiguous range of its
- * axes. */
+/* neon_chain_accepts for a plain result, whose operands may also broadcast along a contiguous range
+ * of its axes. */
 int32_t neon_chain_accepts_broadcast(const cnr_node *node, int32_t rank, const int64_t *dim);
 /* Fills `chain` from the node's accepted epilogue. */
 void neon_chain_plan(const cnr_node *node, neon_chain *chain);

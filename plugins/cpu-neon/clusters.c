@@ -60,7 +60,7 @@ static const struct part {
     {0x4e, 0x004, "Carmel"},      {0x4e, 0x003, "Denver 2"},
 };
 
-/* The text after "key : " if the line has that key. */
+/* The text behind "KEY : ", inside the line; NULL: the line has another key. */
 static const char *value_of(const char *line, const char *key) {
     const size_t n = strlen(key);
     if (strncmp(line, key, n) != 0 || !(line[n] == ' ' || line[n] == '\t' || line[n] == ':'))
@@ -118,7 +118,8 @@ void neon_cpu_name(const char *root, const int32_t *cpus, int32_t n_cpus, char *
 
 /* ---- clusters ---- */
 
-/* Parses "0-3", "0 1 2 3", "0-3,6"; returns how many numbers. */
+/* Writes the numbers of a text such as "0-3", "0 1 2 3" or "0-3,6" to cpus, at most `most`; returns
+ * how many. */
 static int parse_list(const char *text, int32_t *cpus, int32_t most) {
     int32_t n = 0;
     while (*text) {
@@ -141,8 +142,8 @@ static long long speed(const char *root, int32_t cpu) {
     return capacity >= 0 ? capacity : read_number(root, cpu, "cpufreq/cpuinfo_max_freq");
 }
 
-/* The cluster of cores within a tenth of this speed: highest clocks of equal cores differ by as
- * much. */
+/* The cluster of cores within a tenth of this speed; a new one (in order of speed, *n grows) if
+ * need be; NULL: there are too many. Highest clocks of equal cores differ by as much. */
 static neon_cluster *cluster_of(neon_cluster *list, int32_t *n, long long speed_of_it) {
     int32_t at = 0;
     while (at < *n && list[at].speed - speed_of_it > list[at].speed / 10) at++;
@@ -154,7 +155,7 @@ static neon_cluster *cluster_of(neon_cluster *list, int32_t *n, long long speed_
     return &list[at];
 }
 
-/* Names clusters big, middle and little. */
+/* Names the n clusters, sorted by speed: big, middle and little. */
 static void name_clusters(neon_cluster *list, int32_t n) {
     for (int32_t i = 0; i < n; i++) {
         if (i == 0) snprintf(list[i].name, sizeof list[i].name, "big");

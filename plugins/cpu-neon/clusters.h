@@ -9,7 +9,7 @@ enum { NEON_MOST_CLUSTERS = 8, NEON_MOST_CORES = 256 };
 
 /* Cores of one speed. */
 typedef struct neon_cluster {
-    char name[24];   /* "big", "little" */
+    char name[24];   /* name in the device: "big", "little" */
     long long speed; /* cpu_capacity, else the highest clock in kHz; higher is faster */
     int32_t n, cpus[NEON_MOST_CORES];
 } neon_cluster;
@@ -18,7 +18,8 @@ typedef struct neon_cluster {
  * unknown. */
 int32_t neon_clusters(const char *root, neon_cluster list[NEON_MOST_CLUSTERS]);
 
-/* The name of these cores, "Cortex-A73"; n_cpus 0: of all cores, "Cortex-A73 + Cortex-A53". */
+/* Writes the name of these cores, "Cortex-A73", into out; n_cpus 0: of all cores, "Cortex-A73 +
+ * Cortex-A53". "" if /proc/cpuinfo doesn't tell. */
 void neon_cpu_name(const char *root, const int32_t *cpus, int32_t n_cpus, char *out, size_t room);
 
 /* Reads a sysfs file of a core, as "cache/index%d/size" with `number` inserted; 0: there is

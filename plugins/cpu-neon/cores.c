@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
-/* A group's quota in whole cores, at least 1; 0: none. */
+/* The quota of a cgroup in whole cores, at least 1; 0: there is none, or it can't be read. */
 static int32_t quota_in(const char *group) {
     char path[600];
     long long limit = 0, period = 0;
@@ -37,6 +37,7 @@ static int32_t quota(void) {
     }
 }
 
+/* The number of cores that this process may use, by affinity and cgroup quota; at least 1. */
 int32_t neon_cores(void) {
     cpu_set_t set;
     int32_t n = 1;

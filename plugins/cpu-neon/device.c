@@ -18,13 +18,14 @@ static const cnr_memory_class memory_classes[] = {
 
 /* ---- the device ---- */
 
-/* Root of /proc and /sys: "", or a test's tree. */
+/* Root of /proc and /sys: "", or CNNRUN_SYSFS_ROOT, a test's tree. */
 static const char *root(void) {
     const char *given = secure_getenv("CNNRUN_SYSFS_ROOT");
     return given && strcmp(given, "/") != 0 ? given : "";
 }
 
-/* Device 0 is the whole processor; clusters, if any, follow and are used on request only. */
+/* Returns the number of devices: device 0 is the whole processor; clusters, if any, follow and are
+ * used on request only. */
 static int32_t count(cnr_error *err) {
     neon_cluster list[NEON_MOST_CLUSTERS];
     (void)err;
@@ -75,6 +76,7 @@ static cnr_status device_open(cnr_device *device, const cnr_device_options *opti
     return CNR_OK;
 }
 
+/* Ends the device's threads, and counts it off the users of the instruction set. */
 static void device_close(cnr_device *device) {
     neon_threads_close(device->state);
     device->state = NULL;
@@ -83,7 +85,8 @@ static void device_close(cnr_device *device) {
 
 /* ---- memory ---- */
 
-/* Allocates host memory; out->bytes says how much. */
+/* Allocates out->bytes of host memory, at least 1, into out->handle. CNR_E_MEMORY: too much, or
+ * none left. */
 static cnr_status mem_alloc(const cnr_device *device, cnr_mem *out, cnr_error *err) {
     (void)device;
     out->offset = 0;
@@ -96,14 +99,14 @@ static cnr_status mem_alloc(const cnr_device *device, cnr_mem *out, cnr_error *e
     return CNR_OK;
 }
 
-/* Frees memory. */
+/* Frees memory, and clears the handle. */
 static void mem_free(const cnr_device *device, cnr_mem *mem) {
     (void)device;
     neon_host->free(mem->handle);
     mem->handle = NULL;
 }
 
-/* A part of a memory; nothing is copied. */
+/* Makes *out a part of a memory; nothing is copied. CNR_E_ARG: it lies beyond the end. */
 static cnr_status mem_view(const cnr_device *device, const cnr_mem *whole, uint64_t offset,
                            uint64_t bytes, cnr_mem *out, cnr_error *err) {
     (void)device;
@@ -115,7 +118,7 @@ static cnr_status mem_view(const cnr_device *device, const cnr_mem *whole, uint6
     return CNR_OK;
 }
 
-/* Ends a view; there is nothing to free. */
+/* Ends a view: clears its handle, as there is nothing to free. */
 static void mem_unview(const cnr_device *device, cnr_mem *part) {
     (void)device;
     part->handle = NULL;
@@ -123,7 +126,7 @@ static void mem_unview(const cnr_device *device, cnr_mem *part) {
 
 static char *address(const cnr_mem *mem) { return (char *)mem->handle + mem->offset; }
 
-/* Address of a memory, which is host memory already. */
+/* Returns the address of a memory, which is host memory already; nothing is copied. */
 static void *map(cnr_stream *stream, const cnr_mem *mem, int32_t write, cnr_error *err) {
     (void)stream;
     (void)write;

@@ -65,20 +65,20 @@ typedef struct job {
     float sink[NEON_MOST_CORES];
 } job;
 
-/* Task: multiplies and adds in registers. */
+/* Task i of the job `arg`: multiplies and adds in registers. */
 static void multiply(void *arg, int64_t i, int32_t thread) {
     job *j = arg;
     (void)i;
     j->sink[thread % NEON_MOST_CORES] += neon_uk->peak(j->each, 0.999f);
 }
 
-/* Task: reads a piece of memory. */
+/* Task i of the job `arg`: reads a piece of memory. */
 static void read_piece(void *arg, int64_t i, int32_t thread) {
     job *j = arg;
     j->sink[thread % NEON_MOST_CORES] += neon_uk->read(j->data + i * j->each, j->each);
 }
 
-/* Seconds of the fastest of several repetitions. */
+/* Returns the seconds of the fastest of TIMES repetitions of n tasks on the stream's threads. */
 static double least(cnr_stream *stream, int64_t n, void (*fn)(void *, int64_t, int32_t), job *j) {
     double best = 1e9;
     for (int i = 0; i < TIMES; i++) {
@@ -89,7 +89,7 @@ static double least(cnr_stream *stream, int64_t n, void (*fn)(void *, int64_t, i
     return best;
 }
 
-/* Measures GFLOPS of multiply-adds on all threads. */
+/* Measures and returns GFLOPS of multiply-adds on all threads. */
 static double fma_gflops(cnr_stream *stream, job *j) {
     const int64_t n = stream->device->concurrency * CHUNKS;
     j->each = 200000;
@@ -97,7 +97,8 @@ static double fma_gflops(cnr_stream *stream, job *j) {
     return flops / least(stream, n, multiply, j) * 1e-9;
 }
 
-/* Read bandwidth from memory: far more bytes than the caches hold, in pages as weights use. */
+/* *out: read bandwidth from memory in GB/s, of far more bytes than the caches hold, in pages as
+ * weights use. Fails without memory. */
 static cnr_status read_gbs(cnr_stream *stream, job *j, double caches, double *out, cnr_error *err) {
     const int64_t n = stream->device->concurrency * CHUNKS, unit = 16 * neon_uk->vl;
     const double bytes = fmax(fmin(4 * caches, 1 << 30), 256 << 20);

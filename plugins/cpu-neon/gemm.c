@@ -43,8 +43,8 @@ static void block_of_k(const neon_product *p, int64_t m0, int64_t m1, int64_t n0
     }
 }
 
-/* B was packed as a whole: the last panel is narrower, so panels are processed one by one, and the
- * epilogue runs after all of them, on whole rows of the block. */
+/* Computes rows m0 to m1 of columns n0 to n1 where B was packed as a whole: its last panel is
+ * narrower, so panels are processed one by one; then the epilogue, on whole rows. */
 static void packed_block(const neon_product *p, int64_t m0, int64_t m1, int64_t n0, int64_t n1,
                          float *room) {
     const int64_t nr = neon_uk->nr, vl = neon_uk->vl;
@@ -76,15 +76,16 @@ void neon_block(const neon_product *p, int64_t m0, int64_t m1, int64_t n0, int64
     }
 }
 
-/* Cost of a block in rows of vectors. A narrow last panel is slower, since each element of A meets
- * fewer vectors; packing B costs 4 rows. */
+/* Returns the cost of a block of m x n results, in rows of vectors. A narrow last panel is slower,
+ * since each element of A meets fewer vectors; packing B costs 4 rows. */
 static int64_t block_cost(int64_t m, int64_t n) {
     const int64_t nv = neon_uk->nr / neon_uk->vl, vectors = cnr_div_up(n, neon_uk->vl);
     const int64_t rest = vectors % nv;
     return (m + 16) * (2 * vectors + (rest ? nv - rest : 0));
 }
 
-/* Time of the slowest thread for a grid's blocks; blocks of the last column are smaller. */
+/* Returns the cost of the slowest thread for the grid's blocks of `copies` products; blocks of the
+ * last column are smaller. */
 static int64_t grid_cost(const neon_grid *g, int64_t m, int64_t n, int64_t copies,
                          int32_t threads) {
     const int64_t rows = cnr_div_up(m, g->rows), lasts = copies * g->rows,
@@ -129,7 +130,7 @@ typedef struct multiply_task {
     int64_t room, m0, m1;
 } multiply_task;
 
-/* Computes tile i of the product's grid. */
+/* Task i of the multiply_task `arg`: computes tile i of the product's grid. */
 static void multiply_tile(void *arg, int64_t i, int32_t thread) {
     const multiply_task *t = arg;
     /* a thread's tasks have the same rows, so that their panels of A stay in its cache */
@@ -173,6 +174,8 @@ void neon_pack_a(const float *a, int64_t rs, int64_t cs, int64_t m, int64_t k, f
 
 int64_t neon_packed_b(int64_t n, int64_t k) { return cnr_round_up(n, neon_uk->vl) * k; }
 
+/* neon_pack_fn of a strided matrix (neon_strided): packs rows k to kn - 1, n columns from col on,
+ * into the panel. */
 void neon_pack_strided(const void *arg, int64_t k, int64_t kn, int64_t col, int64_t n,
                        float *panel) {
     const neon_strided *s = arg;

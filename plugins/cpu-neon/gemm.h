@@ -28,7 +28,7 @@ typedef struct neon_product {
     neon_pack_fn pack;
     const void *pack_arg;
     const float *bias; /* one for each row; NULL: 0 */
-    int add;           /* add to C */
+    int add;           /* 1: adds to C; 0: overwrites it */
     float *c;
     int64_t ldc;
     const neon_chain *chain; /* NULL: none. C is part of output 0 of `node` */
@@ -42,10 +42,10 @@ typedef struct neon_grid {
     int64_t rows, columns;
 } neon_grid;
 
-/* A grid for `copies` products of the same size. packed: B is packed as a whole, so blocks start at
- * its panels. */
+/* Returns a grid of blocks for `copies` products of m x n, so that all threads have work. packed: B
+ * is packed as a whole, so blocks start at its panels. */
 neon_grid neon_grid_of(int64_t m, int64_t n, int64_t copies, int packed, int32_t threads);
-/* Floats of scratch for a thread in neon_block. */
+/* Returns how many floats of scratch neon_block wants for each thread. */
 int64_t neon_block_room(int64_t n, int64_t k);
 /* Computes C[m0..m1)[n0..n1); n1 - n0 <= NEON_NC, and n0 is a multiple of nr if B is packed as a
  * whole. */
@@ -54,12 +54,12 @@ void neon_block(const neon_product *p, int64_t m0, int64_t m1, int64_t n0, int64
 void neon_multiply(const neon_product *p, int64_t m0, int64_t m1, cnr_stream *stream,
                    float *scratch);
 
-/* Floats of A packed as a whole. */
+/* Returns how many floats A (m x k) takes, packed as a whole. */
 int64_t neon_packed_a(int64_t m, int64_t k);
 /* Packs panels first to last - 1 of A, a[i * rs + j * cs] times scale, with mr rows each. */
 void neon_pack_a(const float *a, int64_t rs, int64_t cs, int64_t m, int64_t k, float scale,
                  int64_t first, int64_t last, float *out);
-/* Floats of B packed as a whole. */
+/* Returns how many floats B (k x n) takes, packed as a whole. */
 int64_t neon_packed_b(int64_t n, int64_t k);
 /* Packs panels first to last - 1 of B, with nr columns each. */
 void neon_pack_b(const float *b, int64_t rs, int64_t cs, int64_t n, int64_t k, int64_t first,
@@ -67,7 +67,8 @@ void neon_pack_b(const float *b, int64_t rs, int64_t cs, int64_t n, int64_t k, i
 /* Packs a panel of A or B in the storage type `as`; `out` is the start of the whole. */
 void neon_store_a(neon_stored as, const float *a, int64_t rs, int64_t cs, int64_t m, int64_t k,
                   int64_t panel, void *out);
-/* The same for a panel of B. */
+/* Packs panel number `panel` of B at its place in `out`, in the given type; rs and cs are B's
+ * strides in elements. */
 void neon_store_b(neon_stored as, const float *b, int64_t rs, int64_t cs, int64_t n, int64_t k,
                   int64_t panel, void *out);
 /* A neon_pack_fn on a strided matrix. */
@@ -75,7 +76,8 @@ typedef struct neon_strided {
     const float *b;
     int64_t rs, cs;
 } neon_strided;
-/* neon_pack_fn of a strided matrix (neon_strided): rows k to kn - 1, n columns from col on. */
+/* neon_pack_fn of a strided matrix (neon_strided): packs rows k to kn - 1, n columns from col on,
+ * into the panel. */
 void neon_pack_strided(const void *arg, int64_t k, int64_t kn, int64_t col, int64_t n,
                        float *panel);
 

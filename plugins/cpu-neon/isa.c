@@ -15,7 +15,8 @@ enum { MOST = 3 };
 static atomic_int users; /* number of open devices: the build in use can't change */
 
 #if defined(__x86_64__)
-/* __builtin_cpu_supports does not know the name in every compiler. */
+/* 1 if the processor has F16C, whose name __builtin_cpu_supports does not know in every
+ * compiler. */
 static int has_f16c(void) {
     unsigned a, b, c, d;
     return __get_cpuid(1, &a, &b, &c, &d) && c & bit_F16C;
@@ -97,5 +98,5 @@ cnr_status neon_wanted_isa(cnr_error *err) {
     return CNR_OK;
 }
 
-/* Counts a device that was closed. */
+/* Counts a device off that was closed. */
 void neon_isa_unused(void) { atomic_fetch_sub(&users, 1); }

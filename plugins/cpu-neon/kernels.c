@@ -2,6 +2,7 @@
 #include "kernels.h"
 
 const cnr_kernel *const neon_kernels[] = {
+/* Address of one kernel, for the list. */
 #define X(name) &name,
     NEON_KERNEL_LIST(X)
 #undef X

@@ -4,7 +4,7 @@
 
 #include <cnnrun/kernel.h>
 
-/* All kernels of the plugin. */
+/* Calls X(name) for each kernel of the plugin, in the order of registration. */
 /* clang-format off */
 #define NEON_KERNEL_LIST(X) \
     X(neon_conv_grad_input) \
@@ -88,6 +88,7 @@
     X(neon_reference)
 /* clang-format on */
 
+/* Declares one kernel. */
 #define X(name) extern const cnr_kernel name;
 NEON_KERNEL_LIST(X)
 #undef X

@@ -11,8 +11,10 @@ extern const cnr_host *neon_host;    /* set by init */
 extern const neon_ukernels *neon_uk; /* set by init, from the processor's features */
 extern const cnr_device_class neon_device_class;
 
+/* Implements cnr_device_class.properties for device `index`; with a stream it also times the
+ * cores. */
 cnr_status neon_facts(int32_t index, cnr_stream *stream, cnr_property_fn tell, void *arg,
-                      cnr_error *err); /* the device class's */
+                      cnr_error *err);
 
 /* The number of cores that this process may use. */
 int32_t neon_cores(void);
@@ -26,7 +28,8 @@ const neon_ukernels *neon_widest_isa(void);
 cnr_status neon_wanted_isa(cnr_error *err);
 /* Whether this processor multiplies bf16 by conv_pairs of the microkernels in use. */
 int neon_multiplies_bf16(void);
-const char *neon_isa_name(void); /* in use, or the default */
-void neon_isa_unused(void);      /* a device was closed */
+/* Name of the instruction set in use, or of the one that will be, such as "avx2". */
+const char *neon_isa_name(void);
+void neon_isa_unused(void); /* counts a device off that was closed */
 
 #endif

@@ -7,17 +7,17 @@
 /* Plan of attention: blocks of rows, and places in a thread's scratch. */
 typedef struct attention_state {
     attention a;
-    int64_t rows;  /* of a block */
+    int64_t rows;  /* rows of a block */
     int64_t parts; /* tasks for a batch, whole blocks each */
     int64_t k_at, v_at, q_at, p_at, scores_at, sums_at, y_at; /* in a thread's scratch */
-    int64_t room;                                             /* floats of it */
+    int64_t room;                                             /* floats of a thread's scratch */
 } attention_state;
 
 /* Scores of a block. With them packed for the second product they fill a quarter of an L2 cache of
  * 512 KiB. */
 #define MANY_SCORES ((int64_t)1 << 14)
 
-/* Takes f32 attention. */
+/* Takes f32 attention; for others out->why says why. */
 static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
     attention a;
     (void)device;
@@ -26,12 +26,13 @@ static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_ac
     return cnr_take(node, out, 500);
 }
 
-/* Packing may write up to a vector beyond a panel. */
+/* Reserves floats of the thread's scratch and a vector more, as packing may write beyond a panel;
+ * returns their offset. */
 static int64_t reserve(attention_state *s, int64_t floats) {
     return neon_reserve(&s->room, floats + neon_uk->nr);
 }
 
-/* Divides rows into blocks and tasks. */
+/* Divides rows into blocks and tasks in *state; fails with CNR_E_MEMORY. */
 static cnr_status plan(const cnr_device *device, const cnr_node *node, cnr_space *workspace,
                        void **state, cnr_error *err) {
     attention_state *s = cnr_state(neon_host, node, sizeof *s, err);
@@ -115,7 +116,7 @@ static void block(const cnr_run *run, int64_t batch, int64_t m0, int64_t m, floa
     }
 }
 
-/* Part i / batches of batch i % batches. */
+/* Task i of the cnr_run `arg`: part i / batches of batch i % batches. */
 static void task(void *arg, int64_t i, int32_t thread) {
     const cnr_run *run = arg;
     const attention_state *s = run->state;
@@ -135,7 +136,7 @@ static void task(void *arg, int64_t i, int32_t thread) {
         block(run, batch, m, cnr_min(s->rows, end - m), room);
 }
 
-/* Computes all blocks. */
+/* Computes all blocks on the stream's threads; returns CNR_OK. */
 static cnr_status run(const cnr_run *run, cnr_error *err) {
     const attention_state *s = run->state;
     cnr_run copy = *run;

@@ -7,7 +7,7 @@
 static int is_grad(const cnr_node *node) { return node->n_outputs == 3; }
 static const cnr_tensor *picture(const cnr_node *node) { return node->inputs[is_grad(node)]; }
 
-/* Takes f32 batch statistics and their gradient. */
+/* Takes f32 batch statistics and their gradient; for others out->why says why. */
 static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
     (void)device;
     if (cnr_own_inputs(node) != 5 || (node->n_outputs != 3 && node->n_outputs != 5))

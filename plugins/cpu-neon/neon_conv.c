@@ -22,7 +22,7 @@ typedef struct conv_state {
 /* Bound for one padded image for each thread; above it, threads share one image. */
 #define IMAGE_LIMIT ((int64_t)2 << 20)
 
-/* Takes f32 convolutions, with constant weights stored as `as`. */
+/* Takes f32 convolutions, with constant weights stored as `as`; for others out->why says why. */
 static cnr_status accepts(neon_stored as, const cnr_device *device, const cnr_node *node,
                           cnr_accept *out) {
     (void)device;
@@ -46,6 +46,8 @@ static cnr_status accepts(neon_stored as, const cnr_device *device, const cnr_no
     return CNR_OK;
 }
 
+/* Takes f32 gradients of a convolution's input at stride 1, if a group has enough input channels;
+ * for others out->why says why. */
 static cnr_status accept_gradient(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
     const cnr_tensor *weight = cnr_own_input(node, 1);
     cnr_window w;
@@ -61,6 +63,8 @@ static cnr_status accept_gradient(const cnr_device *device, const cnr_node *node
     return CNR_OK;
 }
 
+/* Sizes of a convolution's, or its gradient's, product: *group of them, *m rows (output channels)
+ * and *k elements each. */
 static void product_shape(const cnr_node *node, int64_t *group, int64_t *m, int64_t *k) {
     const cnr_tensor *weight = node->inputs[1];
     *group = cnr_max(1, cnr_attr_int(node, "group"));
@@ -69,7 +73,7 @@ static void product_shape(const cnr_node *node, int64_t *group, int64_t *m, int6
                                 : cnr_span(weight, 1, weight->rank);
 }
 
-/* Bytes of the packed weights. */
+/* Sets out->bytes to those of the packed weights; 0 if they are not constant. */
 static cnr_status prepare_size(neon_stored as, const cnr_device *device, const cnr_node *node,
                                cnr_space *out, cnr_error *err) {
     (void)device;
@@ -81,15 +85,16 @@ static cnr_status prepare_size(neon_stored as, const cnr_device *device, const c
     return CNR_OK;
 }
 
-/* Weights that tasks pack. */
+/* Arguments of the tasks that pack weights, panel by panel. */
 typedef struct packing {
     neon_stored as;
     const float *weight;
-    int64_t m, k, panels; /* of a group */
+    int64_t m, k, panels; /* of a group: output channels, elements of each, and panels */
     int64_t turned;       /* 0, or the number of taps: the gradient's weights */
     void *to;
 } packing;
 
+/* Arguments of packing a node's weights to `to`. */
 static packing packing_of(neon_stored as, const cnr_node *node, void *to) {
     packing p = {.as = as, .weight = neon_floats(node->inputs[1]), .to = to};
     int64_t group;
@@ -99,7 +104,8 @@ static packing packing_of(neon_stored as, const cnr_node *node, void *to) {
     return p;
 }
 
-/* Packs weights w[k / taps][m][taps] of a group, their taps in reverse. */
+/* Packs weights w[k / taps][m][taps] of a group into `to`, their taps in reverse, for one panel of
+ * rows. */
 static void pack_turned(const packing *p, const float *w, int64_t panel, float *to) {
     const int64_t mr = neon_uk->mr, first = panel * mr, rows = cnr_min(mr, p->m - first);
     to += panel * p->k * mr;
@@ -110,6 +116,7 @@ static void pack_turned(const packing *p, const float *w, int64_t panel, float *
     }
 }
 
+/* Task i: packs one panel of one group's weights, turned for a gradient. */
 static void pack_panel(void *arg, int64_t i, int32_t thread) {
     const packing *p = arg;
     const int64_t g = i / p->panels, panel = i % p->panels;
@@ -229,7 +236,7 @@ static void conv_block(const conv_job *job, const float *padded, int64_t image, 
     neon_block(&p, m0, m1, n0, n1, room);
 }
 
-/* Task: copies one channel with its padding. */
+/* Task i: copies channel i of the image with its padding into scratch. */
 static void pad_channel(void *arg, int64_t i, int32_t thread) {
     const conv_job *job = arg;
     const conv_state *s = job->s;
@@ -238,7 +245,8 @@ static void pad_channel(void *arg, int64_t i, int32_t thread) {
              job->images + i * s->pad->plane);
 }
 
-/* Task: computes a whole image. */
+/* Task i: computes a whole image, with a thread's own padded copy; nothing once the run is
+ * cancelled. */
 static void whole_image(void *arg, int64_t i, int32_t thread) {
     const conv_job *job = arg;
     const conv_state *s = job->s;
@@ -253,7 +261,7 @@ static void whole_image(void *arg, int64_t i, int32_t thread) {
             conv_block(job, padded, image, g, 0, column, job->rooms + thread * s->room);
 }
 
-/* Task: computes one block of outputs. */
+/* Task i: computes one block of outputs of a group; nothing once the run is cancelled. */
 static void one_block(void *arg, int64_t i, int32_t thread) {
     const conv_job *job = arg;
     const neon_grid *grid = &job->s->grid;
@@ -264,7 +272,7 @@ static void one_block(void *arg, int64_t i, int32_t thread) {
                column, job->rooms + thread * job->s->room);
 }
 
-/* Computes the convolution, by images or by blocks. */
+/* Computes the convolution, by images or by blocks on the stream's threads; returns CNR_OK. */
 static cnr_status run(const cnr_run *run, cnr_error *err) {
     const conv_state *s = run->state;
     float *scratch = run->workspace_data;
@@ -301,16 +309,19 @@ static cnr_status run(const cnr_run *run, cnr_error *err) {
 
 NEON_WEIGHT_KERNELS(neon_conv_gemm, "conv", "_gemm", "conv", neon_free_padded_state)
 
+/* prepare_size of the gradient's kernel, in f32. */
 static cnr_status prepare_size_gradient(const cnr_device *device, const cnr_node *node,
                                         cnr_space *out, cnr_error *err) {
     return prepare_size(NEON_F32, device, node, out, err);
 }
 
+/* prepare of the gradient's kernel, in f32. */
 static cnr_status prepare_gradient(const cnr_device *device, const cnr_node *node, void *blob,
                                    cnr_error *err) {
     return prepare(NEON_F32, device, node, blob, err);
 }
 
+/* plan of the gradient's kernel, in f32. */
 static cnr_status plan_gradient(const cnr_device *device, const cnr_node *node,
                                 cnr_space *workspace, void **state, cnr_error *err) {
     return plan(NEON_F32, device, node, workspace, state, err);

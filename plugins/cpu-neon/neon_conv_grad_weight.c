@@ -37,7 +37,8 @@ static int misses(const cnr_window *w, int32_t i) {
     return 0;
 }
 
-/* Elements by which the last window reaches beyond the input along axis i. */
+/* Returns by how many elements the last window reaches beyond the input along axis i; 0 or less:
+ * not. */
 static int64_t reach_beyond(const cnr_window *w, int32_t i) {
     return (w->out[i] - 1) * w->stride[i] - w->pad_begin[i] + (w->kernel[i] - 1) * w->dilation[i] -
            (w->in[i] - 1);
@@ -60,7 +61,7 @@ static const char *window_of(const cnr_node *node, cnr_window *w) {
     return why;
 }
 
-/* Takes f32 gradients of the weight. */
+/* Takes f32 gradients of the weight; for others out->why says why. */
 static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
     cnr_window w;
     (void)device;
@@ -72,7 +73,7 @@ static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_ac
 
 static int64_t of_group(int64_t all, int64_t group) { return cnr_max(1, all / group); }
 
-/* Columns of a task: fewer if threads would lack tasks. */
+/* Returns the number of columns of a task: fewer if threads would lack tasks. */
 static int64_t task_columns(const grad_weight_state *s, int64_t columns, int32_t threads) {
     const int64_t tile = neon_uk->dot_n, wide = TILES
     *tile;
@@ -80,6 +81,7 @@ static int64_t task_columns(const grad_weight_state *s, int64_t columns, int32_t
     return tasks < 2 * threads ? tile : wide;
 }
 
+/* Reserves the scratch of all threads: sets offsets and s->floats. */
 static void reserve(grad_weight_state *s, int64_t threads) {
     const neon_padded *g = s->pad;
     const int64_t each = of_group(s->cout, s->group), length = s->images * g->n;
@@ -96,6 +98,7 @@ static void reserve(grad_weight_state *s, int64_t threads) {
     s->dy_at = neon_reserve(&s->floats, s->images > 1 ? s->cout * s->batch * g->n : 0);
 }
 
+/* Finds geometry, columns of a task and workspace; *state keeps them. */
 static cnr_status plan(const cnr_device *device, const cnr_node *node, cnr_space *workspace,
                        void **state, cnr_error *err) {
     cnr_window w;
@@ -135,7 +138,8 @@ typedef struct grad_weight_job {
     int64_t m0, m1; /* output channels to compute */
 } grad_weight_job;
 
-/* Copies row i of the output's gradient of all images side by side. */
+/* Task i of the grad_weight_job `arg`: copies row i of the output's gradient of all images side by
+ * side. */
 static void gather_row(void *arg, int64_t i, int32_t thread) {
     const grad_weight_job *job = arg;
     const grad_weight_state *s = job->s;
@@ -155,6 +159,8 @@ typedef struct columns {
     const float *base;         /* channel `channel` of the image that is read */
 } columns;
 
+/* Copies the columns' channels of an image with padding into the thread's planes; none needed:
+ * points at the input. */
 static void pad_channels(const grad_weight_job *job, columns *c, int64_t image) {
     const grad_weight_state *s = job->s;
     const int64_t first = (image * s->group + c->group) * (s->cin / s->group) + c->channel;
@@ -176,7 +182,8 @@ static void gather(const grad_weight_job *job, const columns *c, int64_t at, int
                        s->pad->taps, segment, segments);
 }
 
-/* Multiplies `length` positions of the columns by dy's rows, which are `pitch` floats apart. */
+/* Multiplies `length` positions of the columns by dy's rows, which are `pitch` floats apart; add:
+ * to what dw has. */
 static void multiply(const grad_weight_job *job, const columns *c, const float *dy, int64_t pitch,
                      const float *cols, int64_t width, int64_t length, int add) {
     const grad_weight_state *s = job->s;
@@ -191,7 +198,7 @@ static void multiply(const grad_weight_job *job, const columns *c, const float *
                                cnr_min(uk->dot_n, c->n - j), NULL, add);
 }
 
-/* One image, block by block. */
+/* Adds the gradients of one image to the task's columns, block by block of positions. */
 static void large_image(const grad_weight_job *job, columns *c, int64_t image) {
     const grad_weight_state *s = job->s;
     const int64_t n = s->pad->n;
@@ -217,6 +224,7 @@ static void small_images(const grad_weight_job *job, columns *c, int64_t image, 
              count * n, image > 0);
 }
 
+/* Task i: computes the gradients of some columns of a group, over all images of the part. */
 static void some_columns(void *arg, int64_t i, int32_t thread) {
     const grad_weight_job *job = arg;
     const grad_weight_state *s = job->s;
@@ -251,7 +259,8 @@ static void spread_image(const grad_weight_job *job, int64_t image, int64_t plac
     }
 }
 
-/* Sums the products of `length` floats for each row of taps. */
+/* Sums the products of `length` floats of dy and x for each row of taps, into dw; add: to what dw
+ * has. */
 static void sum_taps(const grad_weight_job *job, const float *dy, const float *x, int64_t length,
                      int64_t m, int64_t n, float *dw, int add) {
     const grad_weight_state *s = job->s;
@@ -266,7 +275,7 @@ static void sum_taps(const grad_weight_job *job, const float *dy, const float *x
                                    n, cnr_min(uk->dot_n, wide - j), NULL, add || at > 0);
 }
 
-/* All taps of one channel of the input. */
+/* Task i of the grad_weight_job `arg`: all taps of one channel of the input. */
 static void one_channel(void *arg, int64_t i, int32_t thread) {
     const grad_weight_job *job = arg;
     const grad_weight_state *s = job->s;
@@ -286,7 +295,7 @@ static void one_channel(void *arg, int64_t i, int32_t thread) {
     }
 }
 
-/* Computes all rounds. */
+/* Computes all rounds on the stream's threads; returns CNR_OK. */
 static cnr_status run(const cnr_run *run, cnr_error *err) {
     const grad_weight_state *s = run->state;
     const neon_part part = neon_part_of(run);

@@ -31,7 +31,7 @@ static int fits(const cnr_node *node) {
                      (bias->rank == 1 || (bias->rank == 2 && bias->dim[0] == 1)));
 }
 
-/* Takes dense f32 layers, with constant weights stored as `as`. */
+/* Takes dense f32 layers, with constant weights stored as `as`; for others out->why says why. */
 static cnr_status accepts(neon_stored as, const cnr_device *device, const cnr_node *node,
                           cnr_accept *out) {
     (void)device;
@@ -48,7 +48,7 @@ static cnr_status accepts(neon_stored as, const cnr_device *device, const cnr_no
 
 /* ---- weights: as they are, or [n][pitch] of halves ---- */
 
-/* Weights from one row to the next. */
+/* Returns the number of stored weights from one row of k to the next. */
 static int64_t pitch_of(neon_stored as, int64_t k) {
     return as == NEON_F32 ? k : cnr_round_up(k, HALF_ROW);
 }
@@ -63,14 +63,14 @@ static cnr_status prepare_size(neon_stored as, const cnr_device *device, const c
     return CNR_OK;
 }
 
-/* Weights that tasks convert. */
+/* Arguments of the tasks that convert weights to 16 bits. */
 typedef struct dense_packing {
     neon_stored as;
     const cnr_tensor *weight;
     uint16_t *to;
 } dense_packing;
 
-/* Task: converts some rows. */
+/* Task i: converts some rows of the weights, padded to the pitch. */
 static void pack_rows(void *arg, int64_t i, int32_t thread) {
     const dense_packing *p = arg;
     const int64_t k = p->weight->dim[1], pitch = pitch_of(p->as, k);
@@ -83,7 +83,7 @@ static void pack_rows(void *arg, int64_t i, int32_t thread) {
     }
 }
 
-/* Converts all rows on all threads. */
+/* Converts all rows on all threads; f32 weights are used as they are. */
 static cnr_status prepare(neon_stored as, const cnr_device *device, const cnr_node *node,
                           void *blob, cnr_error *err) {
     dense_packing p = {as, node->inputs[1], blob};
@@ -95,7 +95,7 @@ static cnr_status prepare(neon_stored as, const cnr_device *device, const cnr_no
 
 /* ---- run ---- */
 
-/* Notes sizes and the operators behind. */
+/* Notes sizes and the operators behind in *state; fails with CNR_E_MEMORY. */
 static cnr_status plan(neon_stored as, const cnr_device *device, const cnr_node *node,
                        cnr_space *workspace, void **state, cnr_error *err) {
     (void)device;
@@ -120,7 +120,7 @@ typedef struct dense_job {
     neon_part part;
 } dense_job;
 
-/* Task: computes some outputs of all samples. */
+/* Task i: computes some outputs of all samples, with bias and the operators behind. */
 static void some_outputs(void *arg, int64_t i, int32_t thread) {
     const dense_job *job = arg;
     const dense_state *s = job->s;
@@ -151,7 +151,7 @@ static void some_outputs(void *arg, int64_t i, int32_t thread) {
             neon_chain_run(&s->chain, node, y + m * s->n + n0, m * s->n + n0, n1 - n0);
 }
 
-/* Computes all outputs. */
+/* Computes all outputs on the stream's threads; returns CNR_OK. */
 static cnr_status run(const cnr_run *run, cnr_error *err) {
     const dense_state *s = run->state;
     dense_job job = {s, run, s->as == NEON_F32 ? run->node->inputs[1]->data : run->blob_data,

@@ -9,7 +9,7 @@ typedef struct depthwise_state {
     int64_t room;
 } depthwise_state;
 
-/* Takes depthwise f32 convolutions. */
+/* Takes depthwise f32 convolutions; for others out->why says why. */
 static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
     (void)device;
     cnr_window w;
@@ -30,6 +30,8 @@ static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_ac
     return CNR_OK;
 }
 
+/* Takes f32 gradients of a depthwise convolution's input at stride 1; for others out->why says
+ * why. */
 static cnr_status accept_gradient(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
     cnr_window w;
     (void)device;
@@ -44,6 +46,7 @@ static cnr_status accept_gradient(const cnr_device *device, const cnr_node *node
     return CNR_OK;
 }
 
+/* Reverses a list of n numbers in place. */
 static void reverse(int64_t *list, int64_t n) {
     for (int64_t i = 0; i < n / 2; i++) {
         const int64_t kept = list[i];
@@ -52,6 +55,8 @@ static void reverse(int64_t *list, int64_t n) {
     }
 }
 
+/* Finds geometry, taps and the operators behind, for the convolution or its gradient; *state keeps
+ * them. */
 static cnr_status plan(const cnr_device *device, const cnr_node *node, cnr_space *workspace,
                        void **state, cnr_error *err) {
     cnr_window w;
@@ -111,7 +116,7 @@ static void output_plane(const depthwise_job *job, int64_t image, int64_t channe
                    (row1 - row0) * g->w.out[2]);
 }
 
-/* Task: computes the outputs of one input channel. */
+/* Task i of the depthwise_job `arg`: computes the outputs of one input channel. */
 static void one_channel(void *arg, int64_t i, int32_t thread) {
     const depthwise_job *job = arg;
     const depthwise_state *s = job->s;
@@ -126,7 +131,7 @@ static void one_channel(void *arg, int64_t i, int32_t thread) {
         output_plane(job, image, channel, padded);
 }
 
-/* Computes all channels. */
+/* Computes all channels on the stream's threads; returns CNR_OK. */
 static cnr_status run(const cnr_run *run, cnr_error *err) {
     const depthwise_state *s = run->state;
     depthwise_job job = {s, run, neon_part_of(run)};

@@ -16,7 +16,8 @@ typedef struct elementwise_state {
     int64_t dim[CNR_MAX_RANK], x_step[CNR_MAX_RANK], y_step[CNR_MAX_RANK];
 } elementwise_state;
 
-/* Output 0 has the shape of the operator's own result; no link changes it. */
+/* 1 if the node is an element-wise operator on one or two f32 inputs that broadcast to output 0;
+ * else 0. */
 static int fits(const cnr_node *node) {
     const int32_t n = cnr_own_inputs(node);
     const cnr_op *op = node->desc;
@@ -28,7 +29,7 @@ static int fits(const cnr_node *node) {
     return n == 2 || cnr_same_shape(node->inputs[0], node->outputs[0]);
 }
 
-/* Takes elementwise f32 operators of one or two operands. */
+/* Takes elementwise f32 operators of one or two operands; for others out->why says why. */
 static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
     (void)device;
     if (!fits(node)) return cnr_refuse(out, "one or two f32 operands and apply_f32 are wanted");
@@ -65,7 +66,7 @@ static void merge_axes(elementwise_state *s, const cnr_tensor *y, const int64_t 
     }
 }
 
-/* Finds the strides of both operands. */
+/* Finds the strides of both operands in *state; fails with CNR_E_MEMORY. */
 static cnr_status plan(const cnr_device *device, const cnr_node *node, cnr_space *workspace,
                        void **state, cnr_error *err) {
     int64_t x_step[CNR_MAX_RANK] = {0}, y_step[CNR_MAX_RANK] = {0};
@@ -92,14 +93,15 @@ typedef struct elementwise_job {
     int64_t begin, end;
 } elementwise_job;
 
-/* n consecutive elements of an operand, or one element repeated n times (in `room`). */
+/* Returns n consecutive elements of an operand in place, or one element repeated n times in `room`
+ * (step 0). */
 static const float *operand(const float *at, int64_t step, int64_t n, float *room) {
     if (step) return at;
     for (int64_t i = 0; i < n; i++) room[i] = *at;
     return room;
 }
 
-/* Applies the operator to n elements. */
+/* Applies the operator to n elements of x and y (binary) into out. */
 static void apply(const elementwise_job *job, const float *x, const float *y, float *out,
                   int64_t n) {
     const elementwise_state *s = job->s;
@@ -120,7 +122,7 @@ static void apply(const elementwise_job *job, const float *x, const float *y, fl
     else neon_uk->divide(out, y, n);
 }
 
-/* Task: computes some of the output's elements. */
+/* Task i of the elementwise_job `arg`: computes some of the output's elements. */
 static void one_task(void *arg, int64_t i, int32_t thread) {
     const elementwise_job *job = arg;
     const elementwise_state *s = job->s;
@@ -147,7 +149,7 @@ static void one_task(void *arg, int64_t i, int32_t thread) {
     }
 }
 
-/* Computes all elements. */
+/* Computes all elements on the stream's threads; returns CNR_OK. */
 static cnr_status run(const cnr_run *run, cnr_error *err) {
     const elementwise_state *s = run->state;
     const cnr_tensor *out = run->outputs[0];

@@ -20,7 +20,7 @@ typedef struct gemm_state {
 /* Floats of `a` that a task packs at most; they stay in the L2 cache. */
 #define MANY_A ((int64_t)1 << 16)
 
-/* Reads the sizes of gemm or dense. 0: not taken. */
+/* Reads the sizes of gemm or dense into *s. 0: the kernel does not take it. */
 static int shape_of_gemm(const cnr_node *node, gemm_state *s) {
     const cnr_tensor *a = cnr_own_input(node, 0), *b = cnr_own_input(node, 1);
     const cnr_tensor *c = cnr_own_input(node, 2);
@@ -40,7 +40,8 @@ static int shape_of_gemm(const cnr_node *node, gemm_state *s) {
     return 1;
 }
 
-/* Leading axes of `a` count as rows if b has none. A vector is a matrix of one row or column. */
+/* Reads the sizes and strides of matmul into s; 0: not taken. Leading axes of `a` count as rows if
+ * b has none; a vector is a matrix of one row or column. */
 static int shape_of_matmul(const cnr_node *node, gemm_state *s) {
     const cnr_tensor *a = cnr_own_input(node, 0), *b = cnr_own_input(node, 1);
     if (!a || !b || a->rank < 1 || b->rank < 1) return 0;
@@ -71,7 +72,7 @@ static int rows_by_task(const cnr_device *device, const cnr_node *node, const ge
 
 static int is_matmul(const cnr_node *node) { return strcmp(node->desc->name, "matmul") == 0; }
 
-/* Reads the sizes of the node. 0: not taken. */
+/* Zeroes *s and reads the sizes of the node into it. 0: the kernel does not take it. */
 static int shape_of(const cnr_node *node, gemm_state *s) {
     memset(s, 0, sizeof *s);
     if (!neon_all_f32(node)) return 0;
@@ -81,7 +82,8 @@ static int shape_of(const cnr_node *node, gemm_state *s) {
     return 1;
 }
 
-/* Takes dense f32 products, with constant right matrices stored as `as`. */
+/* Takes dense f32 products, with constant right matrices stored as `as`; for others out->why says
+ * why. */
 static cnr_status accepts(neon_stored as, const cnr_device *device, const cnr_node *node,
                           cnr_accept *out) {
     gemm_state s;
@@ -97,7 +99,7 @@ static cnr_status accepts(neon_stored as, const cnr_device *device, const cnr_no
     return CNR_OK;
 }
 
-/* Bytes of the packed right matrix. */
+/* Sets out->bytes to those of the packed right matrix; 0 if it is not constant. */
 static cnr_status prepare_size(neon_stored as, const cnr_device *device, const cnr_node *node,
                                cnr_space *out, cnr_error *err) {
     gemm_state s;
@@ -107,7 +109,7 @@ static cnr_status prepare_size(neon_stored as, const cnr_device *device, const c
     return CNR_OK;
 }
 
-/* Right matrix that tasks pack. */
+/* Arguments of the tasks that pack the right matrix. */
 typedef struct packing {
     neon_stored as;
     const gemm_state *s;
@@ -115,7 +117,7 @@ typedef struct packing {
     void *to;
 } packing;
 
-/* Task: packs one panel. */
+/* Task i of the packing `arg`: packs one panel. */
 static void pack_right(void *arg, int64_t i, int32_t thread) {
     const packing *p = arg;
     (void)thread;
@@ -133,7 +135,8 @@ static cnr_status prepare(neon_stored as, const cnr_device *device, const cnr_no
     return CNR_OK;
 }
 
-/* Offset of product i of the leading axes in an operand that broadcasts. */
+/* Returns the offset, in elements, of product i of the leading axes in an operand t that broadcasts
+ * to y. */
 static int64_t outer_offset(const cnr_tensor *t, const cnr_tensor *y, int64_t i) {
     int64_t offset = 0, step = t->dim[t->rank - 1] * t->dim[t->rank - 2];
     for (int32_t axis = y->rank - 3, own = t->rank - 3; axis >= 0 && own >= 0; axis--, own--) {
@@ -145,7 +148,7 @@ static int64_t outer_offset(const cnr_tensor *t, const cnr_tensor *y, int64_t i)
     return offset;
 }
 
-/* Finds sizes, offsets and workspace. */
+/* Finds sizes, offsets and workspace in *state; fails with CNR_E_MEMORY or CNR_E_SHAPE. */
 static cnr_status plan(neon_stored as, const cnr_device *device, const cnr_node *node,
                        cnr_space *workspace, void **state, cnr_error *err) {
     gemm_state shape;
@@ -189,7 +192,7 @@ typedef struct gemm_job {
     int64_t m0; /* first row to compute */
 } gemm_job;
 
-/* Packs panel i of the first operand: mr rows. */
+/* Task i of the gemm_job `arg`: packs panel i of the first operand: mr rows. */
 static void pack_panel_a(void *arg, int64_t i, int32_t thread) {
     const gemm_job *job = arg;
     const gemm_state *s = job->s;
@@ -197,7 +200,7 @@ static void pack_panel_a(void *arg, int64_t i, int32_t thread) {
     neon_pack_a(job->a, s->a_rs, s->a_cs, s->m, s->k, s->alpha, i, i + 1, job->packed);
 }
 
-/* Row m0 + i starts as beta * c, broadcast. */
+/* Task i of the gemm_job `arg`: row m0 + i starts as beta * c, broadcast. */
 static void start_row(void *arg, int64_t i, int32_t thread) {
     const gemm_job *job = arg;
     i += job->m0;
@@ -231,7 +234,8 @@ static neon_product product_at(const gemm_job *job, int64_t i) {
     };
 }
 
-/* Computes some rows of one of many products; packs its part of `a` in the thread's scratch. */
+/* Task i of the gemm_job `arg`: computes some rows of one of many products; packs its part of `a`
+ * in the thread's scratch. */
 static void some_rows(void *arg, int64_t i, int32_t thread) {
     const gemm_job *job = arg;
     const gemm_state *s = job->s;
@@ -275,7 +279,7 @@ static void run_one(const cnr_run *run, const gemm_state *s, float *scratch) {
     neon_multiply(&p, m0, m1, run->stream, scratch + s->rooms_at);
 }
 
-/* Computes all products. */
+/* Computes all products on the stream's threads; returns CNR_OK. */
 static cnr_status run(const cnr_run *run, cnr_error *err) {
     const gemm_state *s = run->state;
     float *scratch = run->workspace_data;

@@ -1,7 +1,7 @@
 /* global_average_pool and global_max_pool: reduce each plane to one number. */
 #include "support.h"
 
-/* Takes f32 pooling of whole planes. */
+/* Takes f32 pooling of whole planes; for others out->why says why. */
 static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
     const cnr_tensor *x = cnr_own_input(node, 0);
     (void)device;
@@ -22,7 +22,7 @@ typedef struct global_job {
     int max;
 } global_job;
 
-/* Task: pools some planes. */
+/* Task i of the global_job `arg`: pools some planes. */
 static void some_planes(void *arg, int64_t i, int32_t thread) {
     const global_job *job = arg;
     const int64_t channels = job->part.channel1 - job->part.channel0;
@@ -38,7 +38,7 @@ static void some_planes(void *arg, int64_t i, int32_t thread) {
     }
 }
 
-/* Pools all planes. */
+/* Pools all planes on the stream's threads; returns CNR_OK. */
 static cnr_status run(const cnr_run *run, cnr_error *err) {
     const cnr_tensor *x = run->node->inputs[0];
     global_job job = {run, neon_part_of(run), cnr_span(x, 2, x->rank),

@@ -25,7 +25,7 @@ typedef struct grid_taps {
     int32_t inside; /* none of them is zero */
 } grid_taps;
 
-/* Reads sizes and modes. 0: not taken. */
+/* Reads sizes and modes into s; returns 0: the kernel does not take the node. */
 static int shape_of(const cnr_node *node, grid_state *s) {
     const cnr_tensor *x = cnr_own_input(node, 0), *grid = cnr_own_input(node, 1);
     memset(s, 0, sizeof *s);
@@ -47,7 +47,7 @@ static int shape_of(const cnr_node *node, grid_state *s) {
     return s->in[0] > 0 && s->in[1] > 0 && s->in[0] * s->in[1] < 1 << 30;
 }
 
-/* Takes f32 planes with nearest or linear sampling. */
+/* Takes f32 planes with nearest or linear sampling; for others out->why says why. */
 static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
     grid_state s;
     (void)device;
@@ -56,7 +56,7 @@ static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_ac
     return cnr_take(node, out, 500);
 }
 
-/* Notes sizes and modes. */
+/* Notes sizes and modes in *state; fails with CNR_E_MEMORY. */
 static cnr_status plan(const cnr_device *device, const cnr_node *node, cnr_space *workspace,
                        void **state, cnr_error *err) {
     (void)device;
@@ -97,7 +97,7 @@ static void set_tap(const grid_state *s, grid_taps *t, int tap, int64_t i, int64
     t->inside &= there;
 }
 
-/* Finds the taps of n points. */
+/* Finds the taps (places and weights) of n points of the grid; t->inside 0: some lie outside. */
 static void make_taps(const grid_state *s, const float *grid, int64_t n, grid_taps *t) {
     t->inside = 1;
     for (int64_t i = 0; i < n; i++) {
@@ -116,14 +116,14 @@ static void make_taps(const grid_state *s, const float *grid, int64_t n, grid_ta
     }
 }
 
-/* Samples n points whose taps all lie inside. */
+/* y[i]: the sample at point i of n, whose taps all lie inside the picture x. */
 static void sample_inside(const grid_taps *t, const float *x, float *y, int64_t n) {
     for (int64_t i = 0; i < n; i++)
         y[i] = (t->weight[0][i] * x[t->at[0][i]] + t->weight[1][i] * x[t->at[1][i]]) +
                (t->weight[2][i] * x[t->at[2][i]] + t->weight[3][i] * x[t->at[3][i]]);
 }
 
-/* Samples n points. */
+/* Samples n points of a plane x into y; taps outside count as 0. */
 static void sample(const grid_state *s, const grid_taps *t, const float *x, float *y, int64_t n) {
     for (int64_t i = 0; i < n; i++) {
         float sum = 0;
@@ -139,7 +139,7 @@ typedef struct grid_job {
     const cnr_run *run;
 } grid_job;
 
-/* Task: samples some points in all channels. */
+/* Task i of the grid_job `arg`: samples some points in all channels. */
 static void some_points(void *arg, int64_t i, int32_t thread) {
     const grid_job *job = arg;
     const grid_state *s = job->s;
@@ -163,7 +163,7 @@ static void some_points(void *arg, int64_t i, int32_t thread) {
     }
 }
 
-/* Samples all points. */
+/* Samples all points on the stream's threads; returns CNR_OK. */
 static cnr_status run(const cnr_run *run, cnr_error *err) {
     const grid_state *s = run->state;
     grid_job job = {s, run};

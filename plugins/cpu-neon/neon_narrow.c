@@ -22,7 +22,7 @@ static int shape_of(const cnr_node *node, narrow_state *s) {
     return s->m >= LEAST_M && s->n >= 1 && s->n <= MOST_N && s->k >= 1 && s->k <= MOST_K;
 }
 
-/* Takes products of many rows and few columns. */
+/* Takes products of many rows and few columns; for others out->why says why. */
 static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
     narrow_state s;
     const cnr_tensor *y = node->outputs[0];
@@ -34,7 +34,7 @@ static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_ac
     return CNR_OK;
 }
 
-/* Notes the sizes. */
+/* Notes the sizes in *state; fails with CNR_E_MEMORY or CNR_E_SHAPE. */
 static cnr_status plan(const cnr_device *device, const cnr_node *node, cnr_space *workspace,
                        void **state, cnr_error *err) {
     narrow_state *s = cnr_state(neon_host, node, sizeof *s, err);
@@ -70,7 +70,8 @@ static inline void multiply(const narrow_job *job, const float *a, float *y, int
     }
 }
 
-/* Computes task i: ROWS_A_TASK rows of the result, and their epilogue. */
+/* Task i of the narrow_job `arg`: computes task i: ROWS_A_TASK rows of the result, and their
+ * epilogue. */
 static void some_rows(void *arg, int64_t i, int32_t thread) {
     const narrow_job *job = arg;
     const narrow_state *s = job->s;
@@ -85,7 +86,7 @@ static void some_rows(void *arg, int64_t i, int32_t thread) {
     neon_chain_run(&s->chain, job->run->node, y, first * s->n, rows * s->n);
 }
 
-/* Computes the product, 4 or 8 columns at a time. */
+/* Computes the product, 4 or 8 columns at a time on the stream's threads; returns CNR_OK. */
 static cnr_status run(const cnr_run *run, cnr_error *err) {
     const narrow_state *s = run->state;
     const float *b = neon_floats(run->node->inputs[1]);

@@ -16,7 +16,7 @@ typedef struct norm_state {
 
 static int is_lrn(const cnr_node *node) { return strcmp(node->desc->name, "lrn") == 0; }
 
-/* Takes f32 batch_normalization and lrn. */
+/* Takes f32 batch_normalization and lrn; for others out->why says why. */
 static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
     const cnr_tensor *x = cnr_own_input(node, 0);
     (void)device;
@@ -33,7 +33,7 @@ static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_ac
     return CNR_OK;
 }
 
-/* Notes sizes and constants. */
+/* Notes sizes and constants in *state; fails with CNR_E_MEMORY. */
 static cnr_status plan(const cnr_device *device, const cnr_node *node, cnr_space *workspace,
                        void **state, cnr_error *err) {
     const cnr_tensor *x = node->inputs[0];
@@ -94,7 +94,7 @@ static void normalise(const norm_job *job, int64_t image, int64_t channel, int64
     neon_chain_run(&s->chain, node, y, first, n);
 }
 
-/* Task: lrn of all channels of some pixels. */
+/* Task i of the norm_job `arg`: lrn of all channels of some pixels. */
 static void one_chunk(void *arg, int64_t i, int32_t thread) {
     const norm_job *job = arg;
     const norm_state *s = job->s;
@@ -105,7 +105,7 @@ static void one_chunk(void *arg, int64_t i, int32_t thread) {
         normalise(job, job->part.image0 + i / chunks, c, col, cnr_min(CHUNK, s->plane - col));
 }
 
-/* Task: normalises one plane. */
+/* Task i of the norm_job `arg`: normalises one plane. */
 static void one_plane(void *arg, int64_t i, int32_t thread) {
     const norm_job *job = arg;
     const norm_state *s = job->s;
@@ -116,7 +116,7 @@ static void one_plane(void *arg, int64_t i, int32_t thread) {
                   cnr_min(CHUNK, s->plane - col));
 }
 
-/* Normalises everything. */
+/* Normalises everything on the stream's threads; returns CNR_OK. */
 static cnr_status run(const cnr_run *run, cnr_error *err) {
     norm_job job = {run->state, run, neon_part_of(run)};
     const int64_t images = job.part.image1 - job.part.image0;

@@ -6,7 +6,7 @@ enum { RATE, STEP, WEIGHT, GRADIENT, MEMORY, TASK = 16384 };
 
 static int is_adam(const cnr_node *node) { return strcmp(node->desc->name, "adam") == 0; }
 
-/* Takes f32 sgd and adam. */
+/* Takes f32 sgd and adam; for others out->why says why. */
 static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
     (void)device;
     if (!neon_all_f32(node)) return cnr_refuse(out, NEON_WANTS_F32);
@@ -26,7 +26,8 @@ typedef struct step_job {
     int64_t n;
 } step_job;
 
-/* The memory of an output, after copying the input's elements to it. */
+/* Returns elements at .. at + n of an output, after copying the input's there unless both share
+ * memory. */
 static float *moved(const cnr_run *run, int32_t input, int32_t output, int64_t at, int64_t n) {
     float *to = (float *)run->outputs[output]->data + at;
     const float *from = neon_floats(run->node->inputs[input]) + at;
@@ -34,7 +35,7 @@ static float *moved(const cnr_run *run, int32_t input, int32_t output, int64_t a
     return to;
 }
 
-/* Task: updates some elements of a weight and its memories. */
+/* Task i of the step_job `arg`: updates some elements of a weight and its memories. */
 static void one_task(void *arg, int64_t i, int32_t thread) {
     const step_job *job = arg;
     const int64_t at = i * TASK, n = cnr_min(TASK, job->n - at);
@@ -46,7 +47,7 @@ static void one_task(void *arg, int64_t i, int32_t thread) {
     else neon_uk->sgd(x, m, gradient, &job->sgd, n);
 }
 
-/* Takes one step of the optimiser. */
+/* Takes one step of the optimiser on the stream's threads; returns CNR_OK. */
 static cnr_status run(const cnr_run *run, cnr_error *err) {
     const cnr_node *node = run->node;
     const double rate = (double)neon_floats(node->inputs[RATE])[0];

@@ -22,7 +22,7 @@ const char *neon_pool_window(const cnr_node *node, const cnr_tensor *x, cnr_wind
     return neon_padded_fits(w, 1) ? NULL : "too large once padded";
 }
 
-/* Takes f32 max_pool and average_pool. */
+/* Takes f32 max_pool and average_pool; for others out->why says why. */
 static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
     cnr_window w;
     const cnr_tensor *x = cnr_own_input(node, 0);
@@ -38,7 +38,8 @@ static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_ac
     return CNR_OK;
 }
 
-/* Number of elements that the window at output position o averages over. */
+/* Number of elements that the window at output position o averages over; include: those in the
+ * padding, too. */
 static int64_t divisor(const cnr_window *w, int include, const int64_t *o) {
     int64_t n = 1;
     for (int i = 0; i < 3; i++) {
@@ -51,6 +52,8 @@ static int64_t divisor(const cnr_window *w, int include, const int64_t *o) {
     return n;
 }
 
+/* scale[i]: the factor of the sum at output position i that gives the average; include: padding
+ * counts. */
 void neon_pool_scale(const neon_padded *g, int include, float *scale) {
     const int64_t *out = g->w.out;
     for (int64_t i = 0; i < g->n; i++) {
@@ -131,7 +134,7 @@ typedef struct pool_job {
     neon_part part;
 } pool_job;
 
-/* Task: pools one plane. */
+/* Task i of the pool_job `arg`: pools one plane. */
 static void one_plane(void *arg, int64_t i, int32_t thread) {
     const pool_job *job = arg;
     const pool_state *s = job->s;
@@ -158,7 +161,7 @@ static void one_plane(void *arg, int64_t i, int32_t thread) {
     neon_chain_run(&s->chain, node, y + first, plane * g->n + first, n);
 }
 
-/* Pools all planes. */
+/* Pools all planes on the stream's threads; returns CNR_OK. */
 static cnr_status run(const cnr_run *run, cnr_error *err) {
     pool_job job = {run->state, run, neon_part_of(run)};
     (void)err;

@@ -12,7 +12,7 @@ typedef struct pool_grad_state {
     float scale[];                        /* average: a factor for each output position */
 } pool_grad_state;
 
-/* Takes f32 gradients of pooling. */
+/* Takes f32 gradients of pooling; for others out->why says why. */
 static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
     cnr_window w;
     (void)device;
@@ -74,7 +74,7 @@ static void all_taps(const pool_grad_state *s, const float *x, float *room) {
         }
 }
 
-/* Task: gradient of one plane. */
+/* Task i of the pool_grad_job `arg`: gradient of one plane. */
 static void one_plane(void *arg, int64_t i, int32_t thread) {
     const pool_grad_job *job = arg;
     const pool_grad_state *s = job->s;
@@ -102,7 +102,7 @@ static void one_plane(void *arg, int64_t i, int32_t thread) {
     neon_unpad(g, room + s->dx_at, dx);
 }
 
-/* Computes all planes. */
+/* Computes all planes on the stream's threads; returns CNR_OK. */
 static cnr_status run(const cnr_run *run, cnr_error *err) {
     pool_grad_job job = {run->state, run, neon_part_of(run)};
     (void)err;

@@ -41,7 +41,7 @@ static int all_plain(const cnr_node *node) {
     return 1;
 }
 
-/* Reads the sizes. 0: not taken. */
+/* Reads the sizes into s; returns 0: the kernel does not take the node. */
 static int shape_of(const cnr_node *node, recurrent_state *s) {
     const cnr_tensor *x = cnr_own_input(node, X), *w = cnr_own_input(node, W);
     const cnr_tensor *r = cnr_own_input(node, R);
@@ -65,7 +65,7 @@ static int shape_of(const cnr_node *node, recurrent_state *s) {
     return 1;
 }
 
-/* Takes dense f32 rnn, lstm and gru. */
+/* Takes dense f32 rnn, lstm and gru; for others out->why says why. */
 static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
     recurrent_state s;
     (void)device;
@@ -77,7 +77,7 @@ static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_ac
 
 /* ---- weights: for each direction w, then the parts of r ---- */
 
-/* Bytes of the packed weights. */
+/* Sets out->bytes to those of the packed weights; 0 if they are not constant. */
 static cnr_status prepare_size(const cnr_device *device, const cnr_node *node, cnr_space *out,
                                cnr_error *err) {
     recurrent_state s;
@@ -94,7 +94,7 @@ typedef struct weight_packing {
     float *to;
 } weight_packing;
 
-/* Packs w or a part of r of one direction. */
+/* Task i of the weight_packing `arg`: packs w or a part of r of one direction. */
 static void pack_weights(void *arg, int64_t i, int32_t thread) {
     const weight_packing *p = arg;
     const recurrent_state *s = p->s;
@@ -119,7 +119,7 @@ static cnr_status prepare(const cnr_device *device, const cnr_node *node, void *
 
 /* ---- plan ---- */
 
-/* Finds the places in the workspace. */
+/* Finds the places in the workspace in *state; fails with CNR_E_MEMORY. */
 static cnr_status plan(const cnr_device *device, const cnr_node *node, cnr_space *workspace,
                        void **state, cnr_error *err) {
     const int64_t mr = neon_uk->mr;
@@ -156,9 +156,9 @@ typedef struct recurrent_job {
     const cnr_run *run;
     const float *weights;
     float *scratch;
-    const int32_t *lengths; /* NULL: all steps */
+    const int32_t *lengths; /* steps of each sequence; NULL: all steps */
     int64_t d, first, end;  /* direction and steps of the current stretch */
-    int64_t done;           /* steps before it */
+    int64_t done;           /* number of steps before this block */
 } recurrent_job;
 
 /* Address in the scratch of direction d. */
@@ -201,7 +201,7 @@ static void end_state(const recurrent_job *job, int32_t output, int64_t at, int6
            (size_t)n * sizeof(float));
 }
 
-/* Task: packs some rows of x. */
+/* Task i: packs panel i of rows of x for the steps of this block. */
 static void pack_x(void *arg, int64_t i, int32_t thread) {
     const recurrent_job *job = arg;
     const recurrent_state *s = job->s;
@@ -211,7 +211,7 @@ static void pack_x(void *arg, int64_t i, int32_t thread) {
                 job->scratch + s->x_at);
 }
 
-/* Task: begins a row of gates with the bias. */
+/* Task i of the recurrent_job `arg`: begins a row of gates with the bias. */
 static void start_row(void *arg, int64_t i, int32_t thread) {
     const recurrent_job *job = arg;
     const recurrent_state *s = job->s;
@@ -256,7 +256,7 @@ typedef struct lane {
     float *h, *c, *a, *other, *room, *gates; /* gates: of the current step */
 } lane;
 
-/* c = (or +=) v times a part of the recurrent weights. */
+/* c = (add: c +=) v times a part of the recurrent weights; ldc: floats from row to row of c. */
 static void recur(const lane *l, int part, const float *v, float *c, int64_t ldc, int add) {
     const recurrent_state *s = l->job->s;
     const neon_product p = {
@@ -280,7 +280,7 @@ static int is_over(const lane *l, int64_t row, int64_t t) {
     return l->job->lengths && t >= l->job->lengths[l->first + row];
 }
 
-/* One step of gru for some rows. */
+/* Computes step t of gru for the lane's rows: the new state in l->h. */
 static void gru_step(const lane *l, int64_t t) {
     const recurrent_state *s = l->job->s;
     const int64_t n = s->hidden;
@@ -301,7 +301,7 @@ static void gru_step(const lane *l, int64_t t) {
                               l->h + i * n, n);
 }
 
-/* One step of lstm for some rows. */
+/* Computes step t of lstm for the lane's rows: the new state and cell. */
 static void lstm_step(const lane *l, int64_t t) {
     const recurrent_state *s = l->job->s;
     const float *peepholes = neon_floats(cnr_own_input(l->job->run->node, PEEPHOLES));
@@ -313,7 +313,7 @@ static void lstm_step(const lane *l, int64_t t) {
                                l->c + i * n, l->h + i * n, n);
 }
 
-/* One step of rnn for some rows. */
+/* Computes step t of rnn for the lane's rows: the new state in l->h. */
 static void rnn_step(const lane *l, int64_t t) {
     const recurrent_state *s = l->job->s;
     recur(l, 0, l->h, l->gates, s->gates, 1);

@@ -10,12 +10,13 @@
 /* Rows that are summed before they are added to the total. */
 #define BLOCK 64
 
+/* Which reduction is computed; the order is that of `names`. */
 typedef enum reduction { SUM, MEAN, MAX, MIN, L1, L2, SQUARES, REDUCTIONS } reduction;
 static const char *const names[REDUCTIONS] = {"reduce_sum",       "reduce_mean", "reduce_max",
                                               "reduce_min",       "reduce_l1",   "reduce_l2",
                                               "reduce_sum_square"};
 
-/* Plan of a reduction. */
+/* Plan of a reduction: outer x n x inner elements, reduced along n. */
 typedef struct reduce_state {
     reduction kind;
     int64_t outer, n, inner; /* x is outer by n by inner; n is reduced */
@@ -31,6 +32,7 @@ static int within_planes(const cnr_node *node) {
     return set > 0 && !(set & 3) && node->inputs[0]->rank > 2;
 }
 
+/* Reads kind and sizes of a reduction over channels in blocks of `block` into s; 0: not taken. */
 static int shape_of(const cnr_node *node, int64_t block, reduce_state *s) {
     const cnr_tensor *x = cnr_own_input(node, 0), *y = node->outputs[0];
     memset(s, 0, sizeof *s);
@@ -54,7 +56,7 @@ static int shape_of(const cnr_node *node, int64_t block, reduce_state *s) {
     return s->n > 0;
 }
 
-/* Takes f32 reductions of neighbouring axes. */
+/* Takes f32 reductions of neighbouring axes; for others out->why says why. */
 static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
     reduce_state s;
     (void)device;
@@ -69,7 +71,7 @@ static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_ac
     return CNR_OK;
 }
 
-/* Notes kind and sizes. */
+/* Notes kind and sizes in *state; fails with CNR_E_MEMORY. */
 static cnr_status plan(const cnr_device *device, const cnr_node *node, cnr_space *workspace,
                        void **state, cnr_error *err) {
     (void)device;
@@ -96,7 +98,7 @@ static float least(const float *x, int64_t n) {
     return low;
 }
 
-/* NaN wins, on either side. */
+/* y = larger (MAX) or smaller of y and x, n elements; NaN wins, on either side. */
 static void keep_extreme(reduction kind, float *y, const float *x, int64_t n) {
     if (kind == MAX)
         for (int64_t i = 0; i < n; i++) y[i] = ((y[i] >= x[i]) | (y[i] != y[i])) ? y[i] : x[i];
@@ -104,7 +106,7 @@ static void keep_extreme(reduction kind, float *y, const float *x, int64_t n) {
         for (int64_t i = 0; i < n; i++) y[i] = ((y[i] <= x[i]) | (y[i] != y[i])) ? y[i] : x[i];
 }
 
-/* Combines partial results. */
+/* Combines n partial results in x with those in y, in place. */
 static void merge(reduction kind, float *y, const float *x, int64_t n) {
     if (kind == MAX || kind == MIN) keep_extreme(kind, y, x, n);
     else neon_uk->add(y, x, n);
@@ -118,6 +120,8 @@ static void take(reduction kind, float *y, const float *x, int64_t n) {
     else merge(kind, y, x, n);
 }
 
+/* Starts n partial results y from the first elements x, squared or made positive where the kind
+ * does so. */
 static void begin(reduction kind, float *y, const float *x, int64_t n) {
     if (kind >= L1) {
         memset(y, 0, (size_t)n * sizeof *y);
@@ -125,6 +129,7 @@ static void begin(reduction kind, float *y, const float *x, int64_t n) {
     } else memcpy(y, x, (size_t)n * sizeof *y);
 }
 
+/* Finishes n results in place: divides by the count (MEAN) or takes the root (L2). */
 static void finish(const reduce_state *s, float *y, int64_t n) {
     if (s->kind == MEAN)
         for (int64_t i = 0; i < n; i++) y[i] /= (float)s->n;
@@ -145,7 +150,7 @@ static void reduce_columns(reduction kind, const float *x, int64_t n, int64_t st
     }
 }
 
-/* Reduces n rows of few columns: several rows side by side, then these. */
+/* Reduces n rows of few columns into y: several rows side by side, then these. */
 static void reduce_folded(const reduce_state *s, const float *x, float *y) {
     float part[COLUMNS];
     const int64_t wide = s->fold * s->inner, rest = s->n % s->fold;
@@ -159,6 +164,7 @@ static void reduce_folded(const reduce_state *s, const float *x, float *y) {
     for (int64_t k = 1; k < s->fold; k++) merge(s->kind, y, part + k * s->inner, s->inner);
 }
 
+/* Task i: reduces some rows of contiguous elements; nothing once the run is cancelled. */
 static void some_rows(void *arg, int64_t i, int32_t thread) {
     const reduce_job *job = arg;
     const reduce_state *s = job->s;
@@ -176,7 +182,7 @@ static void some_rows(void *arg, int64_t i, int32_t thread) {
     finish(s, job->y + first, end - first);
 }
 
-/* The sum of a channel's planes, in double over planes. */
+/* Task c of the reduce_job `arg`: the sum of a channel's planes, in double over planes. */
 static void one_channel(void *arg, int64_t c, int32_t thread) {
     const reduce_job *job = arg;
     const reduce_state *s = job->s;
@@ -188,7 +194,7 @@ static void one_channel(void *arg, int64_t c, int32_t thread) {
     job->y[c] = (float)(s->kind == SUM ? sum : sum / ((double)s->images * (double)s->n));
 }
 
-/* Task: reduces some columns. */
+/* Task i of the reduce_job `arg`: reduces some columns. */
 static void some_columns(void *arg, int64_t i, int32_t thread) {
     const reduce_job *job = arg;
     const reduce_state *s = job->s;
@@ -203,7 +209,7 @@ static void some_columns(void *arg, int64_t i, int32_t thread) {
     finish(s, y, wide);
 }
 
-/* Reduces everything. */
+/* Reduces everything on the stream's threads; returns CNR_OK. */
 static cnr_status run(const cnr_run *run, cnr_error *err) {
     const reduce_state *s = run->state;
     reduce_job job = {s, neon_floats(run->node->inputs[0]), run->outputs[0]->data, run->stream};

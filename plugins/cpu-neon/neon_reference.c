@@ -32,7 +32,8 @@ static int64_t elements_of(const cnr_node *node) {
     return most;
 }
 
-/* Chooses the axis to split: the first that gives every thread a part, else the longest. */
+/* Chooses the axis to split into s: the first that gives every thread a part, else the longest;
+ * returns 0: none can be split. */
 static int choose(const cnr_node *node, int32_t threads, reference_state *s) {
     cnr_split_axis axes[CNR_MAX_RANK];
     const cnr_tensor *y = node->outputs[0];
@@ -55,7 +56,7 @@ static int choose(const cnr_node *node, int32_t threads, reference_state *s) {
     return best > 1;
 }
 
-/* Takes any operator whose reference can compute ranges. */
+/* Takes any operator whose reference can compute ranges; for others out->why says why. */
 static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
     reference_state s;
     if (device->concurrency < 2) return cnr_refuse(out, "there is one thread");
@@ -89,7 +90,7 @@ typedef struct reference_job {
     cnr_error err;
 } reference_job;
 
-/* Task: computes one range by the reference. */
+/* Task i of the reference_job `arg`: computes one range by the reference. */
 static void one_part(void *arg, int64_t i, int32_t thread) {
     reference_job *job = arg;
     const reference_state *s = job->run->state;

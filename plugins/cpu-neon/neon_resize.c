@@ -9,7 +9,7 @@
 
 /* An input row that contributes to an output index along an axis before the last. */
 typedef struct row_tap {
-    int64_t at; /* offset in floats */
+    int64_t at; /* offset of the input row, in floats */
     float weight;
 } row_tap;
 
@@ -26,7 +26,8 @@ typedef struct resize_state {
 
 static int is_upsample(const cnr_node *node) { return strcmp(node->desc->name, "upsample") == 0; }
 
-/* The numbers of an input, or else of an attribute; returns how many. */
+/* Writes the numbers of an input, or else of an attribute, to `values`; returns how many, 0:
+ * neither is given, -1: not known, or too many. */
 static int64_t numbers(const cnr_node *node, int32_t port, const char *attr, double *values) {
     const cnr_tensor *t = cnr_own_input(node, port);
     const cnr_attr *a = cnr_attr_find(node, attr);
@@ -39,7 +40,7 @@ static int64_t numbers(const cnr_node *node, int32_t port, const char *attr, dou
     return a->n;
 }
 
-/* Index of the choice of an attribute. */
+/* Number of the choice that an attribute has; 0 if it is not there. */
 static int choice(const cnr_node *node, const char *name) {
     const cnr_attr *a = cnr_attr_find(node, name);
     return a ? (int)a->i : 0;
@@ -76,19 +77,20 @@ static int plan_of(const cnr_node *node, resize_plan *p) {
     return 1;
 }
 
-/* 1 if axis a keeps its size. */
+/* 1 if axis a keeps its size and scale, else 0. */
 static int stays(const resize_plan *p, const cnr_tensor *x, int32_t a) {
     return p->scale[a] == 1 && p->size[a] == x->dim[a];
 }
 
-/* The last axis that changes, along which rows run; not across channel blocks. */
+/* Returns the last axis that changes, along which rows run; at least axis 2, so not across channel
+ * blocks. */
 static int32_t last_axis(const resize_plan *p, const cnr_tensor *x) {
     int32_t a = x->rank - 1;
     while (a > 2 && stays(p, x, a)) a--;
     return a;
 }
 
-/* 1 if the node is dense f32 with known factors. */
+/* 1 if the node is dense f32 with known factors, which *p then has. */
 static int fits(const cnr_node *node, resize_plan *p) {
     const cnr_tensor *x = cnr_own_input(node, 0), *y = node->outputs[0];
     if (!x || x->rank < 1 || !cnr_is_plain(x, 1u << CNR_f32) || !cnr_is_plain(y, 1u << CNR_f32))
@@ -98,7 +100,7 @@ static int fits(const cnr_node *node, resize_plan *p) {
     return plan_of(node, p);
 }
 
-/* Takes resize with known factors. */
+/* Takes resize with known factors; for others out->why says why. */
 static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
     resize_plan p;
     (void)device;
@@ -147,7 +149,8 @@ static void fill_along(const resize_plan *p, int32_t a, int64_t in, resize_tap *
     }
 }
 
-/* Computes sizes and number of taps, without the tables; returns the tables' bytes. */
+/* Computes s's sizes and number of taps, without the tables; raises *most to the most taps of an
+ * axis, and returns the tables' bytes. */
 static int64_t measure(const resize_plan *p, const cnr_tensor *x, resize_state *s, int64_t *most) {
     const int32_t last = last_axis(p, x);
     const int64_t block = cnr_max(1, x->block);
@@ -192,7 +195,7 @@ static void fill_tables(const resize_plan *p, const cnr_tensor *x, resize_state 
     s->along.at = at;
 }
 
-/* Allocates and fills the tables. */
+/* Allocates and fills the tables in *state; fails with CNR_E_MEMORY or CNR_E_SHAPE. */
 static cnr_status plan(const cnr_device *device, const cnr_node *node, cnr_space *workspace,
                        void **state, cnr_error *err) {
     resize_state shape = {.outer = 0};
@@ -211,7 +214,7 @@ static cnr_status plan(const cnr_device *device, const cnr_node *node, cnr_space
     return CNR_OK;
 }
 
-/* The input row for output row `r`: in place, or the sum of several in `room`. */
+/* Returns the input row for output row r: in place, or the weighted sum of several in `room`. */
 static const float *source_row(const resize_state *s, const float *x, int64_t r, float *room) {
     const row_tap *tap[CNR_MAX_RANK];
     int begun = 0;
@@ -243,7 +246,7 @@ typedef struct resize_job {
     int64_t task_rows;
 } resize_job;
 
-/* Task: computes some rows of the output. */
+/* Task i of the resize_job `arg`: computes some rows of the output. */
 static void some_rows(void *arg, int64_t i, int32_t thread) {
     const resize_job *job = arg;
     const resize_state *s = job->s;
@@ -264,7 +267,7 @@ static void some_rows(void *arg, int64_t i, int32_t thread) {
     }
 }
 
-/* Computes all rows. */
+/* Computes all rows on the stream's threads; returns CNR_OK. */
 static cnr_status run(const cnr_run *run, cnr_error *err) {
     const resize_state *s = run->state;
     const int64_t length = cnr_max(1, s->along.n * s->along.inner);

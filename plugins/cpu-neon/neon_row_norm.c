@@ -20,7 +20,7 @@ typedef struct row_norm_state {
     int32_t centred; /* 0: RMS normalisation */
 } row_norm_state;
 
-/* Reads the sizes of layer_normalization. 0: not taken. */
+/* Reads the sizes of layer_normalization into s; returns 0: the kernel does not take it. */
 static int layer_shape(const cnr_node *node, const cnr_tensor *x, row_norm_state *s) {
     const int32_t axis = shape_axis(cnr_attr_int(node, "axis"), x->rank);
     if (axis < 0) return 0;
@@ -57,7 +57,7 @@ static int is_layer(const cnr_node *node) {
     return strcmp(node->desc->name, "layer_normalization") == 0;
 }
 
-/* Reads the sizes. 0: not taken. */
+/* Reads the sizes into s; returns 0: the kernel does not take the node. */
 static int shape_of(const cnr_node *node, row_norm_state *s) {
     const cnr_tensor *x = cnr_own_input(node, 0);
     if (!x || x->rank < 1 || !neon_all_f32(node)) return 0;
@@ -65,7 +65,7 @@ static int shape_of(const cnr_node *node, row_norm_state *s) {
     return s->length > 0;
 }
 
-/* Takes f32 layer, group and instance normalisation. */
+/* Takes f32 layer, group and instance normalisation; for others out->why says why. */
 static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
     row_norm_state s = {.length = 0};
     (void)device;
@@ -79,7 +79,7 @@ static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_ac
     return CNR_OK;
 }
 
-/* Notes the sizes. */
+/* Notes the sizes in *state; fails with CNR_E_MEMORY. */
 static cnr_status plan(const cnr_device *device, const cnr_node *node, cnr_space *workspace,
                        void **state, cnr_error *err) {
     (void)device;
@@ -155,7 +155,7 @@ static void one_row(const row_norm_job *job, int64_t i) {
     neon_chain_run(&s->chain, node, y, at, s->length);
 }
 
-/* Task: normalises some rows. */
+/* Task i of the row_norm_job `arg`: normalises some rows. */
 static void some_rows(void *arg, int64_t i, int32_t thread) {
     const row_norm_job *job = arg;
     const int64_t end = cnr_min(job->rows, (i + 1) * job->task_rows);
@@ -164,7 +164,7 @@ static void some_rows(void *arg, int64_t i, int32_t thread) {
     for (int64_t row = i * job->task_rows; row < end; row++) one_row(job, row);
 }
 
-/* Normalises all rows. */
+/* Normalises all rows on the stream's threads; returns CNR_OK. */
 static cnr_status run(const cnr_run *run, cnr_error *err) {
     const row_norm_state *s = run->state;
     const cnr_pieces piece = cnr_pieces_of(run);

@@ -10,7 +10,8 @@ typedef struct softmax_state {
 /* Adjacent lanes processed at a time if the axis is not the last. */
 #define LANES 64
 
-/* Reads the sizes. 0: not taken. */
+/* Reads the sizes into s (outer x n x inner, softmax along n); returns 0: the kernel does not take
+ * the node. */
 static int shape_of(const cnr_node *node, softmax_state *s) {
     const cnr_tensor *x = cnr_own_input(node, 0);
     if (!x || x->rank < 1 || !neon_all_f32(node)) return 0;
@@ -22,7 +23,7 @@ static int shape_of(const cnr_node *node, softmax_state *s) {
     return s->n > 0;
 }
 
-/* Takes f32 softmax. */
+/* Takes f32 softmax; for others out->why says why. */
 static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
     softmax_state s;
     (void)device;
@@ -30,7 +31,7 @@ static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_ac
     return cnr_take(node, out, 500);
 }
 
-/* Notes the sizes. */
+/* Notes the sizes in *state; fails with CNR_E_MEMORY. */
 static cnr_status plan(const cnr_device *device, const cnr_node *node, cnr_space *workspace,
                        void **state, cnr_error *err) {
     (void)device;
@@ -42,7 +43,7 @@ static cnr_status plan(const cnr_device *device, const cnr_node *node, cnr_space
     return CNR_OK;
 }
 
-/* Task: softmax of a contiguous row. */
+/* Task i of the cnr_run `arg`: softmax of a contiguous row. */
 static void one_row(void *arg, int64_t i, int32_t thread) {
     const cnr_run *run = arg;
     const softmax_state *s = run->state;
@@ -53,7 +54,7 @@ static void one_row(void *arg, int64_t i, int32_t thread) {
     neon_uk->affine(y, 1.0f / sum, 0.0f, y, s->n);
 }
 
-/* Task: softmax of some neighbouring columns. */
+/* Task i of the cnr_run `arg`: softmax of some neighbouring columns. */
 static void some_lanes(void *arg, int64_t i, int32_t thread) {
     const cnr_run *run = arg;
     const softmax_state *s = run->state;
@@ -78,7 +79,7 @@ static void some_lanes(void *arg, int64_t i, int32_t thread) {
         for (int64_t j = 0; j < wide; j++) y[k * s->inner + j] /= sum[j];
 }
 
-/* Computes everything. */
+/* Computes everything on the stream's threads; returns CNR_OK. */
 static cnr_status run(const cnr_run *run, cnr_error *err) {
     const softmax_state *s = run->state;
     cnr_run copy = *run;

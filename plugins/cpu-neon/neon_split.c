@@ -6,6 +6,7 @@
 /* Bytes of a task. */
 #define TASK ((int64_t)1 << 15)
 
+/* Plan of a split: rows of the input, their bytes, and each output's bytes of a row. */
 typedef struct split_state {
     int64_t outer, rows; /* indices of the axes before; of a task */
     int64_t from;        /* bytes of x for each of them */
@@ -19,6 +20,7 @@ static int64_t element_of(const cnr_tensor *t) {
     return cnr_dtype_bits(t->dtype) / 8;
 }
 
+/* Takes a split of dense elements of whole bytes, along any axis; for others out->why says why. */
 static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
     const cnr_tensor *x = cnr_own_input(node, 0);
     (void)device;
@@ -30,6 +32,7 @@ static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_ac
     return cnr_take(node, out, 400);
 }
 
+/* Notes rows and bytes of each output; *state keeps them. */
 static cnr_status plan(const cnr_device *device, const cnr_node *node, cnr_space *workspace,
                        void **state, cnr_error *err) {
     const cnr_tensor *x = node->inputs[0];
@@ -48,6 +51,7 @@ static cnr_status plan(const cnr_device *device, const cnr_node *node, cnr_space
     return CNR_OK;
 }
 
+/* Task i: copies some rows' pieces to the outputs. */
 static void some_rows(void *arg, int64_t i, int32_t thread) {
     const cnr_run *run = arg;
     const split_state *s = run->state;
@@ -61,6 +65,7 @@ static void some_rows(void *arg, int64_t i, int32_t thread) {
     }
 }
 
+/* Copies all rows on the stream's threads; returns CNR_OK. */
 static cnr_status run(const cnr_run *run, cnr_error *err) {
     const split_state *s = run->state;
     (void)err;

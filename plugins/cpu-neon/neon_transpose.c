@@ -14,7 +14,7 @@ typedef struct transpose_state {
     /* turned: the axis along which x is consecutive; if it is the last, runs stay contiguous */
     int32_t rank, turned;
     int64_t dim[CNR_MAX_RANK], in[CNR_MAX_RANK], out[CNR_MAX_RANK];
-    int64_t outer; /* product of the other axes' sizes */
+    int64_t outer; /* product of the sizes of all axes but the last */
 } transpose_state;
 
 /* Adds an axis of the output, merged with the last where possible. */
@@ -51,7 +51,7 @@ static void measure(const cnr_node *node, transpose_state *s) {
         if (a != s->turned) s->outer *= s->dim[a];
 }
 
-/* Takes elements of 4 bytes. */
+/* Takes elements of 4 bytes; for others out->why says why. */
 static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
     const cnr_tensor *x = cnr_own_input(node, 0);
     (void)device;
@@ -62,7 +62,7 @@ static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_ac
     return cnr_take(node, out, 500);
 }
 
-/* Notes the axes. */
+/* Notes the axes in *state; fails with CNR_E_MEMORY. */
 static cnr_status plan(const cnr_device *device, const cnr_node *node, cnr_space *workspace,
                        void **state, cnr_error *err) {
     (void)device;
@@ -87,7 +87,7 @@ static int64_t place(const transpose_state *s, int64_t i, int64_t *to) {
     return from;
 }
 
-/* Task: transposes a strip. */
+/* Task i of the cnr_run `arg`: transposes a strip. */
 static void one_strip(void *arg, int64_t i, int32_t thread) {
     const cnr_run *run = arg;
     const transpose_state *s = run->state;
@@ -101,12 +101,13 @@ static void one_strip(void *arg, int64_t i, int32_t thread) {
                   cnr_min(STRIP, s->dim[q] - first));
 }
 
-/* Runs of contiguous elements that make a task. */
+/* Returns how many runs of contiguous elements make a task; at least 1. */
 static int64_t task_runs(const transpose_state *s) {
     return cnr_max(1, TASK / s->dim[s->rank - 1]);
 }
 
-/* Advances to the next run: the output's runs are adjacent; `index` counts along the other axes. */
+/* Advances `index` to the next run of the output, whose runs are adjacent; returns the new input
+ * offset, in elements. */
 static int64_t next_run(const transpose_state *s, int64_t *index, int64_t from) {
     for (int32_t a = s->rank - 2; a >= 0; a--) {
         from += s->in[a];
@@ -117,7 +118,7 @@ static int64_t next_run(const transpose_state *s, int64_t *index, int64_t from) 
     return from;
 }
 
-/* Task: copies some runs. */
+/* Task i of the cnr_run `arg`: copies some runs. */
 static void some_runs(void *arg, int64_t i, int32_t thread) {
     const cnr_run *run = arg;
     const transpose_state *s = run->state;
@@ -131,7 +132,7 @@ static void some_runs(void *arg, int64_t i, int32_t thread) {
         memcpy(y, neon_floats(run->node->inputs[0]) + from, (size_t)n * sizeof *y);
 }
 
-/* Transposes or copies everything. */
+/* Transposes or copies everything on the stream's threads; returns CNR_OK. */
 static cnr_status run(const cnr_run *run, cnr_error *err) {
     const transpose_state *s = run->state;
     (void)err;

@@ -37,7 +37,7 @@ static int window_of(const cnr_node *node, const cnr_tensor *y, cnr_window *w, c
     return !*why;
 }
 
-/* Groups, rows and inner size of a group's product. */
+/* *group, *m and *k: number of groups, rows and inner size of a group's product. */
 static void product_shape(const cnr_node *node, int64_t *group, int64_t *m, int64_t *k) {
     const cnr_tensor *weight = node->inputs[1];
     *group = cnr_max(1, cnr_attr_int(node, "group"));
@@ -45,7 +45,7 @@ static void product_shape(const cnr_node *node, int64_t *group, int64_t *m, int6
     *k = weight->dim[0] / *group;
 }
 
-/* Takes f32 nodes whose window fits. */
+/* Takes f32 nodes whose window fits; refuses others with the reason. */
 static cnr_status accept_any(const cnr_node *node, cnr_accept *out) {
     cnr_window w;
     if (!window_of(node, node->outputs[0], &w, &out->why)) return CNR_OK;
@@ -63,7 +63,7 @@ static cnr_status accept_grad(const cnr_device *device, const cnr_node *node, cn
     return status;
 }
 
-/* Bytes of the packed weights. */
+/* Sets out->bytes to those of the packed weights; 0 if they are not constant. */
 static cnr_status prepare_size(const cnr_device *device, const cnr_node *node, cnr_space *out,
                                cnr_error *err) {
     int64_t group, m, k;
@@ -161,7 +161,7 @@ static void one_block(const transposed_job *job, int64_t image, int64_t group, i
     }
 }
 
-/* Task: computes some output channels of an image. */
+/* Task i of the transposed_job `arg`: computes some output channels of an image. */
 static void task(void *arg, int64_t i, int32_t thread) {
     const transposed_job *job = arg;
     const transposed_state *s = job->s;
@@ -174,7 +174,7 @@ static void task(void *arg, int64_t i, int32_t thread) {
         one_block(job, job->part.image0 + i / blocks / s->group, group, o0, o1, thread);
 }
 
-/* Task: packs one panel of weights that are not constant. */
+/* Task i of the transposed_job `arg`: packs one panel of weights that are not constant. */
 static void pack_weights(void *arg, int64_t i, int32_t thread) {
     const transposed_job *job = arg;
     const transposed_state *s = job->s;
@@ -184,7 +184,7 @@ static void pack_weights(void *arg, int64_t i, int32_t thread) {
                 job->packed + g * s->a_floats);
 }
 
-/* Computes everything. */
+/* Computes everything on the stream's threads; returns CNR_OK. */
 static cnr_status run(const cnr_run *run, cnr_error *err) {
     const transposed_state *s = run->state;
     transposed_job job = {

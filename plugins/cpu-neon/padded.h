@@ -15,13 +15,14 @@
 
 /* A window and the padded planes that it moves over. */
 typedef struct neon_padded {
-    cnr_window w;                       /* always 3 axes; missing leading ones have size 1 */
-    int64_t taps;                       /* number of taps */
-    int64_t n;                          /* output positions of a channel */
-    int64_t in;                         /* input floats of a channel, without padding */
-    int64_t phase, pitch, slice, plane; /* in floats */
-    int64_t high, deep;                 /* rows of a slice, slices of a plane */
-    int64_t tap[];                      /* offset of each tap */
+    cnr_window w; /* always 3 axes; missing leading ones have size 1 */
+    int64_t taps; /* number of taps */
+    int64_t n;    /* output positions of a channel */
+    int64_t in;   /* input floats of a channel, without padding */
+    /* floats of a phase (of a stride), from row to row, of a slice, and of a padded channel */
+    int64_t phase, pitch, slice, plane;
+    int64_t high, deep; /* rows of a slice, slices of a plane */
+    int64_t tap[];      /* offset of each tap */
 } neon_padded;
 
 /* Vector loads may exceed the last plane by this many floats. */
@@ -35,11 +36,13 @@ static inline int64_t neon_outputs(const cnr_window *w) {
 }
 /* Allocated by the host; NULL when out of memory. */
 neon_padded *neon_padded_new(const cnr_window *w);
-/* Offset of the first output position of row `row` (of depth * height rows). */
+/* Returns the offset, in floats, of the first output position of row `row` (of depth * height rows)
+ * in a padded channel. */
 int64_t neon_padded_row(const neon_padded *g, int64_t row);
-/* Stride 1 and no padding: the input plane itself can be used. */
+/* 1 if the input plane itself can be used: stride 1 and no padding. */
 int neon_unpadded(const neon_padded *g);
-/* Copies one channel. */
+/* Copies one channel x to out with its padding, filled with `fill`; within a row, elements are
+ * sorted by their phase of the stride. */
 void neon_pad(const neon_padded *g, const float *x, float fill, float *out);
 /* Copies a padded channel back to a plane x: its padding is left out, and what no window reaches
  * becomes 0. */

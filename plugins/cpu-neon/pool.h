@@ -6,7 +6,8 @@
 
 /* Reads the window over x; returns NULL, or why it is refused. */
 const char *neon_pool_window(const cnr_node *node, const cnr_tensor *x, cnr_window *w);
-/* The factor of the sum at each output position that gives the average. */
+/* scale[i]: the factor of the sum at output position i that gives the average; include: padding
+ * counts. */
 void neon_pool_scale(const neon_padded *g, int include, float *scale);
 /* Applies the window to rows [row0, row1) of a padded plane; out is the whole output plane with
  * rows `pitch` apart. */

@@ -23,7 +23,8 @@ int neon_is_gradient(const cnr_node *node) {
     return strcmp(node->desc->name, "conv_grad_input") == 0;
 }
 
-/* Turns the window of a convolution at stride 1 into that of its input's gradient. */
+/* Turns the window of a convolution at stride 1 into that of its input's gradient, in place;
+ * returns NULL, or why not. */
 static const char *turn_window(cnr_window *w) {
     int64_t in = 1;
     for (int32_t i = 0; i < w->spatial; i++) {
@@ -66,7 +67,8 @@ double neon_conv_cost(const cnr_node *node, const cnr_window *w, double large, d
     return neon_cost_ns(flops, plane >= 100 ? large : small);
 }
 
-/* Compares integers, which compilers vectorise; from 65520 on fp16 rounds to infinity. */
+/* 1 if one of n floats, given by their bits, is finite but becomes infinite in fp16 (from 65520
+ * on). Compares integers, which compilers vectorise. */
 static int is_past_f16(const uint32_t *bits, int64_t n) {
     uint32_t past = 0;
     for (int64_t i = 0; i < n; i++)

@@ -20,7 +20,8 @@ const char *neon_conv_window(const cnr_node *node, const cnr_tensor *x, const cn
 /* Whether the node is the gradient of a convolution's input, not a convolution. At stride 1 it is a
  * convolution too: of the output's gradient, with the taps in reverse and channels exchanged. */
 int neon_is_gradient(const cnr_node *node);
-/* The window over input 0 of a convolution or of such a gradient; NULL, or why it is refused. */
+/* Fills w with the window over input 0 of a convolution, or of its input's gradient at stride 1;
+ * returns NULL, or why it is refused. */
 const char *neon_turned_window(const cnr_node *node, cnr_window *w);
 /* Nanoseconds of one thread at a share of the peak speed; the estimate does not depend on the
  * number of threads. For a convolution: a share for large planes and one for small ones. */
@@ -30,10 +31,12 @@ double neon_conv_cost(const cnr_node *node, const cnr_window *w, double large, d
 /* Whether padded planes of `w` for `channels` have a reasonable size. */
 int neon_padded_fits(const cnr_window *w, int64_t channels);
 
-/* Sums short stretches in float and these in double; float alone loses digits on long rows. */
+/* Returns the sum of n floats: short stretches in float and these in double; float alone loses
+ * digits on long rows. */
 double neon_long_sum(const float *x, int64_t n);
 
-/* Workspace as a stack of float arrays: offsets in floats, each 64-byte aligned. */
+/* Reserves floats of a workspace that is a stack of arrays, each 64-byte aligned: returns their
+ * offset in floats, and adds to *total. */
 static inline int64_t neon_reserve(int64_t *total, int64_t floats) {
     const int64_t at = *total;
     *total += cnr_round_up(floats, 16);
@@ -42,9 +45,10 @@ static inline int64_t neon_reserve(int64_t *total, int64_t floats) {
 
 /* The part of output 0 that is computed. */
 typedef struct neon_part {
-    int64_t image0, image1, channel0, channel1, row0, row1; /* row: axis 2 */
+    /* begin and end of images, channels and rows (axis 2) */
+    int64_t image0, image1, channel0, channel1, row0, row1;
 } neon_part;
-/* The part of output 0 that a run computes: images, channels and rows. */
+/* Returns the part of output 0 that a run computes: images, channels and rows. */
 neon_part neon_part_of(const cnr_run *run);
 
 /* Defines a kernel without prepare from the file's accepts and run. */
@@ -110,11 +114,11 @@ cnr_status neon_f16_holds(const cnr_node *node, cnr_error *err);
 static inline uint64_t neon_stored_bytes(neon_stored as, int64_t n) {
     return (uint64_t)n * (as == NEON_F32 ? sizeof(float) : sizeof(uint16_t));
 }
-/* Weight `at` of a blob, for reading. */
+/* Address of weight number `at` of a blob, for reading. */
 static inline const void *neon_stored_at(neon_stored as, const void *blob, int64_t at) {
     return (const char *)blob + neon_stored_bytes(as, at);
 }
-/* n weights of a blob from `at` on, as floats: in place, or converted into `room`. */
+/* Returns n weights of a blob from `at` on, as floats: in place, or converted into `room`. */
 static inline const float *neon_widened(neon_stored as, const void *blob, int64_t at, int64_t n,
                                         float *room) {
     if (as == NEON_F32) return (const float *)blob + at;
@@ -124,8 +128,8 @@ static inline const float *neon_widened(neon_stored as, const void *blob, int64_
 
 /* A plan_free hook that frees a single block. */
 void neon_free_state(const cnr_device *device, void *state);
-/* A zeroed state that begins with a neon_padded * made for `w`; NULL with err: out of memory. Then
- * the plan_free hook for such states. */
+/* Returns a zeroed state of `bytes` that begins with a neon_padded * made for `w`; NULL with err:
+ * out of memory. Then the plan_free hook for states of that kind. */
 void *neon_padded_state(const cnr_node *node, const cnr_window *w, size_t bytes, cnr_error *err);
 /* Frees a plan's state that begins with its neon_padded. */
 void neon_free_padded_state(const cnr_device *device, void *state);

@@ -101,7 +101,8 @@ static uint64_t float_modes(void) { return 0; }
 static void set_float_modes(uint64_t modes) { (void)modes; }
 #endif
 
-/* Runs its own indices, then those that other threads have not started. */
+/* Runs the task indices of the thread's own share, then those that other threads have not
+ * started. */
 static void take_indices(neon_threads *p, int32_t thread) {
     for (int32_t k = 0; k < p->n_shares; k++) {
         share *s = &p->shares[(thread + k) % p->n_shares];
@@ -153,7 +154,7 @@ static unsigned await(neon_threads *p, unsigned seen) {
     return now;
 }
 
-/* A worker: waits for tasks until the pool stops. */
+/* A worker's thread: waits for tasks and runs them until the pool stops. */
 static void *work(void *arg) {
     const worker *self = arg;
     neon_threads *p = self->pool;
@@ -189,7 +190,8 @@ static int pin(pthread_t thread, const cpu_set_t *set) {
 }
 #endif
 
-/* Starts a worker on those of the given cores that this process may use; none: on any core. */
+/* Starts a worker on those of the given cores that this process may use, none: on any core; 0: it
+ * could not be started. */
 static int start(worker *w, const int32_t *cpus, int32_t n_cpus) {
     cpu_set_t set, mine;
     pthread_attr_t attr;
@@ -238,6 +240,7 @@ neon_threads *neon_threads_open(int32_t n, const int32_t *cpus, int32_t n_cpus, 
     return p;
 }
 
+/* Ends and joins all workers, and frees the pool; NULL: nothing. */
 void neon_threads_close(neon_threads *p) {
     if (!p) return;
     atomic_store_explicit(&p->stop, 1, memory_order_release);

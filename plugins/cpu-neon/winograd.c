@@ -38,8 +38,9 @@ typedef struct wino_state {
     int64_t lanes, groups;  /* input channels that are transformed at a time */
     int64_t vectors, units; /* of output channels; a unit has tile_vectors */
     int64_t wide, tiles, block, blocks;
-    int64_t chunk, chunks; /* in units */
-    int32_t shared;        /* few blocks: all threads work on the same V, one after the other */
+    int64_t chunk, chunks; /* units of a chunk, and number of chunks */
+    /* 1: there are few blocks, so all threads work on the same V, one block after the other */
+    int32_t shared;
     int64_t v_component, v_floats, m_component, m_floats, m_at, wide_floats, wide_at;
     int64_t run[];
 } wino_state;
@@ -73,7 +74,7 @@ static double flops_of(int64_t side, double tiles, int64_t cin, int64_t cout) {
     return tiles * (products + (side == 2 ? 100.0 : 400.0) * (double)(cin + cout));
 }
 
-/* Estimated ns. */
+/* Returns the estimated ns of the method with tiles of `side`, from sizes alone. */
 static double cost_of(neon_stored as, const cnr_window *w, int64_t side, int64_t images,
                       int64_t group, int64_t cin, int64_t cout) {
     const double tiles =
@@ -88,7 +89,8 @@ static double cost_of(neon_stored as, const cnr_window *w, int64_t side, int64_t
                             18.0 * filters / 20.0);
 }
 
-/* Takes f32 convolutions of 3 x 3, with constant weights stored as `as`. */
+/* Takes f32 convolutions of 3 x 3, with constant weights stored as `as`; for others out->why says
+ * why. */
 static cnr_status accepts(neon_stored as, const cnr_node *node, int64_t side, cnr_accept *out) {
     cnr_window w;
     const cnr_tensor *x = cnr_own_input(node, 0), *weight = cnr_own_input(node, 1);
@@ -113,7 +115,7 @@ static cnr_status accepts(neon_stored as, const cnr_node *node, int64_t side, cn
     return CNR_OK;
 }
 
-/* Floating-point operations that the method needs. */
+/* Returns the floating-point operations that the method needs, padding of tiles included. */
 static double flops(const cnr_node *node, int64_t side) {
     cnr_window w;
     const cnr_tensor *x = node->inputs[0], *weight = node->inputs[1];
@@ -127,12 +129,12 @@ static double flops(const cnr_node *node, int64_t side) {
 /* ---- weights: [group][component][unit][ic][the unit's vectors][vl]; halves:
  * [group][unit][ic][9][the unit's vectors][vl] ---- */
 
-/* Packed weights of one group, in floats. */
+/* Returns how many floats the packed weights of one group take. */
 static int64_t stored_weights(neon_stored as, int64_t side, int64_t cin, int64_t cout) {
     return (as == NEON_F32 ? components_of(side) : 9) * cin * width_of(cout);
 }
 
-/* Bytes of the transformed weights. */
+/* Sets out->bytes to those of the transformed weights of all groups. */
 static cnr_status prepare_size(neon_stored as, const cnr_node *node, int64_t side, cnr_space *out) {
     const cnr_tensor *weight = node->inputs[1];
     const int64_t group = group_of(node);
@@ -141,7 +143,7 @@ static cnr_status prepare_size(neon_stored as, const cnr_node *node, int64_t sid
     return CNR_OK;
 }
 
-/* Weights that tasks transform. */
+/* Arguments of the tasks that transform weights. */
 typedef struct wino_packing {
     neon_stored as;
     const float *weight;
@@ -149,7 +151,7 @@ typedef struct wino_packing {
     void *to;
 } wino_packing;
 
-/* Packs one vector of output channels. */
+/* Task i: transforms and packs one vector of output channels of a group. */
 static void pack_vector(void *arg, int64_t i, int32_t thread) {
     const wino_packing *p = arg;
     const int64_t vl = neon_uk->vl, most = neon_uk->tile_vectors, vectors = cnr_div_up(p->cout, vl);
@@ -204,7 +206,7 @@ static void plan_blocks(wino_state *s, int64_t images, int32_t threads) {
     s->chunks = cnr_div_up(s->units, s->chunk);
 }
 
-/* Finds tiles, blocks and workspace. */
+/* Finds tiles, blocks and workspace in *state; fails with CNR_E_MEMORY or CNR_E_SHAPE. */
 static cnr_status plan(neon_stored as, const cnr_device *device, const cnr_node *node, int64_t side,
                        cnr_space *workspace, void **state, cnr_error *err) {
     cnr_window w;
@@ -287,7 +289,7 @@ static void transform_in(const wino_job *job, int64_t image, int64_t block, int6
     neon_uk->wino_input(&in);
 }
 
-/* Tiles at a time: as many as registers hold, in equal steps. */
+/* Returns how many tiles are computed at a time: as many as registers hold, in equal steps. */
 static int64_t tile_step(int64_t tiles) {
     return cnr_div_up(tiles, cnr_max(1, cnr_div_up(tiles, neon_uk->tile_columns)));
 }
@@ -414,7 +416,7 @@ static void finish(const wino_job *job, int64_t image, int64_t block, int64_t ch
     }
 }
 
-/* Task: computes a whole block of tiles. */
+/* Task i: computes a whole block of tiles of an image; nothing once the run is cancelled. */
 static void whole_block(void *arg, int64_t i, int32_t thread) {
     const wino_job *job = arg;
     const wino_state *s = job->s;
@@ -428,7 +430,7 @@ static void whole_block(void *arg, int64_t i, int32_t thread) {
     }
 }
 
-/* Task: transforms the input of a block that several tasks share. */
+/* Task i of the wino_job `arg`: transforms the input of a block that several tasks share. */
 static void shared_in(void *arg, int64_t i, int32_t thread) {
     const wino_job *job = arg;
     const wino_state *s = job->s;
@@ -437,7 +439,7 @@ static void shared_in(void *arg, int64_t i, int32_t thread) {
     transform_in(job, job->image, block, i % s->groups, job->room + block * s->v_floats);
 }
 
-/* Task: computes a chunk of output channels of a block. */
+/* Task i of the wino_job `arg`: computes a chunk of output channels of a block. */
 static void shared_chunk(void *arg, int64_t i, int32_t thread) {
     const wino_job *job = arg;
     const wino_state *s = job->s;
@@ -448,7 +450,7 @@ static void shared_chunk(void *arg, int64_t i, int32_t thread) {
     finish(job, job->image, block, chunk, m);
 }
 
-/* Computes the convolution, by blocks or by chunks. */
+/* Computes the convolution, by blocks or by chunks on the stream's threads; returns CNR_OK. */
 static cnr_status run(const cnr_run *run, cnr_error *err) {
     const wino_state *s = run->state;
     const int64_t images = run->node->inputs[0]->dim[0] * s->group;

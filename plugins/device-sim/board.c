@@ -62,7 +62,7 @@ static void name_of(const char *list, int32_t i, char *out) {
     snprintf(out, SIM_NAME, "%s", name);
 }
 
-/* Reads the power rails. */
+/* Reads the power rails of the board into m; m->failed: out of memory. */
 static void read_rails(sim_machine *m) {
     const int32_t n = sim_count("rails");
     if (!(m->rails = list_of(m, n, sizeof *m->rails))) return;
@@ -74,7 +74,7 @@ static void read_rails(sim_machine *m) {
     }
 }
 
-/* Reads clock i and its steps. */
+/* Reads clock i (from 1) and its steps into c; m->failed: out of memory. */
 static void read_clock(sim_machine *m, int32_t i, sim_clock *c) {
     char list[64];
     snprintf(list, sizeof list, "clocks.%d.steps", (int)i);
@@ -131,7 +131,7 @@ static void read_members(sim_machine *m, int32_t i, sim_unit *u) {
     }
 }
 
-/* Reads unit i: rail, clock, classes, members. */
+/* Reads unit i (from 1) into u: rail, clock, classes, members and costs. */
 static void read_unit(sim_machine *m, int32_t i, sim_unit *u) {
     static const char list[] = "units";
     name_of(list, i, u->name);
@@ -157,7 +157,7 @@ static void read_unit(sim_machine *m, int32_t i, sim_unit *u) {
         if (strcmp(m->clocks[k].name, clock) == 0) u->clock = k;
 }
 
-/* Reads how the machine heats up. */
+/* Reads from the board how the machine heats up: degrees C, seconds, K per watt. */
 static void read_heat(sim_machine *m) {
     m->ambient = m->degrees = sim_number("heat", 0, "ambient", 25);
     m->ohms = sim_number("heat", 0, "ohms", 0);
@@ -166,6 +166,7 @@ static void read_heat(sim_machine *m) {
     m->slack = fmax(sim_number("heat", 0, "slack", 5), 0);
 }
 
+/* Frees the machine with all its lists. */
 void sim_machine_free(sim_machine *m) {
     for (int32_t i = 0; i < m->n_units; i++) sim_host->free(m->units[i].classes);
     for (int32_t i = 0; i < m->n_clocks; i++) sim_host->free(m->clocks[i].steps);
@@ -307,6 +308,8 @@ static cnr_status cut(char *text, struct cnr_map **map, cnr_error *err) {
     return CNR_OK;
 }
 
+/* Builds a machine of its own in *out, without devices, meters and knobs, from lines
+ * "units.1.name=gpu"; a list's own line is its length. Fails with a reason. */
 cnr_status sim_machine_of(const char *text, sim_machine **out, cnr_error *err) {
     const size_t n = strlen(text) + 1;
     char *own = sim_host->alloc(n);

@@ -58,7 +58,7 @@ static void device_close(cnr_device *device) { device->state = NULL; }
 
 /* ---- memory: host memory, whatever the device reports ---- */
 
-/* Allocates memory of the program. */
+/* Allocates out->bytes of the program's memory into out; CNR_E_MEMORY: there is none. */
 static cnr_status mem_alloc(const cnr_device *device, cnr_mem *out, cnr_error *err) {
     out->offset = 0;
     out->handle =
@@ -70,7 +70,7 @@ static cnr_status mem_alloc(const cnr_device *device, cnr_mem *out, cnr_error *e
     return CNR_OK;
 }
 
-/* Frees memory. */
+/* Frees memory, and clears the handle. */
 static void mem_free(const cnr_device *device, cnr_mem *mem) {
     (void)device;
     sim_host->free(mem->handle);
@@ -87,7 +87,7 @@ static int inside(const cnr_mem *mem, uint64_t offset, uint64_t bytes) {
     return offset <= mem->bytes && bytes <= mem->bytes - offset;
 }
 
-/* A part of a memory. */
+/* Makes *out a part of a memory, without a copy; fails outside of it. */
 static cnr_status mem_view(const cnr_device *device, const cnr_mem *whole, uint64_t offset,
                            uint64_t bytes, cnr_mem *out, cnr_error *err) {
     if (!inside(whole, offset, bytes)) return outside(device, err);
@@ -97,7 +97,7 @@ static cnr_status mem_view(const cnr_device *device, const cnr_mem *whole, uint6
     return CNR_OK;
 }
 
-/* Ends a view; there is nothing to free. */
+/* Ends a view: clears its handle, as there is nothing to free. */
 static void mem_unview(const cnr_device *device, cnr_mem *part) {
     (void)device;
     part->handle = NULL;
@@ -107,7 +107,8 @@ static char *address(const cnr_mem *mem) { return (char *)mem->handle + mem->off
 
 /* ---- queues ---- */
 
-/* Lets the time of a transfer pass on the stream. */
+/* Lets the simulated time of moving `bytes` pass on the stream, behind what it has to do
+ * already. */
 static void move(cnr_stream *stream, uint64_t bytes) {
     const cnr_device *d = stream->device;
     sim_stream *s = stream->state;
@@ -144,7 +145,7 @@ static cnr_status copy_mem(cnr_stream *stream, const cnr_mem *from, const cnr_me
     return CNR_OK;
 }
 
-/* Opens a queue of work. */
+/* Opens a queue of work, ready at the present simulated time. */
 static cnr_status stream_open(const cnr_device *device, cnr_stream *stream, cnr_error *err) {
     sim_stream *s = sim_host->alloc(sizeof *s);
     if (!s) return sim_host->fail(err, CNR_E_MEMORY, device->name, "no memory for a queue");
@@ -154,12 +155,13 @@ static cnr_status stream_open(const cnr_device *device, cnr_stream *stream, cnr_
     return CNR_OK;
 }
 
+/* Frees the queue. */
 static void stream_close(cnr_stream *stream) {
     sim_host->free(stream->state);
     stream->state = NULL;
 }
 
-/* Lets simulated time pass until `until`. */
+/* Lets simulated time pass until `until` (ns), and heats the machine up to then. */
 static void pass(const cnr_device *device, uint64_t until) {
     sim_machine *m = sim_of(device);
     sim_advance(until);
@@ -202,7 +204,7 @@ static void event_free(const cnr_device *device, void *event) {
     sim_host->free(event);
 }
 
-/* Nanoseconds between two events. */
+/* Nanoseconds of simulated time between two events. */
 static int64_t elapsed(const cnr_device *device, void *from, void *to) {
     (void)device;
     return (int64_t)(*(uint64_t *)to - *(uint64_t *)from);

@@ -40,7 +40,7 @@ static uint32_t axes_of(const cnr_node *node) {
 
 /* ---- amount of work ---- */
 
-/* Adds the operations of a node. */
+/* Adds the floating-point operations of a node to *work. */
 static void add_cost(const cnr_node *node, sim_work *work) {
     cnr_cost cost = {0};
     if (node->desc->cost) node->desc->cost(node, &cost);
@@ -85,7 +85,7 @@ static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_ac
 
 static uint64_t rounded(uint64_t bytes) { return (bytes + 63) / 64 * 64; }
 
-/* Workspace of the node and of what follows it, the largest. */
+/* Returns the bytes of workspace that the node or an operator behind it needs, the largest. */
 static uint64_t scratch_of(const cnr_node *node) {
     uint64_t most = 0;
     if (node->desc->reference_workspace) most = node->desc->reference_workspace(node);
@@ -109,12 +109,12 @@ static cnr_status plan(const cnr_device *device, const cnr_node *node, cnr_space
 
 /* ---- results ---- */
 
-/* Address of a tensor's data. */
+/* Address of a tensor's data, in device memory or the host's. */
 static void *data_of(const cnr_tensor *t) {
     return t->mem.handle ? (char *)t->mem.handle + t->mem.offset : t->data;
 }
 
-/* Applies an epilogue link to `out` in place. */
+/* Applies an epilogue link by its operator's reference to `out`, in place. */
 static cnr_status run_link(const cnr_run *run, const cnr_epilogue *e, cnr_tensor *const *in,
                            cnr_tensor *out, cnr_error *err) {
     const cnr_tensor *inputs[8] = {0};
@@ -169,7 +169,7 @@ static cnr_status compute(const cnr_run *run, cnr_error *err) {
 
 /* ---- time ---- */
 
-/* Lets the node's time pass on the unit. */
+/* Lets the time and energy of the node, or its part, pass on the simulated unit of the stream. */
 static void charge(const cnr_run *run) {
     const cnr_node *node = run->node;
     const cnr_device *device = run->stream->device;

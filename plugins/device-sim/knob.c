@@ -3,12 +3,13 @@
 #include <limits.h>
 #include <stdio.h>
 
-typedef struct found { /* state to be restored */
+typedef struct found { /* State of the open knob: the machine, and the steps that its clocks had. */
     sim_machine *m;
     int32_t asked[];
 } found;
 
-/* Opens the clocks of the simulated machine. */
+/* Opens the clocks of the simulated machine, *n of them. CNR_E_NOT_FOUND: no board is simulated, or
+ * it has none. */
 static cnr_status open_knob(const cnr_gauge_options *options, void **state, int32_t *n,
                             cnr_error *err) {
     sim_machine *m = sim_machine_now();
@@ -34,7 +35,7 @@ static int follows(const sim_unit *u, int32_t clock) {
     return u->clock == clock && u->n_members == 0;
 }
 
-/* A unit made of others depends on their clocks. */
+/* 1 if a unit runs at that clock; a unit made of others depends on their clocks. */
 static int is_fed(const sim_machine *m, const sim_unit *u, int32_t clock) {
     for (int32_t i = 0; i < u->n_members; i++)
         if (m->units[u->members[i]].clock == clock) return 1;
@@ -59,14 +60,14 @@ static cnr_status describe(void *state, int32_t domain, cnr_knob_domain *out, cn
     return CNR_OK;
 }
 
-/* Frequency of a step. */
+/* *hz: frequency of step `index` of a clock. */
 static cnr_status step(void *state, int32_t domain, int32_t index, uint64_t *hz, cnr_error *err) {
     (void)err;
     *hz = (uint64_t)clock_of(state, domain)->steps[index].hz;
     return CNR_OK;
 }
 
-/* Load since the last reading, of the busiest unit. */
+/* Load in percent since the last reading, of the busiest unit at that clock; notes the reading. */
 static int32_t load_of(const sim_machine *m, int32_t domain, sim_clock *c, uint64_t now) {
     uint64_t busy = 0;
     for (int32_t i = 0; i < m->n_units; i++)

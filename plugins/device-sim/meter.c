@@ -2,7 +2,8 @@
 #include "sim.h"
 #include <stdio.h>
 
-/* Opens the rails of the simulated machine, and its temperature. */
+/* Opens the rails of the simulated machine, and its temperature, *n in all. CNR_E_NOT_FOUND: no
+ * board is simulated. */
 static cnr_status open_meter(const cnr_gauge_options *options, void **state, int32_t *n,
                              cnr_error *err) {
     sim_machine *m = sim_machine_now();
@@ -13,7 +14,7 @@ static cnr_status open_meter(const cnr_gauge_options *options, void **state, int
     return CNR_OK;
 }
 
-/* The unit that the rail feeds, if it is the only one. */
+/* Writes the name of the unit that the rail feeds to `out`, if it is the only one; else "". */
 static void feeds(const sim_machine *m, int32_t rail, char *out, size_t room) {
     int32_t n = 0;
     for (int32_t i = 0; i < m->n_units; i++) {

@@ -31,14 +31,15 @@ static const sim_class *class_of(const sim_unit *u, const char *op) {
     return NULL;
 }
 
-/* Operations for each byte at which the class is as fast in both. */
+/* Operations for each byte at which the class is as fast in both; infinite without a figure of
+ * bytes. */
 static double balance_of(const sim_class *c, double otherwise) {
     const double bytes = c->bytes > 0 ? c->bytes : otherwise;
     return bytes > 0 ? c->flops / bytes : INFINITY;
 }
 
-/* The class with the ratio of arithmetic to bytes nearest to the work's, among those that have both
- * figures. */
+/* The class of the unit with the ratio of arithmetic to bytes nearest to the work's, among those
+ * that have both figures; NULL: none. */
 static const sim_class *nearest_class(const sim_unit *u, const sim_work *w, double bytes) {
     const sim_class *best = NULL;
     double least = INFINITY;
@@ -57,7 +58,7 @@ static const sim_class *nearest_class(const sim_unit *u, const sim_work *w, doub
     return best;
 }
 
-/* Whether the class has figures for such work. Bytes alone suffice for work without
+/* 1 if the class has figures for this work; bytes alone suffice for work without
  * multiplications. */
 static int is_known(const sim_class *c, const sim_work *w) {
     return c && (c->flops >= 0 || w->products <= 0);
@@ -153,7 +154,7 @@ static double busy_watts(const sim_machine *m, const sim_unit *u, const char *op
     return u->statics + u->dynamics * v2f * (c ? c->activity : 1);
 }
 
-/* Watts of a unit or of all its members. */
+/* Watts of a unit, or of all its members, that computes an operator. */
 static double all_watts(const sim_machine *m, const sim_unit *u, const char *op) {
     double watts = u->n_members ? 0 : busy_watts(m, u, op);
     for (int32_t i = 0; i < u->n_members; i++) watts += all_watts(m, &m->units[u->members[i]], op);
@@ -181,7 +182,7 @@ static void occupy(sim_machine *m, sim_unit *u, uint64_t from, uint64_t to, cons
 
 /* ---- queues ---- */
 
-/* When a unit and all its members are free, from `ready` on. */
+/* Returns when (ns) a unit and all its members are free, from `ready` on. */
 static uint64_t begin_of(const sim_machine *m, const sim_unit *u, uint64_t ready) {
     if (u->free_at > ready) ready = u->free_at;
     for (int32_t i = 0; i < u->n_members; i++) ready = begin_of(m, &m->units[u->members[i]], ready);
@@ -209,7 +210,7 @@ static int is_part_of(const sim_machine *m, int32_t unit, int32_t whole) {
     return 0;
 }
 
-/* Units that work at that time, but for this one and its members. */
+/* Number of units that work at that time, but for this one and its members. */
 static int32_t others_at_work(const sim_machine *m, int32_t unit, uint64_t at) {
     int32_t n = 0;
     for (int32_t i = 0; i < m->n_units; i++)
@@ -217,7 +218,7 @@ static int32_t others_at_work(const sim_machine *m, int32_t unit, uint64_t at) {
     return n;
 }
 
-/* Between -1 and 1, the same for the same seed (splitmix64). */
+/* Returns a number between -1 and 1; m->dice advances, the same for the same seed (splitmix64). */
 static double draw(sim_machine *m) {
     uint64_t x = m->dice += 0x9e3779b97f4a7c15U;
     x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9U;
@@ -225,7 +226,8 @@ static double draw(sim_machine *m) {
     return (double)((x ^ x >> 31) >> 11) * 0x1p-52 - 1;
 }
 
-/* What no estimate knows: units that share memory slow each other down, and no time is exact. */
+/* Returns the seconds as they come out: units that share memory slow each other down, and no time
+ * is exact. */
 static double disturb(sim_machine *m, int32_t unit, uint64_t from, double seconds) {
     if (m->contention > 0) seconds *= 1 + m->contention * others_at_work(m, unit, from);
     return m->jitter > 0 ? seconds * (1 + m->jitter * draw(m)) : seconds;

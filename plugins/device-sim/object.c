@@ -44,7 +44,8 @@ static int32_t named(const cnr_tensor *t, const void *list, int32_t n, size_t by
     return -1;
 }
 
-/* Gives a result of one dimension, or with rank 0 a number. */
+/* Gives a result: a copy of n numbers (f64) or bytes (u8) in one dimension, or with rank 0 one
+ * number. CNR_E_MEMORY. */
 static cnr_status give(cnr_tensor *t, uint32_t dtype, int32_t rank, const void *data, int64_t n,
                        cnr_error *err) {
     const size_t bytes = (size_t)n * (dtype == CNR_u8 ? 1 : sizeof(double));
@@ -57,7 +58,7 @@ static cnr_status give(cnr_tensor *t, uint32_t dtype, int32_t rank, const void *
     return CNR_OK;
 }
 
-/* Gives n results, one number each. */
+/* Gives n results, one scalar f64 each, in memory that the host frees. */
 static cnr_status give_numbers(cnr_tensor *const *out, int32_t n, const double *values,
                                cnr_error *err) {
     cnr_status status = CNR_OK;
@@ -66,7 +67,7 @@ static cnr_status give_numbers(cnr_tensor *const *out, int32_t n, const double *
     return status;
 }
 
-/* Gives a text as bytes. */
+/* Gives a text as a u8 tensor, in memory that the host frees. */
 static cnr_status give_text(cnr_tensor *t, const char *text, cnr_error *err) {
     return give(t, CNR_u8, 1, text, (int64_t)strlen(text), err);
 }
@@ -121,7 +122,7 @@ static cnr_status look(sim_machine *m, cnr_tensor *const *out, cnr_error *err) {
     return status;
 }
 
-/* Calls a method. */
+/* Implements cnr_object.call: calls method number `method` of the simulated machine. */
 static cnr_status call(void *state, int32_t method, const cnr_tensor *const *in, int32_t n_in,
                        cnr_tensor *const *out, int32_t n_out, cnr_error *err) {
     static const int32_t wanted[] = {[TAKES] = 3, [SET] = 2, [CLOCK] = 1, [PASS] = 1};

@@ -8,7 +8,7 @@ enum { FIXED, WORK, WAIT }; /* stages of a phase */
 
 /* ---- reading ---- */
 
-/* Seconds in ns. */
+/* Seconds in ns, limited to 0 .. 1e9 seconds. */
 static uint64_t ns_of(double seconds) {
     return (uint64_t)llround(fmin(fmax(seconds, 0), 1e9) * 1e9);
 }
@@ -51,7 +51,7 @@ static double of_phase(int32_t i, const char *key, double otherwise) {
     return sim_number("phases", i, key, otherwise);
 }
 
-/* Reads phase i of a scene. */
+/* Reads phase i (from 1) of a scene into *f; fails for an unknown clock. */
 static cnr_status read_phase(const sim_machine *m, int32_t i, sim_phase *f, cnr_error *err) {
     const char *clock = sim_text("phases", i, "clock"), *bus = sim_text("phases", i, "bus");
     char where[32];
@@ -118,7 +118,7 @@ cnr_status sim_scene_read(sim_machine *m, cnr_error *err) {
 
 /* ---- playing ---- */
 
-/* Random number from 0 to 1 (xorshift) */
+/* Returns a random number from 0 to 1 (xorshift); s->dice advances. */
 static double throw_dice(sim_scene *s) {
     s->dice ^= s->dice << 13;
     s->dice ^= s->dice >> 7;
@@ -126,7 +126,8 @@ static double throw_dice(sim_scene *s) {
     return (double)(s->dice >> 11) * 0x1p-53;
 }
 
-/* Advances time in a phase: `clock` and `bus` are the fractions in which those are busy. */
+/* Advances the machine's time by ns in a phase: `clock` and `bus` are the fractions in which those
+ * are busy. Adds joules and heat. */
 static void spend(sim_machine *m, uint64_t ns, const sim_phase *f, double clock, double bus) {
     const double seconds = (double)ns * 1e-9;
     int held = 0;
@@ -182,7 +183,7 @@ static cnr_status next_stage(sim_machine *m, const sim_phase *f, cnr_error *err)
     return CNR_OK;
 }
 
-/* Seconds of some cycles at a clock's frequency. */
+/* Seconds that so many cycles take at a clock's present frequency; 0 for none. */
 static double seconds_on(const sim_machine *m, int32_t clock, double cycles) {
     return cycles > 0 ? cycles * m->scene.scale / sim_step_of(&m->clocks[clock])->hz : 0;
 }

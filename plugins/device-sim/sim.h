@@ -31,7 +31,7 @@ typedef struct sim_step {
 /* A clock of the machine. */
 typedef struct sim_clock {
     char name[SIM_NAME];
-    sim_step *steps;             /* rising */
+    sim_step *steps;             /* n steps, with rising Hz */
     int32_t n, asked, cap;       /* indices: the step that was set, the thermal cap */
     uint64_t read_ns, read_busy; /* time and busy time at the last reading of the load */
     /* for scenes: the name of what it feeds; fraction of dynamic power drawn while idle; busy
@@ -43,11 +43,11 @@ typedef struct sim_clock {
 /* A phase of a scene: seconds independent of clocks, then cycles of `clock` or of `bus`, whichever
  * takes longer. */
 typedef struct sim_phase {
-    int32_t clock, bus; /* indices; -1: none */
+    int32_t clock, bus; /* indices of the clocks of cores and bus; -1: none */
     int32_t ends_pass;
     double seconds, cycles, bus_cycles, activity;
     double idle; /* like a clock's; below 0: use the clock's */
-    double pace; /* then waits until that many seconds after the pass began; 0: no wait */
+    double pace; /* waits until this many seconds after the pass began; 0: no wait */
 } sim_phase;
 
 /* The loop of phases and its current position. */
@@ -126,12 +126,12 @@ static inline const sim_step *sim_step_of(const sim_clock *c) {
 /* ---- board.c ---- */
 /* The machine of the board in force, built at the first call; NULL: none is simulated. */
 sim_machine *sim_machine_now(void);
-/* Frees all machines. */
+/* Frees all machines, those of earlier boards too. */
 void sim_machines_free(void);
 /* Builds a machine of its own, without devices, meters and knobs, from lines "units.1.name=gpu"; a
  * list's own line is its length. */
 cnr_status sim_machine_of(const char *text, sim_machine **out, cnr_error *err);
-void sim_machine_free(sim_machine *m);
+void sim_machine_free(sim_machine *m); /* frees m with its lists */
 /* A number of the board while a machine is built. i 0: the path is list.key; from 1: list.i.key. */
 double sim_number(const char *list, int32_t i, const char *key, double otherwise);
 /* The text `key` of entry i of a list of the board; "": missing. */
@@ -141,7 +141,7 @@ int32_t sim_count(const char *list);
 
 /* ---- time.c ---- */
 extern const cnr_clock sim_time;
-/* Simulated time in ns. */
+/* Simulated time in ns, since the program began. */
 uint64_t sim_now(void);
 /* Moves the simulated time to ns, which the caller's work has reached. */
 void sim_advance(uint64_t ns);
@@ -157,19 +157,19 @@ typedef struct sim_work {
     double flops, products, bytes;
     int32_t part;
 } sim_work;
-/* True if the unit has no figures for such operators and uses those of the nearest class. */
+/* True if the unit has no figures for the work's operator and uses those of the nearest class. */
 int32_t sim_extrapolates(const sim_machine *m, int32_t unit, const sim_work *work);
 /* The unit's clock as a part of its highest; *v2f receives V^2 f likewise; both 1 without a clock.
  */
 double sim_hz(const sim_machine *m, const sim_unit *u, double *v2f);
-/* Queues the work after `ready`; returns its end. */
+/* Queues the work on a unit after `ready` (ns), with power and heat; returns its end in ns. */
 uint64_t sim_work_on(sim_machine *m, int32_t unit, uint64_t ready, const sim_work *work);
 /* Lets a unit move bytes from `ready` on; returns when it is done (ns) */
 uint64_t sim_move_on(sim_machine *m, int32_t unit, uint64_t ready, double bytes);
 /* Cost of the work alone, without queues: seconds, joules above idle. */
 void sim_takes(const sim_machine *m, int32_t unit, const sim_work *work, double *seconds,
                double *joules);
-/* Joules of a rail up to a time. */
+/* Joules of a rail up to a time in ns, idle power included. */
 double sim_joules(const sim_machine *m, const sim_rail *r, uint64_t at);
 /* Joules of all rails up to a time. */
 double sim_all_joules(const sim_machine *m, uint64_t at);
@@ -184,7 +184,7 @@ void sim_heat(sim_machine *m, uint64_t at);
 /* ---- scene.c ---- */
 /* Reads "scene" of the board: its clocks' power figures, and phases. A board may have none. */
 cnr_status sim_scene_read(sim_machine *m, cnr_error *err);
-/* Plays the scene for some seconds. */
+/* Plays the machine's scene for some simulated seconds. CNR_E_NOT_FOUND: it has none. */
 cnr_status sim_scene_pass(sim_machine *m, double seconds, cnr_error *err);
 
 /* ---- device.c, kernel.c, meter.c, knob.c, object.c ---- */

@@ -30,7 +30,7 @@ static uint64_t real_ns(void) {
     return (uint64_t)t.tv_sec * SECOND + (uint64_t)t.tv_nsec;
 }
 
-/* A real time as pthread conditions need it. */
+/* The time `ns` from now on the real-time clock, as pthread conditions need it. */
 static struct timespec real_in(uint64_t ns) {
     struct timespec t;
     clock_gettime(CLOCK_REALTIME, &t);

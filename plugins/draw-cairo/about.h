@@ -24,6 +24,7 @@
 /* clang-format on */
 
 static const char *const draw_methods[] = {
+/* Text of one method. */
 #define X(run, least, most, text) text,
     DRAW_METHODS(X)
 #undef X

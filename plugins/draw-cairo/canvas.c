@@ -35,7 +35,8 @@ typedef struct options {
     double scale;
 } options;
 
-/* Reads the options. */
+/* Reads the options into *o, over the defaults; fails for unknown ones, those of another type, and
+ * sizes out of range. */
 static cnr_status read_options(const cnr_attr *const *list, int32_t n, options *o, cnr_error *err) {
     *o = (options){.font = "sans-serif", .scale = 1};
     for (int32_t i = 0; i < n; i++) {
@@ -66,7 +67,8 @@ static cnr_status read_options(const cnr_attr *const *list, int32_t n, options *
     return CNR_OK;
 }
 
-/* Surface in memory, or one that writes SVG or PDF. */
+/* A surface in memory (of scaled pixels), or one that writes SVG or PDF into s->text; to be
+ * destroyed. */
 static cairo_surface_t *surface_of(draw_state *s, const options *o) {
     if (s->file) return draw_file_surface(s, o->width, o->height);
     return cairo_image_surface_create(CAIRO_FORMAT_RGB24, (int)ceil((double)o->width * o->scale),
@@ -82,7 +84,7 @@ static void scale_text(cairo_t *pen) {
     cairo_font_options_destroy(options);
 }
 
-/* Creates a canvas. */
+/* Implements cnr_object.create: makes a canvas by its options; *state for destroy. */
 static cnr_status create(const cnr_attr *const *list, int32_t n, void **state, cnr_error *err) {
     options o;
     cnr_status status = read_options(list, n, &o, err);
@@ -130,6 +132,8 @@ cnr_status draw_colour(const draw_state *s, const cnr_tensor *t, cnr_error *err)
     return status;
 }
 
+/* Fills result 0 with type, sizes and `data`, which the caller of the method then owns;
+ * CNR_E_MEMORY if data is NULL. */
 cnr_status draw_give(const draw_call *c, int32_t dtype, int32_t rank, const int64_t *dim,
                      void *data) {
     cnr_tensor *out = c->out[0];
@@ -145,14 +149,16 @@ cnr_status draw_give(const draw_call *c, int32_t dtype, int32_t rank, const int6
 
 static const struct method {
     cnr_status (*run)(const draw_call *c);
-    int32_t least, most; /* number of arguments */
+    int32_t least, most; /* least and most arguments */
 } table[] = {
+/* Row of one method: function and numbers of arguments. */
 #define X(run, least, most, text) {run, least, most},
     DRAW_METHODS(X)
 #undef X
 };
 
-/* Calls a method. */
+/* Calls method number `method` of the canvas; CNR_E_ARG: there is none, or the number of inputs is
+ * wrong. */
 static cnr_status call_method(void *state, int32_t method, const cnr_tensor *const *in,
                               int32_t n_in, cnr_tensor *const *out, int32_t n_out, cnr_error *err) {
     const int32_t n = (int32_t)(sizeof table / sizeof table[0]);
@@ -176,7 +182,8 @@ const cnr_object draw_canvas = {.size = sizeof draw_canvas,
 const cnr_host *draw_host;
 
 CNR_EXPORT const cnr_object *late_object(const cnr_host *host);
-/* What the plugin calls to get the object. */
+/* Returns the canvas's object, and keeps the host; the plugin calls it once the library is
+ * loaded. */
 const cnr_object *late_object(const cnr_host *host) {
     draw_host = host;
     return &draw_canvas;

@@ -14,7 +14,7 @@ enum { DRAW_MOST_SIDE = 32000, DRAW_MOST_PIXELS = 1 << 28 };
 /* What a canvas makes. */
 typedef enum draw_file { DRAW_PIXELS, DRAW_SVG, DRAW_PDF } draw_file;
 
-/* A canvas. */
+/* A canvas: cairo's surface and pen, and the file's bytes so far. */
 typedef struct draw_state {
     cairo_surface_t *surface; /* RGB24, or a file's */
     cairo_t *pen;
@@ -32,7 +32,7 @@ typedef struct draw_call {
     cnr_error *err;
 } draw_call;
 
-/* Returns a failure. */
+/* Returns from the function with the status x if it is a failure. */
 #define DRAW_TRY(x) \
     do { \
         const cnr_status try_ = (x); \
@@ -54,33 +54,34 @@ cnr_status draw_give(const draw_call *c, int32_t dtype, int32_t rank, const int6
                      void *data);
 
 /* ---- shapes.c ---- */
-/* fill: a filled rectangle. */
+/* Method fill: fills a rectangle (x, y, w, h) with a colour, with rounded corners if a radius is
+ * given. The methods return CNR_E_ARG for wrong arguments. */
 cnr_status draw_fill(const draw_call *c);
-/* outline: the frame of a rectangle. */
+/* Method outline: draws the frame of a rectangle, of a thickness in pixels. */
 cnr_status draw_outline(const draw_call *c);
-/* dot: a filled circle. */
+/* Method dot: draws a filled circle. */
 cnr_status draw_dot(const draw_call *c);
-/* line: through points, also dashed. */
+/* Method line: draws a line through points, dashed if lengths are given. */
 cnr_status draw_line(const draw_call *c);
-/* area: a filled polygon. */
+/* Method area: fills a polygon. */
 cnr_status draw_area(const draw_call *c);
 /* clip: limits what is drawn to a rectangle. */
 cnr_status draw_clip(const draw_call *c);
 
 /* ---- text.c: one line of text in bytes; invalid UTF-8 becomes '?' ---- */
-/* text: one line of text. */
+/* Method text: draws one line of text at a place, turned by degrees if given. */
 cnr_status draw_text(const draw_call *c);
-/* extent: width and height of a text. */
+/* Method extent: gives width and height of a text in pixels. */
 cnr_status draw_extent(const draw_call *c);
 
 /* ---- pictures.c: pixels in, pixels or SVG out ---- */
-/* picture: draws a picture. */
+/* Method picture: draws a u8 picture (H W C, C 1 or 3) into a rectangle. */
 cnr_status draw_picture(const draw_call *c);
-/* pixels: the picture as a tensor. */
+/* Method pixels: gives the canvas as a u8 tensor H W 3. CNR_E_STATE: it writes SVG or PDF. */
 cnr_status draw_pixels(const draw_call *c);
-/* svg: the text of the file. */
+/* Method svg: ends the drawing and gives the file's text. CNR_E_STATE: the canvas is no SVG. */
 cnr_status draw_svg(const draw_call *c);
-/* pdf: the bytes of the file. */
+/* Method pdf: ends the drawing and gives the file's bytes. CNR_E_STATE: the canvas is no PDF. */
 cnr_status draw_pdf(const draw_call *c);
 /* The surface of an SVG or PDF of this size; NULL: this cairo can't write it. */
 cairo_surface_t *draw_file_surface(draw_state *s, int64_t width, int64_t height);

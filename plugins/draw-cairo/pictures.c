@@ -8,7 +8,8 @@
 #include <cairo-pdf.h>
 #endif
 
-/* A surface with the pixels of a picture. */
+/* A new surface with the pixels of a picture, to be destroyed; cairo's status tells of a
+ * failure. */
 static cairo_surface_t *surface_of(const cnr_tensor *picture) {
     const int64_t h = picture->dim[0], w = picture->dim[1], c = picture->dim[2];
     cairo_surface_t *surface = cairo_image_surface_create(CAIRO_FORMAT_RGB24, (int)w, (int)h);
@@ -78,7 +79,7 @@ cnr_status draw_pixels(const draw_call *c) {
 /* ---- vector files ---- */
 
 #if defined(CAIRO_HAS_SVG_SURFACE) || defined(CAIRO_HAS_PDF_SURFACE)
-/* Keeps what cairo writes to a file. */
+/* Cairo's write function: appends n bytes to s->text. */
 static cairo_status_t keep(void *state, const unsigned char *data, unsigned n) {
     draw_state *s = state;
     if (s->room - s->bytes < n) {
@@ -116,7 +117,8 @@ cairo_surface_t *draw_file_surface(draw_state *s, int64_t width, int64_t height)
     return surface;
 }
 
-/* Returns the file's contents; nothing can be drawn after that. */
+/* Finishes the picture and gives the file's contents (CNR_E_STATE with `wanted` if the canvas makes
+ * no such file); nothing can be drawn after that. */
 static cnr_status finished(const draw_call *c, draw_file file, const char *wanted) {
     draw_state *s = c->s;
     if (s->file != file) return draw_fail(c->err, CNR_E_STATE, "canvas", wanted);

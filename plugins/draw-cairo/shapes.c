@@ -4,7 +4,8 @@
 
 enum { MOST_DASHES = 8 };
 
-/* A rectangle with rounded corners. */
+/* Makes the pen's path a rectangle (x, y, w, h) with corners rounded by `radius`, at most half a
+ * side. */
 static void trace(cairo_t *pen, const double r[4], double radius) {
     const double most = fmin(fabs(r[2]), fabs(r[3])) / 2;
     const double x0 = r[0], y0 = r[1], x1 = r[0] + r[2], y1 = r[1] + r[3];
@@ -74,7 +75,8 @@ static cnr_status points(const draw_call *c) {
     return CNR_OK;
 }
 
-/* Alternating lengths of dashes and gaps. */
+/* Sets the pen's dashes from argument 3, alternating lengths of dashes and gaps; CNR_E_ARG: more
+ * than eight. */
 static cnr_status use_dashes(const draw_call *c) {
     double dashes[MOST_DASHES], sum = 0;
     const int32_t n = (int32_t)fmin((double)cnr_count(c->in[3]), MOST_DASHES + 1);

@@ -4,7 +4,8 @@
 
 enum { MOST_BYTES = 1000 };
 
-/* Bytes of the UTF-8 character at p; 0: invalid. */
+/* Bytes (1 to 4) of the UTF-8 character at p, of which `room` bytes are there; 0: invalid or
+ * cut. */
 static int32_t character(const uint8_t *p, int64_t room) {
     const int32_t n = *p < 0x80                 ? 1
                       : *p >= 0xc2 && *p < 0xe0 ? 2
@@ -19,7 +20,8 @@ static int32_t character(const uint8_t *p, int64_t room) {
     return n;
 }
 
-/* Replaces invalid UTF-8: cairo would fail, and stay in error. */
+/* Copies a text to `out`, cut to MOST_BYTES, with "?" for invalid UTF-8, at which cairo would fail
+ * and stay in error, and spaces for control characters; fails if it is no text. */
 static cnr_status clean(const cnr_tensor *text, char *out, cnr_error *err) {
     if (text->dtype != CNR_u8 || text->rank != 1)
         return draw_host->fail(err, CNR_E_ARG, "text", "want a text");
@@ -37,7 +39,8 @@ static cnr_status clean(const cnr_tensor *text, char *out, cnr_error *err) {
     return CNR_OK;
 }
 
-/* Sets the size of the font from input `at`. */
+/* Sets the size of the font, in pixels, from input `at`, limited to 1 to 1000; fails unless that is
+ * one number. */
 static cnr_status use_size(const draw_call *c, int32_t at) {
     double size;
     const cnr_status status = draw_numbers(c->in[at], "size", 1, &size, c->err);

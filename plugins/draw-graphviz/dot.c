@@ -15,7 +15,8 @@ static const cnr_host *host;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* the library has globals */
 static GVC_t *context;
 
-/* Outside quotes, '<' starts an HTML label, '/' and '#' start comments. */
+/* NULL, or why a DOT text is refused: outside quotes, '<' starts an HTML label, '/' and '#' start
+ * comments. */
 static const char *refused_text(const char *text) {
     bool quoted = false;
     for (; *text; text++) {
@@ -37,7 +38,8 @@ static const char *refused_attribute(Agraph_t *graph) {
     return NULL;
 }
 
-/* *out is freed by gvFreeRenderData. */
+/* Lays out and draws a DOT text in a format; *out: *bytes bytes, to be freed by gvFreeRenderData.
+ * CNR_E_ARG: it is refused or malformed. */
 static cnr_status draw(const char *text, const char *format, char **out, unsigned *bytes,
                        cnr_error *err) {
     const char *why = refused_text(text);
@@ -71,7 +73,7 @@ static char *text_of(const cnr_tensor *t) {
     return text;
 }
 
-/* Gives bytes as a result. */
+/* Gives a copy of the bytes as a u8 tensor, which the host frees. */
 static cnr_status give(cnr_tensor *out, const char *data, unsigned bytes, cnr_error *err) {
     out->data = host->alloc(bytes);
     if (!out->data) return host->fail(err, CNR_E_MEMORY, DOT_NAME, "out of memory");
@@ -126,7 +128,7 @@ static const cnr_object object = {.size = sizeof object,
                                   .destroy = destroy};
 
 CNR_EXPORT const cnr_object *late_object(const cnr_host *given);
-/* What the plugin calls to get the object. */
+/* Returns the object, and keeps the host; the plugin calls it once the library is loaded. */
 const cnr_object *late_object(const cnr_host *given) {
     host = given;
     return &object;

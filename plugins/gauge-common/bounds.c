@@ -42,7 +42,7 @@ void bounds_steps_of(bounds_domain *d, const char *text) {
         bounds_step(d, value * d->unit);
 }
 
-/* A frequency from the file's text; 0: invalid. */
+/* A frequency in Hz from a file's text, a number in the domain's unit or a level; 0: invalid. */
 static uint64_t hz_of(const bounds_domain *d, const char *text) {
     const char *end;
     double value;
@@ -64,7 +64,7 @@ static void text_of(const bounds_domain *d, uint64_t hz, char out[32]) {
     snprintf(out, 32, "%d", (int)level);
 }
 
-/* Names the file if it exists; 0: it does not. */
+/* Fills *file with the path and present text of folder/name; 0: there is no such file. */
 static int name_file(bounds_file *file, const char *folder, const char *name) {
     gauge_file look;
     gauge_name(&look, folder, name);
@@ -117,6 +117,7 @@ cnr_status bounds_open(const char *what, const cnr_gauge_options *options,
     return CNR_OK;
 }
 
+/* Closes all files and frees the list. */
 void bounds_close(void *state) {
     bounds *list = state;
     GAUGE_EACH(i, list->n) {
@@ -152,7 +153,7 @@ cnr_status bounds_step_at(void *state, int32_t domain, int32_t index, uint64_t *
     return CNR_OK;
 }
 
-/* Number of cores that are on. */
+/* Number of the clock's cores that are on, read from their files; those without a switch are. */
 static int32_t cores_on(const bounds_domain *d) {
     int32_t n = d->fixed_cores;
     GAUGE_EACH(i, d->n_cores) {
@@ -205,7 +206,7 @@ static cnr_status set_hz(bounds_domain *d, uint64_t hz, cnr_error *err) {
                             text, (unsigned long long)is);
 }
 
-/* Switches on the first `cores` of those that were found on. */
+/* Switches on the first `cores` of those that were found on, and the others of these off. */
 static cnr_status set_cores(bounds_domain *d, int32_t cores, cnr_error *err) {
     int32_t on = d->fixed_cores;
     GAUGE_EACH(i, d->n_cores) {
@@ -260,7 +261,8 @@ void bounds_restore_now(void *state) {
     }
 }
 
-/* Appends the line "VALUE PATH" of an attribute. */
+/* Appends the line "VALUE PATH" of an attribute to the text of n characters, as far as room goes;
+ * returns the new length, which may exceed room. */
 static int32_t put_line(char *text, size_t room, int32_t n, const bounds_file *f) {
     const size_t used = (size_t)n < room ? (size_t)n : room;
     return n + snprintf(text + used, room - used, "%s %s\n", f->found, f->path);
@@ -279,7 +281,8 @@ int32_t bounds_found(void *state, char *text, size_t room) {
     return n;
 }
 
-/* Finds our file that the line names, so that no line can write another one. */
+/* Finds our file that the n bytes at `path` name, so that no line can write another one; NULL:
+ * none. */
 static bounds_file *file_of(const bounds *list, const char *path, size_t n) {
     GAUGE_EACH(i, list->n) {
         bounds_domain *d = list->at[i];

@@ -15,7 +15,7 @@ struct bounds;
 /* A clock that files with bounds set. */
 typedef struct bounds_domain {
     cnr_knob_domain domain;
-    uint64_t steps[BOUNDS_STEPS]; /* rising */
+    uint64_t steps[BOUNDS_STEPS]; /* frequencies in Hz, rising */
     double unit;                  /* hertz of one unit in the files */
     int levels;                   /* 1: the files hold indices of steps, where 0 is the highest */
     bounds_file least, most;
@@ -51,11 +51,11 @@ void bounds_step(bounds_domain *d, double hz);
 /* Reads the domain's steps from text such as "585000000 490000000", in its units. */
 void bounds_steps_of(bounds_domain *d, const char *text);
 
-/* cnr_knob's describe. */
+/* Implements cnr_knob.describe: copies a clock's description, at most out->size bytes. */
 cnr_status bounds_describe(void *state, int32_t domain, cnr_knob_domain *out, cnr_error *err);
-/* cnr_knob's step. */
+/* Implements cnr_knob.step: *hz is step `index` of a clock. */
 cnr_status bounds_step_at(void *state, int32_t domain, int32_t index, uint64_t *hz, cnr_error *err);
-/* cnr_knob's read. */
+/* Implements cnr_knob.read: reads a clock's Hz, load, cores and temperature from its files. */
 cnr_status bounds_read(void *state, int32_t domain, cnr_knob_state *out, cnr_error *err);
 /* cnr_knob's set: writes both bounds, and turns cores on or off. */
 cnr_status bounds_set(void *state, int32_t domain, uint64_t hz, int32_t cores, cnr_error *err);
@@ -63,11 +63,13 @@ cnr_status bounds_set(void *state, int32_t domain, uint64_t hz, int32_t cores, c
 cnr_status bounds_restore(void *state, cnr_error *err);
 /* cnr_knob's save_state: what was found, as text; returns its length. */
 int32_t bounds_found(void *state, char *text, size_t room);
-/* cnr_knob's load_state: restores from that text. */
+/* Implements cnr_knob.load_state: writes back the attributes that a text of bounds_found names,
+ * only to our files. */
 cnr_status bounds_bring_back(void *state, const char *text, cnr_error *err);
-/* cnr_knob's restore_in_signal. */
+/* Implements cnr_knob.restore_in_signal: writes back what was found, with calls that signal
+ * handlers may make. */
 void bounds_restore_now(void *state);
-void bounds_close(void *state);
+void bounds_close(void *state); /* closes files, frees the list */
 
 #define BOUNDS_HOOKS \
     .describe = bounds_describe, .step = bounds_step_at, .read = bounds_read, .set = bounds_set, \

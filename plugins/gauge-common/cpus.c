@@ -7,6 +7,7 @@
 
 enum { PROC_STAT = 1 << 20 };
 
+/* Appends the numbers in a text such as "0 1 2 3" or "0-3" to *out, GAUGE_CPUS in all. */
 void gauge_cpus_of(const char *text, gauge_cpus *out) {
     for (char *end; *text; text = end) {
         end = (char *)text + 1;
@@ -37,6 +38,8 @@ static void add_line(const char *line, const gauge_cpus *c, uint64_t *busy, uint
     }
 }
 
+/* *out: the load of the CPUs since the last reading, 0 to 1, by /proc/stat; below 0: not known
+ * yet. */
 cnr_status gauge_cpus_load(const char *root, gauge_cpus *c, double *out, cnr_error *err) {
     char path[GAUGE_PATH];
     uint64_t busy = 0, all = 0, bytes;

@@ -31,7 +31,7 @@ typedef struct gauge_found {
 } gauge_found;
 /* Finds files below root by a pattern. Free *out with gauge_found_free. */
 cnr_status gauge_find(const char *root, const char *pattern, gauge_found *out, cnr_error *err);
-void gauge_found_free(gauge_found *found);
+void gauge_found_free(gauge_found *found); /* frees paths and list */
 /* Calls `add` for each matching path until one fails. */
 cnr_status gauge_each(const char *root, const char *pattern,
                       cnr_status (*add)(void *list, const char *path, cnr_error *err), void *list,
@@ -41,20 +41,21 @@ const char *gauge_last(const char *path); /* the part after the last slash */
 /* An attribute that stays open between readings. Its path is folder/name. */
 typedef struct gauge_file {
     char path[GAUGE_PATH];
-    int fd; /* -1: not open */
+    int fd; /* descriptor; -1: not open */
 } gauge_file;
 /* Sets the path; the first reading opens the file. */
 void gauge_name(gauge_file *file, const char *folder, const char *name);
-/* 1 if there is such a file. */
+/* 1 if the path is set and names a regular file, else 0. */
 int gauge_is_there(const gauge_file *file);
-void gauge_close(gauge_file *file);
-/* Reads the text, without surrounding white space. */
+void gauge_close(gauge_file *file); /* closes it if it is open */
+/* Reads the file's text into out, cut to the room and without surrounding white space; opens it if
+ * need be. */
 cnr_status gauge_read_text(gauge_file *file, char *out, size_t room, cnr_error *err);
 /* Reads the number at its begin: 5.1 from "5.1000 W", 37 from "37@585000000Hz". */
 cnr_status gauge_read_number(gauge_file *file, double *out, cnr_error *err);
 /* Writes a text to a file of /sys. */
 cnr_status gauge_write_text(const char *path, const char *text, cnr_error *err);
-/* the same for signal handlers: returns 0, or errno */
+/* gauge_write_text for signal handlers: returns 0, or errno */
 int gauge_order(const char *path, const char *text);
 /* Reads an attribute once. False: missing or unreadable; out is "". */
 int gauge_look(const char *folder, const char *name, char *out, size_t room);
@@ -69,14 +70,17 @@ typedef struct gauge_cpus {
     int32_t at[GAUGE_CPUS], n;
     uint64_t busy, all; /* ticks, at the last reading */
 } gauge_cpus;
-void gauge_cpus_of(const char *text, gauge_cpus *out); /* "0 1 2 3", "0-3" */
-/* The load since the last reading, 0 to 1, by /proc/stat; below 0: not known yet. */
+/* Adds the numbers in a text such as "0 1 2 3" or "0-3" to *out. */
+void gauge_cpus_of(const char *text, gauge_cpus *out);
+/* *out: the load of the CPUs since the last reading, 0 to 1, by /proc/stat; below 0: not known
+ * yet. */
 cnr_status gauge_cpus_load(const char *root, gauge_cpus *cpus, double *out, cnr_error *err);
 
 /* ---- library.c ---- */
 
-/* Loads a system library; for a root other than "/", ROOT/usr/lib/NAME. NULL: CNR_E_NOT_FOUND. It
- * is never unloaded, since such libraries have threads and handlers. */
+/* Loads a system library and returns dlopen's handle; for a root other than "/", ROOT/usr/lib/NAME.
+ * NULL with CNR_E_NOT_FOUND: none. It is never unloaded, since such libraries have threads and
+ * handlers. */
 void *gauge_library(const char *root, const char *name, cnr_error *err);
 /* Looks a function up; `to` points to a function pointer. 0: not found. */
 int gauge_symbol(void *library, const char *name, void *to);
@@ -86,7 +90,7 @@ int gauge_symbol(void *library, const char *name, void *to);
 /* A sensor: its files and units. */
 typedef struct gauge_sensor {
     cnr_meter_domain domain;
-    gauge_file value, factor; /* factor.path "": none */
+    gauge_file value, factor; /* files of value and factor; factor.path "": none */
     double scale;             /* factor from the value (or product) to millionths of the unit */
     int magnitude;            /* take the absolute value: currents have a sign */
 } gauge_sensor;
@@ -105,12 +109,12 @@ cnr_status gauge_describe(void *state, int32_t domain, cnr_meter_domain *out, cn
 /* Reads a sensor in millionths of its unit; `domain` as above. CNR_E_FORMAT: the number is out of
  * range. */
 cnr_status gauge_read(void *state, int32_t domain, cnr_reading *out, cnr_error *err);
-void gauge_free(void *state);
-/* The end of a meter's `open`: passes the list to the host, or frees it; CNR_E_NOT_FOUND if it is
- * empty. */
+void gauge_free(void *state); /* closes files, frees the list */
+/* The end of a meter's `open`: passes the list (*state) and its length *n to the host, or frees it
+ * after a failure; CNR_E_NOT_FOUND if it is empty. */
 cnr_status gauge_opened(gauge_sensors *list, cnr_status status, const char *what, void **state,
                         int32_t *n, cnr_error *err);
-/* The device that a rail of this name feeds, if known: "cpu", "opencl:0", or "". */
+/* The device that a rail of this name feeds, "cpu" or "opencl:0"; "": unknown, or both. */
 const char *gauge_feeds(const char *name);
 
 #endif

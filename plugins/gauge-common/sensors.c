@@ -51,6 +51,8 @@ const char *gauge_feeds(const char *name) {
 
 /* ---- a meter's hooks ---- */
 
+/* The end of a meter's `open`: passes the list (*state) and its length *n to the host, or frees it
+ * after a failure; CNR_E_NOT_FOUND if it is empty. */
 cnr_status gauge_opened(gauge_sensors *list, cnr_status status, const char *what, void **state,
                         int32_t *n, cnr_error *err) {
     if (!status && list->n == 0)
@@ -86,6 +88,7 @@ cnr_status gauge_read(void *state, int32_t domain, cnr_reading *out, cnr_error *
     return CNR_OK;
 }
 
+/* Closes the sensors' files and frees the list. */
 void gauge_free(void *state) {
     gauge_sensors *list = state;
     GAUGE_EACH(i, list->n) {

@@ -14,7 +14,8 @@ const cnr_host *gauge_host;
 
 /* ---- finding ---- */
 
-/* Appends the pattern to the root, whose special characters are escaped. */
+/* Writes the root, with special characters escaped, and the pattern behind it to out; 0: it is too
+ * long. */
 static int full_pattern(const char *root, const char *pattern, char *out, size_t room) {
     size_t n = 0;
     for (; *root; root++) {
@@ -32,7 +33,7 @@ static int by_version(const void *a, const void *b) {
     return strverscmp(*(char *const *)a, *(char *const *)b);
 }
 
-/* Copies the paths that were found. */
+/* Copies the paths that were found into *out; the caller frees it also after an error. */
 static cnr_status keep(const glob_t *g, gauge_found *out, cnr_error *err, const char *pattern) {
     out->at = gauge_host->alloc((g->gl_pathc + 1) * sizeof *out->at);
     for (size_t i = 0; out->at && i < g->gl_pathc; i++) {
@@ -61,6 +62,7 @@ cnr_status gauge_find(const char *root, const char *pattern, gauge_found *out, c
     return status;
 }
 
+/* Frees the paths and the list, and zeroes it. */
 void gauge_found_free(gauge_found *found) {
     GAUGE_EACH(i, found->n) gauge_host->free(found->at[i]);
     gauge_host->free(found->at);
@@ -95,11 +97,13 @@ int gauge_is_there(const gauge_file *file) {
     return *file->path && stat(file->path, &info) == 0 && S_ISREG(info.st_mode);
 }
 
+/* Closes the file if it is open. */
 void gauge_close(gauge_file *file) {
     if (*file->path && file->fd >= 0) close(file->fd);
     file->fd = -1;
 }
 
+/* Fails with the text of error `number`: CNR_E_UNSUPPORTED if reading is denied, else CNR_E_IO. */
 static cnr_status no_answer(const gauge_file *file, int number, cnr_error *err) {
     /* Fills err: a file could not be read. */
     const int denied = number == EACCES || number == EPERM;

@@ -89,6 +89,7 @@ static void take_short_turns(void) {
     (void)syscall(SYS_sched_setattr, 0, &of, 0);
 }
 
+/* Thread: lets MPI go on with the sums that are under way, until the group ends. */
 static void *progress(void *unused) {
     (void)unused;
     take_short_turns();
@@ -174,7 +175,7 @@ static cnr_status sum_wait(void *data, cnr_error *err) {
     return status;
 }
 
-/* Sends data from process 0 to all. */
+/* Sends `bytes` bytes from process 0 to all, in pieces of at most 1 GiB. */
 static cnr_status broadcast(void *data, uint64_t bytes, cnr_error *err) {
     const uint64_t most = 1u << 30;
     for (uint64_t at = 0; at < bytes; at += most) {
@@ -203,7 +204,7 @@ static cnr_status barrier(cnr_error *err) {
 
 static void abort_all(int32_t code) { MPI_Abort(MPI_COMM_WORLD, code); }
 
-/* Ends the thread and MPI. */
+/* Ends the thread, then MPI. */
 static void close_all(void) {
     pthread_mutex_lock(&g.lock);
     g.ends = 1;
@@ -213,7 +214,8 @@ static void close_all(void) {
     MPI_Finalize();
 }
 
-/* Starts MPI and the thread. */
+/* Starts MPI and the thread; *rank and *ranks: this process and how many. CNR_E_STATE: MPI runs
+ * already. */
 static cnr_status open_all(const cnr_group_options *options, int32_t *rank, int32_t *ranks,
                            cnr_error *err) {
     int level = 0, there = 0, own = 0, n = 0;
@@ -243,7 +245,8 @@ static const group_calls calls = {open_all, sum_begin, sum_wait, broadcast,
                                   barrier,  abort_all, close_all};
 
 CNR_EXPORT const group_calls *group_calls_get(const cnr_host *with);
-/* What the plugin calls to get the functions. */
+/* Returns the functions of the group, and keeps the host; the plugin calls it once the library is
+ * loaded. */
 const group_calls *group_calls_get(const cnr_host *with) {
     host = with;
     return &calls;

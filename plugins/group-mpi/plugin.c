@@ -17,8 +17,9 @@ static int32_t number_of(const char *name) {
     return text && *text ? (int32_t)strtol(text, NULL, 10) : -1;
 }
 
-/* Recognises mpirun of Open MPI and of MPICH, and Slurm's srun with either interface. Slurm's own
- * variables also exist in a batch script, a single process, but PMIX_RANK does not. */
+/* Number of processes, and *rank, if mpirun of Open MPI or MPICH, or Slurm's srun with either
+ * interface, started this one; else 0. Slurm's own variables also exist in a batch script, a single
+ * process, but PMIX_RANK does not. */
 static int32_t launched(int32_t *rank) {
     static const char *const names[][3] = {{"OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK", NULL},
                                            {"PMI_SIZE", "PMI_RANK", NULL},
@@ -50,25 +51,25 @@ static cnr_status open_group(const cnr_group_options *options, void **state, int
     return status;
 }
 
-/* Begins a sum. */
+/* Method sum_begin: starts summing n elements at `data` over all processes, in place. */
 static cnr_status sum_begin(void *state, void *data, int64_t n, int32_t dtype, cnr_error *err) {
     (void)state;
     return module->sum_begin(data, n, dtype, err);
 }
 
-/* Waits for a sum. */
+/* Method sum_wait: waits until the sum at `data` is there. */
 static cnr_status sum_wait(void *state, void *data, cnr_error *err) {
     (void)state;
     return module->sum_wait(data, err);
 }
 
-/* Sends data to all. */
+/* Method broadcast: sends data from process 0 to all. */
 static cnr_status broadcast(void *state, void *data, uint64_t bytes, cnr_error *err) {
     (void)state;
     return module->broadcast(data, bytes, err);
 }
 
-/* Waits for all. */
+/* Method barrier: waits until all processes have called it. */
 static cnr_status barrier(void *state, cnr_error *err) {
     (void)state;
     return module->barrier(err);
@@ -80,7 +81,7 @@ static void abort_all(void *state, int32_t code) {
     module->abort(code);
 }
 
-/* Leaves the group. */
+/* Method close: leaves the group, which ends MPI. */
 static void close_group(void *state) {
     (void)state;
     is_open = 0;

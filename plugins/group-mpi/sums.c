@@ -11,7 +11,7 @@ static const cnr_port begin_in[] = {
 static const cnr_port begin_out[] = {
     {.name = "y", .help = "the elements of all inputs, one after another, while they are summed"}};
 
-/* Shape: all inputs behind each other. */
+/* Output: one f32 vector with all inputs, one behind the other. */
 static cnr_status begin_infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_error *err) {
     int64_t n = 0;
     for (int32_t i = 0; i < node->n_inputs; i++) {
@@ -29,17 +29,21 @@ static cnr_status begin_infer(const cnr_node *node, cnr_tensor *const *outputs, 
     return CNR_OK;
 }
 
-/* A single input is summed where it is. (CNR_ALIAS_JOIN would leave this node out of the plan.) */
+/* A single input is summed where it is: gives one in-place alias, else none. (CNR_ALIAS_JOIN would
+ * leave this node out of the plan.) */
 static int32_t begin_aliases(const cnr_node *node, cnr_alias *to, int32_t max) {
     if (max < 1 || node->n_inputs != 1) return 0;
     to[0] = (cnr_alias){.kind = CNR_ALIAS_INPLACE};
     return 1;
 }
 
+/* y *= by, n elements. */
 static void scale_by(float *restrict y, float by, int64_t n) {
     for (int64_t k = 0; k < n; k++) y[k] *= by;
 }
 
+/* Copies all scaled inputs to the output, and begins its sum over the group; a group of one process
+ * sums nothing. */
 static cnr_status begin_reference(const cnr_run *run, cnr_error *err) {
     const float scale = (float)cnr_attr_float(run->node, "multiplier");
     const group_calls *calls = group_opened();
@@ -103,13 +107,14 @@ static cnr_status wait_infer(const cnr_node *node, cnr_tensor *const *outputs, c
     return CNR_OK;
 }
 
-/* The sum of a single gradient is that gradient. */
+/* The sum of a single gradient is that gradient: gives one in-place alias, else none. */
 static int32_t wait_aliases(const cnr_node *node, cnr_alias *to, int32_t max) {
     if (max < 1 || cnr_count(node->inputs[0]) != cnr_count(node->outputs[0])) return 0;
     to[0] = (cnr_alias){.kind = CNR_ALIAS_INPLACE};
     return 1;
 }
 
+/* Waits for the sum, and copies the part of it that begins at `offset` to the output. */
 static cnr_status wait_reference(const cnr_run *run, cnr_error *err) {
     const group_calls *calls = group_opened();
     float *x = (float *)run->node->inputs[0]->data;

@@ -33,9 +33,9 @@ typedef struct caffe_net {
 /* Adds the nodes of one layer; problems go to the graph. `blobs` are its weights (may be none). */
 void caffe_layer(caffe_net *net, const Caffe__LayerParameter *layer, Caffe__BlobProto **blobs,
                  size_t n_blobs);
-/* Whether the layer accepts any height and width. */
+/* 1 if the layer accepts any height and width, or is unknown; else 0. */
 int caffe_layer_is_convolutional(const Caffe__LayerParameter *layer);
-/* Whether only training or testing needs the layer. */
+/* 1 if only training or testing needs a layer of this type; else 0. */
 int caffe_layer_is_skipped(const char *type);
 
 /* v0.c: converts layers of 2013 to V1 layers in place; 0: out of memory. No other layer reads the

@@ -43,7 +43,7 @@ void caffe_reduction(caffe_job *j) {
     caffe_give(j, 0, y);
 }
 
-/* Converts at most 64 floats to doubles; returns how many. */
+/* Converts the first floats, at most 64, to doubles in `out`; returns how many. */
 static int64_t to_doubles(const float *from, size_t n, double *out) {
     size_t k = 0;
     for (; k < n && k < 64; k++) out[k] = (double)from[k];

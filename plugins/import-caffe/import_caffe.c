@@ -140,7 +140,7 @@ static const char *const v1_types[] = {
     "Deconvolution",
 };
 
-/* A V1 layer in the form of a current one; shares its memory. */
+/* Returns a V1 layer in the form of a current one, which shares its memory. */
 static Caffe__LayerParameter from_v1(const Caffe__V1LayerParameter *old) {
     Caffe__LayerParameter layer = CAFFE__LAYER_PARAMETER__INIT;
     const size_t type = old->has_type ? (size_t)old->type : 0;
@@ -179,7 +179,7 @@ static Caffe__LayerParameter from_v1(const Caffe__V1LayerParameter *old) {
 static size_t layer_count(const Caffe__NetParameter *net) {
     return net->n_layer ? net->n_layer : net->n_layers;
 }
-/* Layer i, with an old one brought into the new form. */
+/* Returns layer i, an old one in the current form; it shares the net's memory. */
 static Caffe__LayerParameter layer_at(const Caffe__NetParameter *net, size_t i) {
     return net->n_layer ? *net->layer[i] : from_v1(net->layers[i]);
 }
@@ -199,8 +199,8 @@ static int is_included(const Caffe__LayerParameter *layer) {
     return 0;
 }
 
-/* The blobs of the layer of that name in the weights, else its own. Files keep the order of the
- * layers, so the search starts after the last match. */
+/* The blobs of the layer of that name in the weights, else NULL; *n: how many. Files keep the order
+ * of the layers, so the search starts after the last match, *next. */
 static Caffe__BlobProto **blobs_for(const Caffe__NetParameter *weights, const char *name,
                                     size_t *next, size_t *n) {
     const size_t count = weights ? layer_count(weights) : 0;
@@ -218,8 +218,8 @@ static Caffe__BlobProto **blobs_for(const Caffe__NetParameter *weights, const ch
 
 /* ---- inputs and preprocessing ---- */
 
-/* Inputs with as many samples as the first share its open batch; others get an open size of their
- * own. */
+/* Adds an input. With open_size, inputs with as many samples as the first share its open batch;
+ * others get an open size of their own. */
 static void add_input(caffe_net *net, const char *name, const int64_t *dim, int32_t rank,
                       int open_size) {
     for (int32_t i = 0; i < rank; i++)
@@ -293,7 +293,7 @@ static int is_data(const char *type) {
     return imp_is_one_of(type, kinds, CNR_ROWS(kinds));
 }
 
-/* Adds the inputs of a data layer. */
+/* Adds the inputs of a data layer, by its shapes or the option; open_size: any height and width. */
 static void input_layer(caffe_net *net, const Caffe__LayerParameter *layer, int open_size) {
     const size_t n = layer->input_param ? layer->input_param->n_shape : 0;
     for (size_t i = 0; i < layer->n_top; i++) {
@@ -310,7 +310,8 @@ static void input_layer(caffe_net *net, const Caffe__LayerParameter *layer, int 
     }
 }
 
-/* The first top of a layer that reads pictures becomes an input; its labels are dropped. */
+/* Makes the first top of a layer that reads pictures an input (open_size: with an open batch); its
+ * labels are dropped. */
 static void data_layer(caffe_net *net, const Caffe__LayerParameter *layer,
                        const cnr_import_args *args, int open_size) {
     const Caffe__MemoryDataParameter *memory = layer->memory_data_param;
@@ -339,7 +340,7 @@ static void data_layer(caffe_net *net, const Caffe__LayerParameter *layer,
     transform(net, layer->top[0], layer->transform_param);
 }
 
-/* Adds the inputs that the head of the file names. */
+/* Adds the inputs that the head of the file names; open_size: with an open batch. */
 static void header_inputs(caffe_net *net, const Caffe__NetParameter *model, int open_size) {
     for (size_t i = 0; i < model->n_input; i++) {
         if (i < model->n_input_shape && model->input_shape[i]->n_dim <= CNR_MAX_RANK) {
@@ -360,7 +361,8 @@ static void header_inputs(caffe_net *net, const Caffe__NetParameter *model, int 
 
 /* ---- building the net ---- */
 
-/* Converts all layers. */
+/* Converts all layers of the model with the weights, and adds inputs and outputs; problems go to
+ * the graph. */
 static void build(caffe_net *net, const Caffe__NetParameter *model, const cnr_import_args *args) {
     const size_t n = layer_count(model);
     size_t next = 0;

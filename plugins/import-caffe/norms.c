@@ -41,7 +41,8 @@ void caffe_batch_norm(caffe_job *j) {
     caffe_give(j, 0, caffe_node(j, "batch_normalization", "", from, 5, &l));
 }
 
-/* A blob, reshaped to broadcast against input 0 from `axis` on. */
+/* Adds blob `index` as a weight, reshaped to broadcast against input 0 from `axis` on; -1: the job
+ * failed. */
 static cnr_value broadcast_blob(caffe_job *j, size_t index, const char *suffix, int64_t axis) {
     const cnr_tensor *x = caffe_type(j, j->in[0]);
     int64_t own[CNR_MAX_RANK], dim[CNR_MAX_RANK];

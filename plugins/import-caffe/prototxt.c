@@ -41,7 +41,8 @@ static int take(parser *p, char c) {
     return 1;
 }
 
-/* An unquoted word or number: letters, digits, . + - _ */
+/* Reads an unquoted word or number (letters, digits, . + - _) into out; 0: it is too long, or
+ * missing. */
 static int word(parser *p, char *out, size_t room) {
     size_t n = 0;
     skip_space(p);
@@ -53,7 +54,8 @@ static int word(parser *p, char *out, size_t room) {
     return n > 0 ? 1 : fail(p, CNR_E_FORMAT, "a name or value is wanted", "");
 }
 
-/* A quoted string in new memory; adjacent strings are joined. */
+/* Reads a quoted string into new host memory; adjacent strings are joined. NULL: failed, or there
+ * is none. */
 static char *quoted(parser *p) {
     char *out = NULL;
     size_t n = 0;
@@ -116,7 +118,7 @@ static int skip_value(parser *p, int depth) {
     return word(p, text, sizeof text);
 }
 
-/* Bytes of a value of a protobuf type. */
+/* Returns the bytes that a value of a protobuf type takes in a message. */
 static size_t value_bytes(ProtobufCType type) {
     switch (type) {
     case PROTOBUF_C_TYPE_INT64:
@@ -128,7 +130,8 @@ static size_t value_bytes(ProtobufCType type) {
     }
 }
 
-/* Parses a number in C's form, independent of the locale. */
+/* Parses a whole text as a finite number in C's form, independent of the locale, into *out; 0: it
+ * is none. */
 static int number(const char *text, double *out) {
     const char *end;
     *out = imp_number(text, &end);
@@ -181,7 +184,7 @@ static int scalar(parser *p, const ProtobufCFieldDescriptor *field, void *out) {
     }
 }
 
-/* Address of the field's next value; grows repeated fields. */
+/* Address of the field's next value in `out`; grows repeated fields. NULL: out of memory. */
 static void *place(parser *p, const ProtobufCFieldDescriptor *field, ProtobufCMessage *out) {
     char *base = (char *)out;
     if (field->label != PROTOBUF_C_LABEL_REPEATED) {

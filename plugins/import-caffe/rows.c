@@ -4,7 +4,8 @@
 
 #include <stdio.h>
 
-/* Converts a layer by another plugin's import row. */
+/* Converts a layer, its blobs as further inputs, by another plugin's import row; what does not fit
+ * is noted as a problem. */
 void caffe_theirs(caffe_job *j) {
     enum { MOST = 16 };
     cnr_value in[CAFFE_MAX_NAMES + MOST], out[CAFFE_MAX_NAMES];

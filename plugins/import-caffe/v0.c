@@ -5,6 +5,7 @@ static const struct {
     const char *name;
     Caffe__V1LayerParameter__LayerType type;
 } types[] = {
+/* Row of a layer's old name and its V1 type. */
 #define X(NAME, TYPE) {NAME, CAFFE__V1_LAYER_PARAMETER__LAYER_TYPE__##TYPE},
     X("accuracy", ACCURACY) X("bnll", BNLL) X("concat", CONCAT) X("conv", CONVOLUTION)
         X("data", DATA) X("dropout", DROPOUT) X("euclidean_loss", EUCLIDEAN_LOSS)
@@ -18,14 +19,14 @@ static const struct {
 #undef X
 };
 
-/* A new message owned by the net, and released with it. */
+/* Returns a new message, owned by the net and released with it; NULL: out of memory. */
 static void *made(const ProtobufCMessageDescriptor *desc) {
     ProtobufCMessage *m = (ProtobufCMessage *)imp_host->alloc(desc->sizeof_message);
     if (m) desc->message_init(m);
     return m;
 }
 
-/* A list of one number. 0: out of memory. */
+/* *list: a list of one number, from the host's alloc; *n: 1. 0: out of memory. */
 static int one(uint32_t **list, size_t *n, uint32_t value) {
     if (!(*list = (uint32_t *)imp_host->alloc(sizeof value))) return 0;
     **list = value;
@@ -33,7 +34,7 @@ static int one(uint32_t **list, size_t *n, uint32_t value) {
     return 1;
 }
 
-/* Copies the parameters of a convolution. 0: out of memory. */
+/* Copies the parameters of a convolution from `o` to l->convolution_param. 0: out of memory. */
 static int convolution(Caffe__V1LayerParameter *l, const Caffe__V0LayerParameter *o) {
     Caffe__ConvolutionParameter *p = l->convolution_param =
         (Caffe__ConvolutionParameter *)made(&caffe__convolution_parameter__descriptor);

@@ -3,7 +3,8 @@
 
 #include <stdio.h>
 
-/* Reads a repeated field (one value for all axes, or one for each), or its _h and _w. */
+/* Fills out[rank] from a repeated field (one value for all axes, or one for each), or its h and w
+ * where they are set (has_h, has_w); else `fallback`. */
 static void spatial(const uint32_t *values, size_t n, int has_h, uint32_t h, int has_w, uint32_t w,
                     int64_t fallback, int32_t rank, int64_t *out) {
     for (int32_t i = 0; i < rank; i++)

@@ -22,13 +22,15 @@ typedef struct cd_netfile {
     int32_t n_keys, keys_room, n_layers, layers_room;
 } cd_netfile;
 
-/* Takes ownership of `text` (host memory). */
+/* Reads a NetFile from `text`, host memory that f owns afterwards; free with cd_netfile_free, also
+ * after an error. */
 cnr_status cd_netfile_parse(cd_netfile *f, char *text, const char *path, cnr_error *err);
-void cd_netfile_free(cd_netfile *f);
-int cd_is(const char *word, const char *text); /* compares without regard to case */
-/* Text of a key; `fallback`: there is none. */
+void cd_netfile_free(cd_netfile *f); /* frees text and lists; f is zero */
+/* 1 if both texts are equal, without regard to case; NULL: 0 */
+int cd_is(const char *word, const char *text);
+/* Text of a layer's key, layer 0: of the net; `fallback`: there is none. f owns it. */
 const char *cd_text(const cd_netfile *f, int32_t layer, const char *key, const char *fallback);
-/* Number of a key; `fallback`: there is none. */
+/* Number of a layer's key; `fallback`: there is none, or it is no number. */
 double cd_number(const cd_netfile *f, int32_t layer, const char *key, double fallback);
 /* Whole number of a key; `fallback`: there is none. */
 int64_t cd_int(const cd_netfile *f, int32_t layer, const char *key, int64_t fallback);
@@ -42,7 +44,8 @@ typedef struct cd_array {
     int32_t rank;
 } cd_array;
 
-/* Reads up to `max` arrays, one after the other; *n: how many. */
+/* Reads a file of up to `max` arrays, one after the other, into out; *n: how many. Free them with
+ * cd_message_free, also after an error. */
 cnr_status cd_message_read(const char *path, cd_array *out, int32_t max, int32_t *n,
                            cnr_error *err);
 /* Frees the data of n arrays. */
@@ -61,9 +64,10 @@ typedef struct cd_net {
 
 /* Opens each layer's parameters_file, relative to the NetFile. */
 void cd_read_weights(cd_net *net);
-/* The input's size as the layers imply it; rank 0: unknown. */
+/* dim: the input's size as the layers imply it; returns its rank, 0: unknown. *open: other sizes
+ * fit, too. */
 int32_t cd_find_size(const cd_net *net, int64_t dim[3], int *open);
-/* Converts a layer that reads x; -1: see the problems. */
+/* Converts a layer that reads x, and returns its output; -1: see the graph's problems. */
 cnr_value cd_add_layer(cd_net *net, int32_t layer, cnr_value x);
 /* The path of `name` beside the NetFile, from host->alloc. NULL with a problem: it leads out of the
  * folder, or `must` is set and it does not exist. */

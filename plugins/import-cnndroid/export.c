@@ -46,7 +46,7 @@ static void plain_name(const cnr_node *node, cd_name *to) {
             *c = '_';
 }
 
-/* The case of letters counts for nothing on a phone's card. */
+/* 1 if a file's name is taken, in any case, since case counts for nothing on a phone's card. */
 static int is_taken(const cd_writer *w, const cd_name *name) {
     for (int32_t i = 0; i < w->n_names; i++)
         if (strcasecmp(w->names[i].text, name->text) == 0) return 1;
@@ -98,13 +98,14 @@ static long long megabytes(const cd_writer *w) {
     return (long long)(n * 5 / 1048576 + 1);
 }
 
-/* A text of the graph's metadata; "". */
+/* Text of the graph's metadata under a key, owned by the graph; "": none. */
 static const char *meta(const cd_writer *w, const char *key) {
     const char *text = imp_host->graph_meta(w->graph, key);
     return text ? text : "";
 }
 
-/* CNNdroid joins root_directory and a file's name: on the phone, in a folder of the net's name. */
+/* Writes the NetFile's head to `to`; returns its length. CNNdroid joins root_directory and a file's
+ * name: on the phone, in a folder of the net's name. */
 static int put_head(const cd_writer *w, char *to, size_t room) {
     const char *end, *bound = meta(w, "plan.memory_bound"), *slash = strrchr(w->path, '/');
     const char *name = slash ? slash + 1 : w->path;
@@ -122,7 +123,8 @@ static int put_head(const cd_writer *w, char *to, size_t room) {
 
 /* ---- the net ---- */
 
-/* Writes the layers one after the other: each must be the only reader of the layer before it. */
+/* Writes the layers one after the other: each must be the only reader of the layer before it, else
+ * it is refused. */
 static void walk(cd_writer *w) {
     cnr_value x = imp_host->graph_input_at(w->graph, 0);
     const int32_t n = imp_host->graph_node_count(w->graph);
@@ -155,7 +157,7 @@ static void check_ends(cd_writer *w) {
 
 /* ---- the mean picture ---- */
 
-/* A text of the input's preprocessing; "". */
+/* Text of the input's preprocessing under a key; "": none. */
 static const char *input_meta(const cd_writer *w, const char *key) {
     char name[300];
     snprintf(name, sizeof name, "input.%.200s.%s",
@@ -215,7 +217,7 @@ static void tell_of_pictures(const cd_writer *w) {
 
 /* ---- files ---- */
 
-/* Path of a file in the same folder; NULL: out of memory. */
+/* Path of a file `name` in the same folder as `path`, in host memory; NULL: out of memory. */
 static char *beside(const char *path, const char *name) {
     const char *slash = strrchr(path, '/');
     const size_t folder = slash ? (size_t)(slash + 1 - path) : 0, n = strlen(name) + 1;
@@ -248,7 +250,8 @@ static cnr_status write_netfile(const cd_writer *w) {
     return imp_host->output_end(out, status, w->err);
 }
 
-/* Writes NetFile and weights. */
+/* Method of the exporter: writes NetFile and weights beside it. Fails if a layer can't be
+ * written. */
 static cnr_status export_graph(const struct cnr_graph *graph, const char *path, cnr_error *err) {
     cd_writer w = {.graph = graph, .path = path, .err = err};
     cnr_status status = CNR_OK;

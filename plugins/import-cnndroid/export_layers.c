@@ -7,7 +7,8 @@
 static const char few_windows[] =
     "CNNdroid rounds the number of windows up, and this layer has another number";
 
-/* True if the square window has as many positions as CNNdroid finds with `pad` on all sides. */
+/* 1 if the square window has as many positions as CNNdroid finds with `pad` on all sides;
+ * ceil_mode: the node rounds up. */
 static int counts_fit(const cnr_window *w, int64_t pad, int ceil_mode) {
     for (int i = 0; i < 2; i++) {
         const int64_t s = w->stride[i];
@@ -35,7 +36,7 @@ static const char *window_unfit(const cnr_node *node, const cnr_window *w, int64
     return NULL;
 }
 
-/* Writes a convolution. */
+/* Writes a convolution as CNNdroid's layer, or refuses it. */
 static void convolution(cd_writer *w, const cnr_node *node) {
     const cnr_tensor *x = node->inputs[0], *weight = node->inputs[1];
     cnr_window window;
@@ -52,7 +53,7 @@ static void convolution(cd_writer *w, const cnr_node *node) {
     w->positive = 0;
 }
 
-/* Writes a dense layer. */
+/* Writes a dense layer, or refuses it. */
 static void dense(cd_writer *w, const cnr_node *node) {
     const cnr_tensor *weight = node->inputs[1], *bias = cnr_own_input(node, 2);
     if (weight->rank != 2) return cd_refuse(w, node, "a matrix of weights is wanted");
@@ -65,7 +66,7 @@ static void dense(cd_writer *w, const cnr_node *node) {
     w->positive = w->made_flat = 0;
 }
 
-/* Writes gemm as a dense layer. */
+/* Writes gemm as a dense layer, or refuses it. */
 static void gemm(cd_writer *w, const cnr_node *node) {
     if (cnr_attr_int(node, "transA") || !cnr_attr_int(node, "transB") ||
         cnr_attr_float(node, "alpha") != 1 || cnr_attr_float(node, "beta") != 1)
@@ -73,7 +74,7 @@ static void gemm(cd_writer *w, const cnr_node *node) {
     dense(w, node);
 }
 
-/* Writes a pooling layer. */
+/* Writes a pooling layer (max, else mean) with a square window. */
 static void put_pool(cd_writer *w, const cnr_node *node, int max, int64_t kernel, int64_t pad,
                      int64_t stride) {
     cd_begin(w, node, "Pooling");
@@ -81,7 +82,8 @@ static void put_pool(cd_writer *w, const cnr_node *node, int max, int64_t kernel
              max ? "max" : "ave", (long long)kernel, (long long)pad, (long long)stride);
 }
 
-/* CNNdroid pads with zeros, which are in the mean, and may be the largest. */
+/* Why a pooling's padding does not fit, as CNNdroid pads with zeros, which are in the mean and
+ * (max) may be the largest; NULL: it fits. */
 static const char *border_unfit(const cd_writer *w, const cnr_node *node, int max, int64_t pad) {
     if (pad == 0) return NULL;
     if (w->border) return "it has a padding of its own behind a layer that pads";
@@ -91,7 +93,7 @@ static const char *border_unfit(const cd_writer *w, const cnr_node *node, int ma
     return NULL;
 }
 
-/* Writes max or average pooling. */
+/* Writes max or average pooling, or refuses it. */
 static void pooling(cd_writer *w, const cnr_node *node) {
     const int max = strcmp(node->desc->name, "max_pool") == 0;
     cnr_window window;
@@ -107,7 +109,7 @@ static void pooling(cd_writer *w, const cnr_node *node) {
     w->border = 0;
 }
 
-/* Writes global pooling. */
+/* Writes global pooling as pooling over the whole square picture, or refuses it. */
 static void global_pooling(cd_writer *w, const cnr_node *node) {
     const cnr_tensor *x = node->inputs[0];
     if (x->rank != 4 || x->dim[2] < 1 || x->dim[2] != x->dim[3])
@@ -128,7 +130,7 @@ static void border(cd_writer *w, const cnr_node *node) {
     w->border = (int32_t)p;
 }
 
-/* Writes lrn. */
+/* Writes lrn, or refuses it. */
 static void lrn(cd_writer *w, const cnr_node *node) {
     char alpha[32], beta[32];
     if (cnr_attr_float(node, "bias") != 1)
@@ -144,7 +146,7 @@ static void lrn(cd_writer *w, const cnr_node *node) {
              (long long)cnr_attr_int(node, "size"), alpha, beta);
 }
 
-/* Writes softmax. */
+/* Writes softmax over axis 1 of a matrix, or refuses it. */
 static void softmax(cd_writer *w, const cnr_node *node) {
     const int64_t axis = cnr_attr_int(node, "axis");
     if (node->inputs[0]->rank != 2 || (axis != 1 && axis != -1))
@@ -155,7 +157,7 @@ static void softmax(cd_writer *w, const cnr_node *node) {
     w->made_flat = 0;
 }
 
-/* Writes relu. */
+/* Writes relu, and notes that numbers are not negative from here on. */
 static void relu(cd_writer *w, const cnr_node *node) {
     cd_begin(w, node, "ReLU");
     cd_print(w, "}\n\n");

@@ -13,7 +13,7 @@ typedef struct stream {
     uint8_t buffer[BUFFER];
 } stream;
 
-/* Writes the buffer. */
+/* Writes the buffer to the file, unless an error came before. */
 static void flush(stream *s) {
     if (!s->status && s->n > 0) s->status = imp_host->output_write(s->out, s->buffer, s->n, s->err);
     s->n = 0;
@@ -40,7 +40,7 @@ static void put_float(stream *s, float value) {
     put(s, 0xca, bits, 4);
 }
 
-/* Advances *data. */
+/* Writes nested arrays of these dims with floats from *data, which advances. */
 static void put_nested(stream *s, const float **data, const int64_t *dim, int32_t rank) {
     put_array(s, *dim);
     for (int64_t i = 0; i < *dim; i++)
@@ -55,7 +55,7 @@ static void put_biases(stream *s, const cnr_tensor *bias, int64_t n) {
     for (int64_t i = 0; i < n; i++) put_float(s, data ? data[i] : 0.0f);
 }
 
-/* Begins a file; NULL: *status says why. */
+/* Begins a file, and returns its stream, for end(); NULL: *status says why. */
 static stream *begin(const char *path, cnr_error *err, cnr_status *status) {
     stream *s = (stream *)imp_host->alloc(sizeof *s);
     if (!s) {
@@ -71,7 +71,7 @@ static stream *begin(const char *path, cnr_error *err, cnr_status *status) {
     return NULL;
 }
 
-/* Writes the rest and ends the file. */
+/* Writes the rest, ends the file and frees the stream; after an error the file is removed. */
 static cnr_status end(stream *s) {
     flush(s);
     const cnr_status status = imp_host->output_end(s->out, s->status, s->err);

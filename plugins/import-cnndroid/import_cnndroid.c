@@ -80,7 +80,8 @@ static cnr_value add_input(cd_net *net, const cd_array *mean) {
     return x;
 }
 
-/* Converts all layers. */
+/* Converts all layers of the NetFile, in order, and adds input and output; problems go to the
+ * graph. */
 static void build(cd_net *net) {
     cd_array mean = {.n = 0};
     plan_defaults(net);

@@ -58,7 +58,8 @@ void cd_read_weights(cd_net *net) {
 
 /* ---- the input's size ---- */
 
-/* Number of window positions, rounded up as CNNdroid does; 0: the window does not fit. */
+/* Number of window positions along n pixels, rounded up as CNNdroid does, which clears *exact; 0:
+ * the window does not fit. */
 static int64_t windows(const cd_net *net, int32_t layer, int64_t kernel, int64_t n, int *exact) {
     const int64_t stride = cd_int(net->file, layer, "stride", 1);
     const int64_t room = n + 2 * cd_int(net->file, layer, "pad", 0) - kernel;
@@ -84,6 +85,8 @@ static int fits(const cd_net *net, int64_t c, int64_t s, int *exact) {
     return s > 0 ? -1 : 0;
 }
 
+/* dim: the input's size as the layers imply it; returns its rank, 0: unknown. *open: other sizes
+ * fit, too. */
 int32_t cd_find_size(const cd_net *net, int64_t dim[3], int *open) {
     imp_fits sizes = {.low = 0};
     int64_t c = 0;
@@ -116,7 +119,7 @@ int32_t cd_find_size(const cd_net *net, int64_t dim[3], int *open) {
 
 /* ---- operators ---- */
 
-/* Converts a convolution. */
+/* Converts a convolution that reads x; -1: see the problems. */
 static cnr_value convolution(cd_net *net, int32_t i, const char *name, cnr_value x) {
     const cd_array *a = net->weights[i];
     const int64_t stride = cd_int(net->file, i, "stride", 1), pad = cd_int(net->file, i, "pad", 0);
@@ -139,7 +142,7 @@ static cnr_value convolution(cd_net *net, int32_t i, const char *name, cnr_value
     return imp_node(&net->b, "conv", name, "", from, 3, &l);
 }
 
-/* Converts a dense layer. */
+/* Converts a dense layer that reads x; -1: see the problems. */
 static cnr_value fully_connected(cd_net *net, int32_t i, const char *name, cnr_value x) {
     const cd_array *a = net->weights[i];
     if (!a[0].n) return -1;
@@ -149,7 +152,7 @@ static cnr_value fully_connected(cd_net *net, int32_t i, const char *name, cnr_v
     return imp_node(&net->b, "dense", name, "", from, 3, NULL);
 }
 
-/* Pads with zeros, for maxima too. */
+/* Converts pooling, which pads with zeros, for maxima too; -1: see the problems. */
 static cnr_value pooling(cd_net *net, int32_t i, const char *name, cnr_value x) {
     const char *kind = cd_text(net->file, i, "pool", "max");
     const int64_t k = cd_int(net->file, i, "kernel_size", 0);
@@ -170,7 +173,7 @@ static cnr_value pooling(cd_net *net, int32_t i, const char *name, cnr_value x) 
     return imp_node(&net->b, max ? "max_pool" : "average_pool", name, "", &x, 1, &l);
 }
 
-/* Converts lrn. */
+/* Converts lrn that reads x, across or within channels; -1: see the problems. */
 static cnr_value lrn(cd_net *net, int32_t i, const char *name, cnr_value x) {
     const char *region = cd_text(net->file, i, "norm_region", "across_channels");
     const int within = cd_is(region, "within_channel");
@@ -184,7 +187,7 @@ static cnr_value lrn(cd_net *net, int32_t i, const char *name, cnr_value x) {
     return imp_node(&net->b, within ? "lrn_within" : "lrn", name, "", &x, 1, &l);
 }
 
-/* Converts softmax over all numbers of a sample. */
+/* Converts softmax over all numbers of a sample; -1: see the problems. */
 static cnr_value softmax(cd_net *net, int32_t i, const char *name, cnr_value x) {
     const cnr_tensor *t = imp_type(&net->b, x);
     imp_attrs l = {.n = 0};

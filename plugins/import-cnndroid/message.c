@@ -5,7 +5,7 @@
 #include <msgpack/unpack.h>
 #include <msgpack/unpack_define.h>
 
-/* State of reading an array. */
+/* State of reading an array: where it goes, the depth, and why it failed. */
 typedef struct cd_user {
     cd_array *out;
     int64_t room, level, most; /* most: bound on an array's length, from the file's size */
@@ -19,7 +19,7 @@ static int wrong(cd_user *u, const char *why) {
     return MSGPACK_UNPACK_PARSE_ERROR;
 }
 
-/* Takes a number. */
+/* Appends a number to the array; 0 or more: go on, negative: it does not fit (u->why). */
 static int number(cd_user *u, double value) {
     cd_array *a = u->out;
     if (a->n == 0) a->rank = (int32_t)u->level;
@@ -35,7 +35,7 @@ static int number(cd_user *u, double value) {
     return 0;
 }
 
-/* Begins an array of n items. */
+/* Begins an array of n items, one level deeper. 0; negative: it does not fit (u->why). */
 static int array(cd_user *u, int64_t n) {
     if (u->level == 4) return wrong(u, "arrays are nested too deeply");
     if (n < 1 || n > u->most) return wrong(u, "an array is empty, or longer than the file");
@@ -56,7 +56,7 @@ typedef int cd_object;
 #define msgpack_unpack_object cd_object
 #define msgpack_unpack_user cd_user
 
-/* Callback for one type of number. */
+/* Defines the callback for one type of number, which takes the value as a double. */
 #define CD_NUMBER(name, type) \
     static inline int cd_on##name(cd_user *u, type value, cd_object *o) { \
         *o = 0; \
@@ -95,7 +95,7 @@ CD_BYTES(_str)
 CD_BYTES(_bin)
 CD_BYTES(_ext)
 
-/* Begins to read. */
+/* Callback: begins to read. */
 static inline cd_object cd_on_root(cd_user *u) {
     (void)u;
     return 0;
@@ -106,7 +106,7 @@ static inline int cd_on_array(cd_user *u, unsigned int n, cd_object *o) {
     *o = (cd_object)u->level; /* the level of its items */
     return result;
 }
-/* Callback: an item has ended. */
+/* Callback: an item has ended; returns 0, to go on. */
 static inline int cd_on_array_item(cd_user *u, cd_object *c, cd_object o) {
     (void)o;
     u->level = *c; /* the item may have been an array, which ends here */
@@ -118,7 +118,7 @@ static inline int cd_on_map(cd_user *u, unsigned int n, cd_object *o) {
     *o = 0;
     return wrong(u, "something else than numbers");
 }
-/* Callback for an entry of a map. */
+/* Callback for an entry of a map, which was refused before; returns 0. */
 static inline int cd_on_map_item(cd_user *u, cd_object *c, cd_object key, cd_object value) {
     (void)u, (void)c, (void)key, (void)value;
     return 0;

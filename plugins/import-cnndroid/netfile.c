@@ -11,7 +11,8 @@ typedef struct cursor {
     char next; /* a punctuation mark that ended the last word; returned next */
 } cursor;
 
-/* The next word, quoted text, or one of { } : as a text; NULL at the end. */
+/* The next word, quoted text, or one of { } : as a text, skipping spaces and comments from # on;
+ * NULL at the end. The text, which is cut in place, keeps it; counts lines. */
 static const char *token(cursor *c) {
     static const char *const marks[] = {"{", "}", ":"};
     char mark = c->next;
@@ -80,6 +81,7 @@ cnr_status cd_netfile_parse(cd_netfile *f, char *text, const char *path, cnr_err
     return CNR_OK;
 }
 
+/* Frees text and lists, and zeroes f. */
 void cd_netfile_free(cd_netfile *f) {
     imp_host->free(f->text);
     imp_host->free(f->keys);

@@ -17,6 +17,7 @@ cnr_attr *imp_attr(imp_attrs *l, const char *name, int32_t type) {
 void imp_int(imp_attrs *l, const char *name, int64_t value) {
     imp_attr(l, name, CNR_ATTR_INT)->i = value;
 }
+/* Adds attribute `name`, true or false. */
 void imp_bool(imp_attrs *l, const char *name, int value) {
     imp_attr(l, name, CNR_ATTR_BOOL)->i = value != 0;
 }
@@ -148,7 +149,8 @@ cnr_value imp_upscale(imp_net *net, const char *name, cnr_value x, int64_t scale
     return imp_node(net, "resize", name, "", &x, 1, &l);
 }
 
-/* Column i averages the pixels of output i: it holds 1 / their count (turned: row i). */
+/* A constant matrix n x out whose column i averages the pixels of output i: it holds 1 / their
+ * count; turned: out x n, row i. -1: failed. */
 static cnr_value mean_matrix(imp_net *net, const char *name, const char *suffix, int64_t n,
                              int64_t out, int turned) {
     const int64_t dim[] = {turned ? out : n, turned ? n : out};
@@ -216,7 +218,8 @@ void imp_input_mean(imp_net *net, const char *input, const float *mean, int64_t 
     imp_host->free(text);
 }
 
-/* Dimension of an open axis; usual > 0: its default. */
+/* Dimension of an open axis called `name`, as a symbol; usual > 0: its default, noted in the
+ * metadata. CNR_DIM_UNKNOWN: no memory for it. */
 static int64_t open_axis(imp_net *net, const char *name, int64_t usual) {
     char key[64], text[32];
     const int32_t symbol = imp_host->graph_symbol(net->graph, name);

@@ -16,6 +16,8 @@ void imp_library_free(void *context, void *block) {
     imp_host->free(block);
 }
 
+/* *out: the whole file in memory of the host's, followed by a zero byte, and its *bytes; fails
+ * where the host does. */
 cnr_status imp_read_file(const char *path, uint8_t **out, size_t *bytes, cnr_error *err) {
     void *data;
     uint64_t n;
@@ -127,6 +129,7 @@ void *imp_take(imp_pool *pool, size_t bytes) {
     return memset(at, 0, bytes);
 }
 
+/* Frees all blocks of the pool, which can be used again. */
 void imp_pool_free(imp_pool *pool) {
     while (pool->chunks) {
         struct imp_chunk *next = pool->chunks->next;
@@ -136,6 +139,8 @@ void imp_pool_free(imp_pool *pool) {
     pool->left = 0;
 }
 
+/* Makes room in *at, which moves, for one more entry after n entries of `bytes` each. 1; 0: out of
+ * memory, or 2^28 entries. */
 int imp_grow(void **at, int32_t n, int32_t *room, size_t bytes) {
     if (n < *room) return 1;
     if (n >= 1 << 28) return 0;
@@ -161,6 +166,7 @@ int imp_is_one_of(const char *word, const char *const *list, int32_t n) {
 
 /* ---- sizes ---- */
 
+/* Notes a size that fits; exact: nothing is rounded then. To be called in rising order. */
 void imp_fits_add(imp_fits *f, int64_t size, int exact) {
     static const int64_t usual[] = {28, 32, 64, 96, 112, 128, 224, 227, 256, 299};
     if (!f->low) f->low = size;

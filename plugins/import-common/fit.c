@@ -5,7 +5,8 @@
 
 /* ---- options ---- */
 
-/* Reads an option with two values; 1: it is `yes`. */
+/* Reads an option with two values; 1: it is `yes`, 0: `no`, `fallback`: it is not given; a third
+ * value is a problem. */
 static int read_choice(const cnr_import_args *args, imp_net *net, const char *option,
                        const char *no, const char *yes, int fallback) {
     const char *text = imp_option(args, option);
@@ -46,7 +47,7 @@ static int has_shape(const imp_view *v, const cnr_tensor *type) {
            memcmp(v->dim, type->dim, (size_t)v->rank * sizeof v->dim[0]) == 0;
 }
 
-/* A view with its axes in another order. */
+/* Returns a view of the same data with its axes in another order. */
 static imp_view permuted(const imp_view *v, const int32_t *axes) {
     imp_view out = *v;
     for (int32_t i = 0; i < v->rank; i++) {
@@ -61,7 +62,7 @@ static int is_op(const cnr_node *node, const char *name) {
     return strcmp(node->desc->name, name) == 0;
 }
 
-/* The weight of a convolution, whose spatial axes may need to be flipped or moved. */
+/* 1 if it is the weight of a convolution, whose spatial axes may need to be flipped or moved. */
 static int is_kernel(const imp_parameter *p) {
     return p->type->rank > 2 && (is_op(p->node, "conv") || is_op(p->node, "conv_transpose"));
 }
@@ -142,7 +143,8 @@ static int fit_matrix(const struct cnr_graph *net, const imp_parameter *p, const
     return 1;
 }
 
-/* Slopes and similar vectors: frameworks add or drop axes of size 1. */
+/* Fits slopes and similar vectors, where frameworks add or drop axes of size 1: changes *v; 0: it
+ * doesn't fit. */
 static int fit_rest(const imp_parameter *p, const imp_layout *layout, imp_view *v) {
     int32_t i = 0, k = 0, axes[CNR_MAX_RANK] = {v->rank - 1};
     for (int32_t a = 1; a < v->rank; a++) axes[a] = a - 1;

@@ -6,7 +6,8 @@
 
 extern const cnr_host *imp_host; /* set by each importer's init */
 
-/* What a plugin of one importer exports; IMPORTER is its descriptor. */
+/* Defines what a plugin of one importer exports: init, which registers the descriptor IMPORTER, and
+ * the plugin's description. */
 #define IMP_PLUGIN(NAME, VERSION, SUMMARY, IMPORTER) \
     static cnr_status init(const cnr_host *host, struct cnr_registrar *registrar, \
                            cnr_error *err) { \
@@ -18,12 +19,14 @@ extern const cnr_host *imp_host; /* set by each importer's init */
 
 /* ---- common.c: memory, files and text ---- */
 
-/* The host's allocator for libraries that pass a context (ProtobufCAllocator). */
+/* Allocates from the host for libraries that pass a context, which is not used
+ * (ProtobufCAllocator); NULL: no memory. */
 void *imp_library_alloc(void *context, size_t bytes);
 /* Free function for libraries; context: not used. */
 void imp_library_free(void *context, void *block);
 
-/* The whole file in host memory, followed by a zero byte. */
+/* *out: the whole file in memory of the host's, followed by a zero byte, and its *bytes; fails
+ * where the host does. */
 cnr_status imp_read_file(const char *path, uint8_t **out, size_t *bytes, cnr_error *err);
 enum { IMP_HEAD = 4096 };
 /* Reads the begin of a file, at most IMP_HEAD bytes; *n: how many. */
@@ -34,9 +37,10 @@ int imp_pread(int fd, void *out, uint64_t n, uint64_t offset);
 int imp_is_text(const uint8_t *head, size_t n);
 /* 1 if a path ends in `tail`. */
 int imp_ends_with(const char *path, const char *tail);
-/* The value of option "name=value", or NULL. */
+/* The value of option "NAME=VALUE", inside the option's text; NULL: not given. */
 const char *imp_option(const cnr_import_args *args, const char *name);
-/* The number after any spaces, independent of the locale; *end == text if there is none. */
+/* Parses the number after any spaces, independent of the locale; *end: behind it, or `text` if
+ * there is none, and 0 is returned. */
 double imp_number(const char *text, const char **end);
 /* Parses positive sizes, "3,227,227" or "3x227x227". 0: text is NULL; -1: it is malformed. */
 int32_t imp_shape(const char *text, int64_t dim[CNR_MAX_RANK]);
@@ -71,9 +75,9 @@ typedef struct imp_pool {
 } imp_pool;
 /* Memory of a pool, freed with it; NULL: out of memory. */
 void *imp_take(imp_pool *pool, size_t bytes);
-void imp_pool_free(imp_pool *pool);
-/* Makes room for one more entry after n entries of `bytes` each. 0: out of memory, or 2^28
- * entries. */
+void imp_pool_free(imp_pool *pool); /* frees all blocks of the pool */
+/* Makes room in *at, which moves, for one more entry after n entries of `bytes` each. 1; 0: out of
+ * memory, or 2^28 entries. */
 int imp_grow(void **at, int32_t n, int32_t *room, size_t bytes);
 
 /* ---- rows: what an importer makes of the layers of its format ---- */
@@ -97,7 +101,7 @@ int imp_grow(void **at, int32_t n, int32_t *room, size_t bytes);
     ((__typeof__(&(rows)[0]))imp_row_of(rows, CNR_ROWS(rows), sizeof(rows)[0], type))
 /* The row of n whose first member, a text, equals type; NULL: none. */
 const void *imp_row_of(const void *rows, int32_t n, size_t bytes, const char *type);
-/* Whether `list` holds `word`. */
+/* 1 if the list of n texts holds `word`, else 0. */
 int imp_is_one_of(const char *word, const char *const *list, int32_t n);
 
 /* Candidates for the square input size of a net whose file does not give it. */
@@ -106,8 +110,10 @@ typedef struct imp_fits {
     int64_t usual, n_usual; /* sizes common for pictures (224, 299 ...) */
     int64_t exact, n_exact; /* sizes at which no window skips pixels */
 } imp_fits;
-void imp_fits_add(imp_fits *f, int64_t size, int exact); /* call in rising order */
-/* The only size; else the only common one; else the only exact one; else 0. */
+/* Notes a size that fits; exact: nothing is rounded then. To be called in rising order. */
+void imp_fits_add(imp_fits *f, int64_t size, int exact);
+/* Of the sizes that fit: the only one; else the only common one; else the only exact one; else
+ * 0. */
 int64_t imp_fits_best(const imp_fits *f);
 
 /* ---- build.c: the graph that is being imported ---- */
@@ -127,11 +133,12 @@ typedef struct imp_attrs {
     const cnr_attr *ptr[IMP_MAX_ATTRS];
     int32_t n;
 } imp_attrs;
-/* Adds an attribute, whose value the caller sets. */
+/* Adds an attribute and returns it, for the caller to set its value; valid while the list is. The
+ * list's length is not checked. */
 cnr_attr *imp_attr(imp_attrs *l, const char *name, int32_t type);
 /* Adds a whole number. */
 void imp_int(imp_attrs *l, const char *name, int64_t value);
-/* Adds true or false. */
+/* Adds attribute `name`, true or false. */
 void imp_bool(imp_attrs *l, const char *name, int value);
 /* Adds a number. */
 void imp_float(imp_attrs *l, const char *name, double value);
@@ -154,40 +161,41 @@ cnr_value imp_weight_read(
 /* A float32 weight name + suffix; data NULL: filled later. */
 cnr_value imp_weight(imp_net *net, const char *name, const char *suffix, const float *data,
                      const int64_t *dim, int32_t rank);
-/* A constant whose elements are all `value`. */
+/* Adds a constant whose elements are all `value`; negative: it failed. */
 cnr_value imp_filled(imp_net *net, const char *name, const char *suffix, float value,
                      const int64_t *dim, int32_t rank);
-/* A constant number. */
+/* Adds a constant number; negative: it failed. */
 cnr_value imp_scalar(imp_net *net, const char *name, const char *suffix, double value);
-/* y = x * factor + shift, without the steps that would change nothing. */
+/* Returns x * factor + shift, adding only the nodes that change something. */
 cnr_value imp_affine(imp_net *net, const char *name, cnr_value x, double factor, double shift);
-/* Reshapes x. */
+/* Adds a reshape of x to n sizes; returns its output, negative: it failed. */
 cnr_value imp_reshape(imp_net *net, const char *name, const char *suffix, cnr_value x,
                       const int64_t *shape, int64_t n);
-/* Transposes x. */
+/* Adds a transpose of x: axis i of the result is axis perm[i]. */
 cnr_value imp_transpose(imp_net *net, const char *name, const char *suffix, cnr_value x,
                         const int64_t *perm, int64_t n);
-/* x[from:to] along one axis. */
+/* Adds x[from:to] along one axis. */
 cnr_value imp_slice(imp_net *net, const char *name, const char *suffix, cnr_value x, int64_t axis,
                     int64_t from, int64_t to);
-/* Concatenates n values along an axis. */
+/* Adds a concatenation of n values along an axis. */
 cnr_value imp_concat(imp_net *net, const char *name, const cnr_value *in, int32_t n, int64_t axis);
-/* Multiplies the spatial sizes by `scale`; bilinear: with aligned corners. */
+/* Adds a resize that multiplies the spatial sizes by `scale`: nearest or, with `bilinear`, bilinear
+ * with aligned corners. */
 cnr_value imp_upscale(imp_net *net, const char *name, cnr_value x, int64_t scale, int bilinear);
-/* Adaptive average pooling to `size` outputs. */
+/* Adds adaptive average pooling to size[0] x size[1] outputs; negative: it failed. */
 cnr_value imp_adaptive_average(imp_net *net, const char *name, cnr_value x, const int64_t size[2]);
-/* The type of a value; NULL: none. */
+/* The type of a value, owned by the graph; NULL: none. */
 const cnr_tensor *imp_type(const imp_net *net, cnr_value v);
 
-/* Adds input `name`. `dim`: sizes of one sample; the batch is open. open_size: height and width are
- * open too, with those in `dim` as defaults (0: none). */
+/* Adds input `name` as f32. `dim`: sizes of one sample; the batch is open. open_size: height and
+ * width are open too, with those in `dim` as defaults (0: none). Negative: it failed. */
 cnr_value imp_input(imp_net *net, const char *name, const int64_t *dim, int32_t rank,
                     int open_size);
-/* Metadata "input.NAME.KEY". */
+/* Sets metadata "input.NAME.KEY" of an input. */
 void imp_input_meta(imp_net *net, const char *input, const char *key, const char *text);
 /* Sets the mean of an input: one number a channel, or a whole image. */
 void imp_input_mean(imp_net *net, const char *input, const float *mean, int64_t n);
-/* Sets a text of the graph's metadata. */
+/* Sets a text of the graph's metadata; net->status: out of memory. */
 void imp_meta(imp_net *net, const char *key, const char *text);
 
 #endif

@@ -46,7 +46,7 @@ static int has_word(const char *row, const char *word, size_t k) {
     return 0;
 }
 
-/* The row of synonyms of an input's name; the name itself: none. */
+/* The row of synonyms of an input's name, separated by blanks; the name itself if it has none. */
 static const char *row_of(const char *port) {
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
         if (has_word(rows[i], port, strlen(port))) return rows[i];
@@ -62,7 +62,7 @@ int imp_is_inverse(const char *word, size_t n) {
     return n == 7 && strncasecmp(word, "inv_std", n) == 0;
 }
 
-/* The length without the ":0" of a variable's first output. */
+/* The length of the name without the ":0" of a variable's first output. */
 static size_t clean_length(const char *name) {
     size_t n = strlen(name), k = n;
     while (k > 0 && isdigit((unsigned char)name[k - 1])) k--;

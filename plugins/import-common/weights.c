@@ -13,7 +13,7 @@ typedef struct job {
     imp_layout layout;
     imp_parameter *at;
     int32_t n, room;
-    uint8_t *used; /* of each array */
+    uint8_t *used; /* by array: 1 once it is taken */
 } job;
 
 const struct cnr_graph *imp_net_of(const cnr_import_args *args) {
@@ -61,7 +61,7 @@ static int is_parameter_port(const cnr_op *op, int32_t port) {
 }
 
 /* Collects, in the order of layers and ports, the parameters without data; with `all`, of a net
- * that lacks none, every parameter of its operators. */
+ * that lacks none, every parameter of its operators. 0: out of memory. */
 static int collect(job *j, int all) {
     for (int32_t k = 0; k < imp_host->graph_node_count(j->wants); k++) {
         const cnr_value *in;
@@ -78,7 +78,7 @@ static int collect(job *j, int all) {
 
 /* ---- by name ---- */
 
-/* Gives a parameter an array; a second one is a problem. */
+/* Gives a parameter an array and marks it used; a second one is noted as a problem. */
 static void choose(job *j, imp_parameter *p, int32_t array, int inverse) {
     if (p->array >= 0) {
         imp_host->graph_problem(j->net->graph, j->arrays->at[array].file,
@@ -140,7 +140,8 @@ static void order_norm(job *j, int32_t from, int32_t to) {
                                 (int)(to - from), j->at[from].layer);
 }
 
-/* Matches arrays to parameters by their order in each layer. */
+/* Gives arrays to parameters by their order in each layer; another number of them is noted as a
+ * problem. */
 static void match_places(job *j) {
     for (int32_t i = 0, to; i < j->n; i = to) {
         for (to = i + 1; to < j->n && j->at[to].at == j->at[i].at; to++) {}

@@ -51,9 +51,9 @@ typedef struct imp_parameter {
     cnr_value value;
     const char *name, *layer, *port;
     const cnr_node *node; /* the first node that reads it */
-    int32_t at;           /* index of that node */
+    int32_t at;           /* index of that node in the graph */
     const cnr_tensor *type;
-    int32_t array; /* -1: none */
+    int32_t array; /* index of the array that was given; -1: none */
     int inverse;   /* the array holds 1 / sqrt(value + epsilon) */
 } imp_parameter;
 
@@ -76,11 +76,11 @@ int imp_fit(const struct cnr_graph *net, const imp_parameter *p, const imp_array
 /* Writes an array, seen through the view, as the parameter's constant. */
 cnr_status imp_write(imp_net *net, const imp_parameter *p, const imp_arrays *arrays,
                      const imp_view *view, cnr_error *err);
-/* "20x1x5x5" */
+/* writes and returns "20x1x5x5" */
 const char *imp_shape_text(const int64_t *dim, int32_t rank, char text[160]);
 
 /* names.c. How well an array's name matches a parameter: 2: its name, or its layer's with a synonym
- * of the port; 1: the same after a scope; 0: no match. */
+ * of the port; 1: the same after a scope; 0: no match. *inverse: it holds 1 / deviation. */
 int imp_name_level(const char *array, const imp_parameter *p, int *inverse);
 /* Whether `word` is a synonym of the port's name. */
 int imp_is_port_word(const char *port, const char *word, size_t n);

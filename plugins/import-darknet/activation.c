@@ -24,7 +24,7 @@ static const struct {
     {"hardtan", "clip", {{"min", -1}, {"max", 1}}},
 };
 
-/* Limits x to min..max. */
+/* Adds clip(x, min, max). */
 static cnr_value clip(dn_layer *l, const char *suffix, cnr_value x, double min, double max) {
     imp_attrs a = {.n = 0};
     imp_float(&a, "min", min);
@@ -32,19 +32,19 @@ static cnr_value clip(dn_layer *l, const char *suffix, cnr_value x, double min, 
     return dn_unary(l, "clip", suffix, x, &a);
 }
 
-/* Adds a node of two inputs. */
+/* Adds a node of two inputs, named after the layer with a suffix. */
 static cnr_value both(dn_layer *l, const char *op, const char *suffix, cnr_value a, cnr_value b) {
     return dn_node(l, op, suffix, (cnr_value[]){a, b}, 2, NULL);
 }
 
-/* x * factor + shift; the node's name ends in `what`. */
+/* Adds x * factor + shift; the node's name ends in `what`. */
 static cnr_value affine(dn_layer *l, const char *what, cnr_value x, double factor, double shift) {
     char name[96];
     snprintf(name, sizeof name, "%s%s", l->name, what);
     return imp_affine(&l->net->b, name, x, factor, shift);
 }
 
-/* slope x + factor clip(x, min, max) + shift: piecewise linear */
+/* Adds slope * x + factor * clip(x, min, max) + shift: piecewise linear. */
 static cnr_value bent(dn_layer *l, cnr_value x, double slope, double factor, double min, double max,
                       double shift) {
     const cnr_value middle = affine(l, ".middle", clip(l, ".clip", x, min, max), factor, shift);
@@ -58,7 +58,7 @@ static cnr_value stair(dn_layer *l, cnr_value x) {
     return both(l, "add", ".act", step, clip(l, ".rise", over, 0, 1));
 }
 
-/* Each channel divided by the sum over the channels */
+/* Adds each channel divided by the sum over the channels. */
 static cnr_value share(dn_layer *l, cnr_value x) {
     const int64_t axis = 1;
     imp_attrs a = {.n = 0};
@@ -67,7 +67,7 @@ static cnr_value share(dn_layer *l, cnr_value x) {
     return both(l, "div", ".act", x, affine(l, ".above0", sum, 1, 1e-4));
 }
 
-/* exp(x), divided by its sum over the channels; use_max: less the maximum first. */
+/* Adds exp(x) divided by its sum over the channels; use_max: less the maximum first. */
 static cnr_value soft_share(dn_layer *l, cnr_value x, int use_max) {
     const int64_t axis = 1;
     imp_attrs a = {.n = 0};

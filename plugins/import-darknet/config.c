@@ -53,6 +53,7 @@ cnr_status dn_config_parse(dn_config *c, char *text, const char *path, cnr_error
     return CNR_OK;
 }
 
+/* Frees text and lists, and zeroes c. */
 void dn_config_free(dn_config *c) {
     imp_host->free(c->text);
     imp_host->free(c->sections);

@@ -8,7 +8,7 @@
 
 /* A section of the configuration: one layer. */
 typedef struct dn_section {
-    const char *name;       /* "convolutional" */
+    const char *name;       /* such as "convolutional" */
     int32_t line, first, n; /* its keys: [first, first + n) */
 } dn_section;
 
@@ -23,14 +23,16 @@ typedef struct dn_config {
     int32_t n_keys, keys_room;
 } dn_config;
 
-/* Takes ownership of `text` (host memory). */
+/* Reads a configuration from `text`, host memory that c owns afterwards; free with dn_config_free,
+ * also after an error. */
 cnr_status dn_config_parse(dn_config *c, char *text, const char *path, cnr_error *err);
-void dn_config_free(dn_config *c);
-/* Text of a key; `fallback`: there is none. */
+void dn_config_free(dn_config *c); /* frees text and lists; c is zero */
+/* Text of a section's key, owned by c; `fallback`: there is none. */
 const char *dn_text(const dn_config *c, const dn_section *s, const char *key, const char *fallback);
-/* Number of a key; `fallback`: there is none. */
+/* Number of a section's key; `fallback`: there is none, or it is no number. */
 double dn_float(const dn_config *c, const dn_section *s, const char *key, double fallback);
-/* Clamped to +-2^24, so that products of two or three of them do not overflow. */
+/* Whole number of a section's key, limited to +-2^24, so that products of two or three of them do
+ * not overflow. */
 int64_t dn_int(const dn_config *c, const dn_section *s, const char *key, int64_t fallback);
 /* Parses "1, 2,3" into at most `max` numbers; returns how many. */
 int32_t dn_list(const char *text, double *out, int32_t max);
@@ -66,11 +68,11 @@ typedef struct dn_layer {
 /* layer.c: converts section `index` (from 1) after its predecessors; sets done[index - 1]. */
 void dn_convert(dn_net *net, int32_t index, cnr_value x);
 
-/* Whole number of a key of the layer. */
+/* Whole number of a key of the layer; `fallback`: there is none. */
 int64_t dn_key_int(const dn_layer *l, const char *key, int64_t fallback);
-/* Number of a key of the layer. */
+/* Number of a key of the layer; `fallback`: there is none. */
 double dn_key_float(const dn_layer *l, const char *key, double fallback);
-/* Text of a key of the layer. */
+/* Text of a key of the layer; `fallback`: there is none. */
 const char *dn_key_text(const dn_layer *l, const char *key, const char *fallback);
 /* Records what cannot be imported. The import continues, so that all problems are listed. */
 void dn_problem(dn_layer *l, const char *text);
@@ -79,15 +81,15 @@ void dn_refuse(dn_layer *l, const char *const *keys);
 /* Adds a node named after the layer; -1: see the problems. */
 cnr_value dn_node(dn_layer *l, const char *op, const char *suffix, const cnr_value *in,
                   int32_t n_in, const imp_attrs *attrs);
-/* Adds a node with one input. */
+/* Adds a node with one input, named after the layer; -1: see the problems. */
 cnr_value dn_unary(dn_layer *l, const char *op, const char *suffix, cnr_value x,
                    const imp_attrs *attrs);
 /* Type of a value; NULL: not known. */
 const cnr_tensor *dn_type(const dn_layer *l, cnr_value v);
-/* Size of the input's channels, and with dn_sizes of height and width (1 if it has none). Returns 0
- * if unknown or failed. */
+/* *c: number of channels of the layer's input, with 1; 0: unknown, the layer fails. */
 int dn_channels(dn_layer *l, int64_t *c);
-/* Channels, height and width of the layer's input. 0: not known, the layer fails. */
+/* *c, *h and *w: channels, height and width of the layer's input (1 if it has none), with 1; 0:
+ * unknown, the layer fails. */
 int dn_sizes(dn_layer *l, int64_t *c, int64_t *h, int64_t *w);
 /* Output of a layer given by its index, or relative to this one if negative; -1 with a problem. */
 cnr_value dn_other(dn_layer *l, double number);
@@ -101,10 +103,12 @@ void dn_window_set(dn_window *w, int64_t size, const int64_t strides[2], int64_t
                    int64_t after);
 /* Reads stride, stride_x and stride_y; strides[0] is the height's. 0 with a problem. */
 int dn_strides(dn_layer *l, int64_t strides[2]);
-/* antialiasing=: a blur that performs the stride instead; x itself if not set. */
+/* Adds the blur of antialiasing=, which performs the stride instead; returns x itself if not
+ * set. */
 cnr_value dn_blur(dn_layer *l, cnr_value x, const int64_t strides[2]);
 
-/* activation.c: applies activation=, or `fallback` if not set. */
+/* activation.c: adds the activation of activation=, or `fallback` if not set; "linear" returns x.
+ * -1: see the problems. */
 cnr_value dn_activate(dn_layer *l, cnr_value x, const char *fallback);
 
 /* Converters, one for each type of section: layers.c, weighted.c, heads.c. */
@@ -114,6 +118,8 @@ cnr_value dn_activate(dn_layer *l, cnr_value x, const char *fallback);
     X(maxpool) X(local_avgpool) X(avgpool) X(route) X(scale_channels) X(upsample) X(reorg) X(reorg3d) \
     X(dropout) X(softmax) X(l2norm) X(logistic) X(crop) X(activation) X(cost) X(yolo) \
     X(gaussian_yolo) X(region) X(detection)
+/* Declares the converter of one type of section: returns the layer's output, -1: see the
+ * problems. */
 /* clang-format on */
 #define X(NAME) cnr_value dn_##NAME(dn_layer *l);
 DN_CONVERTERS(X)

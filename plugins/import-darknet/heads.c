@@ -6,8 +6,8 @@
 
 enum { MAX_ANCHORS = 128, MAX_CLASSES = 20000 };
 
-/* Appends a line to the metadata: kind output=NAME classes= coords= width= height=
- * anchors=n,n,... */
+/* Makes y an output, and appends a line to the metadata: kind output=NAME classes= coords= width=
+ * height= anchors=n,n,... Returns y; -1: failed. */
 static cnr_value head(dn_layer *l, cnr_value y, const char *kind, const char *more,
                       const double *anchors, int32_t n) {
     imp_net *b = &l->net->b;
@@ -59,7 +59,7 @@ static int64_t classes_of(dn_layer *l, int64_t usual) {
     return -1;
 }
 
-/* Adds the operator yolo, the activations of a YOLO head (v3 on). */
+/* Adds the operator yolo, the activations of a YOLO head (v3 on) of n anchors. */
 static cnr_value add_yolo(dn_layer *l, const char *suffix, cnr_value x, int64_t classes,
                           int32_t n) {
     imp_attrs a = {.n = 0};
@@ -88,6 +88,7 @@ static cnr_value stretched(dn_layer *l, int64_t classes, int32_t n) {
     return dn_node(l, "scale_bias", "", in, 3, NULL);
 }
 
+/* Converts [yolo]: activations of the head, and its metadata. */
 cnr_value dn_yolo(dn_layer *l) {
     double anchors[2 * MAX_ANCHORS];
     const int32_t n = anchors_of(l, anchors);
@@ -100,7 +101,8 @@ cnr_value dn_yolo(dn_layer *l) {
     return head(l, y, "yolo", more, anchors, 2 * n);
 }
 
-/* A 1x1 convolution with the same weights [out, in] on each anchor's channels. */
+/* Adds a 1x1 convolution with the same weights [out, in] on each anchor's channels, and `bias` for
+ * all. */
 static cnr_value mix(dn_layer *l, const char *suffix, cnr_value x, const float *weights,
                      int64_t out, int64_t in, int64_t anchors, double bias) {
     const int64_t n = anchors * out, each = out * in, dim[] = {n, in, 1, 1};
@@ -146,6 +148,7 @@ cnr_value dn_gaussian_yolo(dn_layer *l) {
     return head(l, y, "yolo", more, anchors, 2 * n);
 }
 
+/* Converts [region] of YOLO v2: activations of the head, and its metadata. */
 cnr_value dn_region(dn_layer *l) {
     static const char *const refused[] = {"tree", NULL};
     double anchors[2 * MAX_ANCHORS];

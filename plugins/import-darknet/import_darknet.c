@@ -41,7 +41,7 @@ static int has_open_size(const dn_config *c) {
     return heads > 0;
 }
 
-/* Adds the input by section [net]. */
+/* Adds the input by the sizes of section [net], and returns it; negative: failed. */
 static cnr_value add_input(dn_net *net) {
     const dn_config *c = net->config;
     const dn_section *s = &c->sections[0];
@@ -58,7 +58,8 @@ static cnr_value add_input(dn_net *net) {
     return -1;
 }
 
-/* Converts all sections. */
+/* Converts all sections and makes the last one an output, unless heads are; problems go to the
+ * graph. */
 static cnr_status build(dn_net *net, cnr_error *err) {
     const dn_config *c = net->config;
     net->done = (struct dn_done *)imp_host->alloc((size_t)c->n_sections * sizeof net->done[0]);

@@ -40,6 +40,7 @@ cnr_value dn_unary(dn_layer *l, const char *op, const char *suffix, cnr_value x,
 
 const cnr_tensor *dn_type(const dn_layer *l, cnr_value v) { return imp_type(&l->net->b, v); }
 
+/* *c: number of channels of the layer's input, with 1; 0: unknown, the layer fails. */
 int dn_channels(dn_layer *l, int64_t *c) {
     const cnr_tensor *x = dn_type(l, l->x);
     if (!x || x->rank < 2 || x->dim[1] < 1) return l->failed = 1, 0;
@@ -47,6 +48,8 @@ int dn_channels(dn_layer *l, int64_t *c) {
     return 1;
 }
 
+/* *c, *h and *w: channels, height and width of the layer's input (1 if it has none), with 1; 0:
+ * unknown, the layer fails. */
 int dn_sizes(dn_layer *l, int64_t *c, int64_t *h, int64_t *w) {
     const cnr_tensor *x = dn_type(l, l->x);
     if (!dn_channels(l, c)) return 0;
@@ -143,6 +146,7 @@ typedef cnr_value (*dn_converter)(dn_layer *);
 typedef IMP_ROW(dn_converter) dn_row;
 
 static const dn_row rows[] = {
+/* Row of one type of section and its converter. */
 #define X(NAME) IMP_LAYER(#NAME, dn_##NAME),
     DN_CONVERTERS(X)
 #undef X

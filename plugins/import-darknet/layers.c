@@ -7,7 +7,8 @@ enum { MAX_LAYERS = 64 };
 
 /* ---- pooling ---- */
 
-/* Darknet's padding is the sum of both sides; the smaller half comes first. */
+/* Reads size, stride and padding into w; 0: failed. Darknet's padding is the sum of both sides; the
+ * smaller half comes first. */
 static int pooling(dn_layer *l, dn_window *w, int64_t strides[2]) {
     const int64_t one[] = {1, 1}, stride = dn_key_int(l, "stride", 1);
     const int64_t size = dn_key_int(l, "size", stride);
@@ -40,6 +41,7 @@ static cnr_value deep_maxpool(dn_layer *l) {
     return dn_node(l, "max", "", part, (int32_t)(c / n), NULL);
 }
 
+/* Converts [maxpool], over pixels or channels. */
 cnr_value dn_maxpool(dn_layer *l) {
     dn_window w;
     int64_t strides[2];
@@ -48,16 +50,19 @@ cnr_value dn_maxpool(dn_layer *l) {
     return dn_blur(l, dn_unary(l, "max_pool", "", l->x, &w.attrs), strides);
 }
 
+/* Converts [local_avgpool]: average pooling of windows. */
 cnr_value dn_local_avgpool(dn_layer *l) {
     dn_window w;
     int64_t strides[2];
     return pooling(l, &w, strides) ? dn_unary(l, "average_pool", "", l->x, &w.attrs) : -1;
 }
 
+/* Converts [avgpool]: the mean of each channel. */
 cnr_value dn_avgpool(dn_layer *l) { return dn_unary(l, "global_average_pool", "", l->x, NULL); }
 
 /* ---- inputs from other layers ---- */
 
+/* Converts [route]: joins the outputs of earlier layers, or takes a group of their channels. */
 cnr_value dn_route(dn_layer *l) {
     double layers[MAX_LAYERS];
     cnr_value in[MAX_LAYERS];
@@ -91,6 +96,7 @@ cnr_value dn_scale_channels(dn_layer *l) {
 
 /* ---- rearranging pixels ---- */
 
+/* Converts [upsample]: repeats each pixel, times a scale. */
 cnr_value dn_upsample(dn_layer *l) {
     const int64_t stride = dn_key_int(l, "stride", 2);
     char name[80];
@@ -100,6 +106,7 @@ cnr_value dn_upsample(dn_layer *l) {
                       dn_key_float(l, "scale", 1), 0);
 }
 
+/* Converts [reorg], Darknet's own order of space to depth. */
 cnr_value dn_reorg(dn_layer *l) {
     static const char *const refused[] = {"flatten", "extra", NULL};
     imp_attrs a = {.n = 0};
@@ -109,6 +116,7 @@ cnr_value dn_reorg(dn_layer *l) {
     return dn_unary(l, "reorg", "", l->x, &a);
 }
 
+/* Converts [reorg3d], as space_to_depth. */
 cnr_value dn_reorg3d(dn_layer *l) {
     static const char *const refused[] = {"reverse", NULL};
     imp_attrs a = {.n = 0};
@@ -137,6 +145,7 @@ cnr_value dn_crop(dn_layer *l) {
 
 /* ---- others ---- */
 
+/* Converts [softmax] with temperature, in groups of numbers. */
 cnr_value dn_softmax(dn_layer *l) {
     static const char *const refused[] = {"tree", NULL};
     const int64_t groups = dn_key_int(l, "groups", 1), parts[] = {0, groups, -1}, flat[] = {0, -1};
@@ -161,17 +170,21 @@ cnr_value dn_softmax(dn_layer *l) {
     return imp_reshape(b, l->name, "", x, flat, 2);
 }
 
+/* Converts [l2norm]: each pixel's channels divided by their L2 norm. */
 cnr_value dn_l2norm(dn_layer *l) {
     imp_attrs a = {.n = 0};
     imp_int(&a, "axis", 1);
     return dn_unary(l, "lp_normalization", "", l->x, &a);
 }
 
+/* Converts [logistic], as sigmoid. */
 cnr_value dn_logistic(dn_layer *l) { return dn_unary(l, "sigmoid", "", l->x, NULL); }
 
+/* Converts [dropout], which changes nothing. */
 cnr_value dn_dropout(dn_layer *l) { return dn_unary(l, "dropout", "", l->x, NULL); }
 
+/* Converts [activation]: applies the activation alone. */
 cnr_value dn_activation(dn_layer *l) { return dn_activate(l, l->x, "linear"); }
 
-/* Read in training only. */
+/* Converts [cost], which only training reads: the input as it is. */
 cnr_value dn_cost(dn_layer *l) { return l->x; }

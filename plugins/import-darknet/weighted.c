@@ -26,7 +26,7 @@ static const float *take(dn_layer *l, const int64_t *dim, int32_t rank) {
     return at;
 }
 
-/* A constant named after the layer. */
+/* Adds a constant named after the layer with a suffix; negative: it failed. */
 static cnr_value weight(dn_layer *l, const char *suffix, const float *data, const int64_t *dim,
                         int32_t rank) {
     return imp_weight(&l->net->b, l->name, suffix, data, dim, rank);
@@ -35,7 +35,7 @@ static cnr_value weight(dn_layer *l, const char *suffix, const float *data, cons
 /* A layer's weights that have one value for each of its n channels. */
 typedef struct channel {
     const float *bias, *scale, *mean, *var;
-    int normal; /* has batch_normalize */
+    int normal; /* 1: the layer has batch_normalize */
     int64_t n;
 } channel;
 
@@ -53,7 +53,7 @@ static cnr_value bias_of(dn_layer *l, const channel *c) {
     return c->normal ? -1 : weight(l, ".bias", c->bias, &c->n, 1);
 }
 
-/* Adds batch normalisation, if the layer has it. */
+/* Adds batch normalisation with these parameters, if the layer has it; else returns x. */
 static cnr_value normalise(dn_layer *l, cnr_value x, const channel *c) {
     if (!c->normal) return x;
     const cnr_value in[] = {x, weight(l, ".scale", c->scale, &c->n, 1),
@@ -65,7 +65,7 @@ static cnr_value normalise(dn_layer *l, cnr_value x, const channel *c) {
     return dn_node(l, "batch_normalization", ".norm", in, 5, &a);
 }
 
-/* What the layer has for each of n channels. */
+/* Returns what the layer has for each of n channels; parameters are not read yet. */
 static channel channels_given(dn_layer *l, int64_t n) {
     return (channel){.n = n,
                      .normal =
@@ -74,7 +74,8 @@ static channel channels_given(dn_layer *l, int64_t n) {
 
 /* ---- convolutions ---- */
 
-/* share_index=: uses the weights of an earlier layer, which are read once more. */
+/* Handles share_index=: moves the place in the weights back to those of an earlier layer, which are
+ * read once more; 0: failed. */
 static int share(dn_layer *l) {
     const int64_t index = dn_key_int(l, "share_index", 0);
     const int64_t at = index < 0 ? l->index + index : index;
@@ -83,7 +84,8 @@ static int share(dn_layer *l) {
     return 1;
 }
 
-/* transposed: a [deconvolutional], whose weights are ordered input channel, output channel */
+/* Converts a convolution with its weights, normalisation and activation. transposed: a
+ * [deconvolutional], whose weights are ordered input channel, output channel. */
 static cnr_value convolve(dn_layer *l, int transposed) {
     static const char *const refused[] = {"xnor",     "binary",         "sway",      "rotate",
                                           "stretch",  "stretch_sway",   "coordconv", "flipped",
@@ -120,11 +122,14 @@ static cnr_value convolve(dn_layer *l, int transposed) {
     return dn_blur(l, y, strides);
 }
 
+/* Converts [convolutional] with weights, normalisation and activation. */
 cnr_value dn_convolutional(dn_layer *l) { return convolve(l, 0); }
+/* Converts [deconvolutional], as a transposed convolution. */
 cnr_value dn_deconvolutional(dn_layer *l) { return convolve(l, 1); }
 
 /* ---- matrix products ---- */
 
+/* Converts [connected]: a dense layer with normalisation and activation. */
 cnr_value dn_connected(dn_layer *l) {
     int64_t c, h, w;
     if (!dn_sizes(l, &c, &h, &w)) return -1;
@@ -145,8 +150,8 @@ cnr_value dn_connected(dn_layer *l) {
     return dn_activate(l, normalise(l, dn_node(l, "dense", "", from, 3, &a), &per), "logistic");
 }
 
-/* [N, C, H, W] to [N, positions, C size size, 1] by a convolution whose filters copy one element
- * each. */
+/* Adds the windows of x, [N, C, H, W] to [N, places, C size size, 1], by a convolution whose
+ * filters copy one element each. */
 static cnr_value patches(dn_layer *l, int64_t c, int64_t size, const int64_t strides[2],
                          int64_t pad, int64_t places) {
     const int64_t taps = size * size, patch = c * taps, dim[] = {patch, 1, size, size};
@@ -169,7 +174,8 @@ static cnr_value patches(dn_layer *l, int64_t c, int64_t size, const int64_t str
     return imp_reshape(&l->net->b, l->name, ".columns", y, column, 4);
 }
 
-/* A convolution with different weights at each position: one matrix product for each. */
+/* Converts [local]: a convolution with different weights at each position, one matrix product for
+ * each. */
 cnr_value dn_local(dn_layer *l) {
     int64_t c, h, w, strides[2];
     if (!dn_sizes(l, &c, &h, &w) || !dn_strides(l, strides)) return -1;
@@ -195,6 +201,7 @@ cnr_value dn_local(dn_layer *l) {
     return dn_activate(l, y, "logistic");
 }
 
+/* Converts [batchnorm], with its own parameters. */
 cnr_value dn_batchnorm(dn_layer *l) {
     channel per = {.normal = 1};
     if (!dn_channels(l, &per.n)) return -1;
@@ -208,7 +215,7 @@ cnr_value dn_batchnorm(dn_layer *l) {
 enum { MAX_TERMS = 64 };
 
 /* Another layer's output, adapted to the shape of x: rows and columns are skipped; channels are
- * cut, or zeros appended. */
+ * cut, or zeros appended. -1: failed. */
 static cnr_value fitted(dn_layer *l, double number, const char *suffix) {
     cnr_value v = dn_other(l, number);
     const cnr_tensor *x = dn_type(l, l->x), *o = dn_type(l, v);
@@ -272,6 +279,8 @@ static float *term_weights(dn_layer *l, int32_t terms, int64_t each) {
     return w;
 }
 
+/* Converts [shortcut]: adds outputs of earlier layers, weighted if asked for, then the
+ * activation. */
 cnr_value dn_shortcut(dn_layer *l) {
     double from[MAX_TERMS];
     cnr_value term[MAX_TERMS + 1] = {l->x};

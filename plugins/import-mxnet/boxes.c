@@ -26,7 +26,8 @@ static void put_box(grid *g, double x, double y, double size, double ratio) {
         *g->at++ = (float)(!g->clip ? corners[i] : fmin(fmax(corners[i], 0), 1));
 }
 
-/* At every position: all sizes with the first ratio, then the first size with the other ratios. */
+/* Writes the boxes of every position: all sizes with the first ratio, then the first size with the
+ * other ratios. */
 static void put_all(grid *g) {
     for (int64_t k = 0; k < g->height * g->width; k++) {
         const double y = ((double)(k / g->width) + g->offset[0]) * g->step[0];
@@ -62,7 +63,7 @@ static int read_grid(mx_job *j, grid *g) {
     return 1;
 }
 
-/* Converts MultiBoxPrior into a constant. */
+/* Converts MultiBoxPrior into a constant with all boxes; needs a known size. */
 static void prior(mx_job *j) {
     grid g;
     if (!read_grid(j, &g)) return;
@@ -89,12 +90,12 @@ static cnr_value two(mx_job *j, const char *op, const char *suffix, cnr_value a,
     return mx_op(j, op, suffix, (cnr_value[]){a, b}, 2, NULL);
 }
 
-/* Elements 2 i and 2 i + 1 of each box. */
+/* Adds the slice of elements 2 i and 2 i + 1 of each box. */
 static cnr_value half(mx_job *j, const char *suffix, cnr_value v, int64_t i) {
     return imp_slice(&j->net->b, j->n->name, suffix, v, 2, 2 * i, 2 * i + 2);
 }
 
-/* A constant of two numbers. */
+/* Adds a constant of two numbers, named after the node. */
 static cnr_value pair_of(mx_job *j, const char *suffix, const float v[2]) {
     const int64_t dim = 2;
     return imp_weight(&j->net->b, j->n->name, suffix, v, &dim, 1);
@@ -108,7 +109,7 @@ typedef struct decoding {
     int centre;
 } decoding;
 
-/* Corners of the boxes after the offsets are applied to their centres and sizes. */
+/* Adds the corners of the boxes after the offsets are applied to their centres and sizes. */
 static cnr_value corners(mx_job *j, cnr_value loc, cnr_value boxes, const decoding *d) {
     const cnr_value low = half(j, ".low", boxes, 0), high = half(j, ".high", boxes, 1);
     const cnr_value part = imp_scalar(&j->net->b, j->n->name, ".half", 0.5);
@@ -232,6 +233,7 @@ static void box_nms(mx_job *j) {
     mx_give(j, mx_op(j, "box_nms", "", &j->x, 1, &l));
 }
 
+/* Converter of an operator on boxes, and its *flags; NULL: it is none. */
 mx_convert mx_box_row(const mx_node *n, int *flags) {
     const char *op = strncmp(n->op, "_contrib_", 9) == 0 ? n->op + 9 : n->op;
     *flags = 0;

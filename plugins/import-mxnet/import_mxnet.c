@@ -8,7 +8,8 @@ enum { MOST_NODES = 1 << 16 };
 
 /* ---- inputs ---- */
 
-/* Option shape=3,224,224 is for the first input, shape.NAME=... for input NAME. */
+/* Sizes from option shape.NAME=..., or shape=... for the first input; returns their number, 0: not
+ * given. */
 static int32_t given_shape(mx_net *net, const char *name, int64_t dim[CNR_MAX_RANK]) {
     char key[256];
     snprintf(key, sizeof key, "shape.%.240s", name);
@@ -63,7 +64,8 @@ static int still_sized(const mx_net *net, const mx_node *n) {
     return 0;
 }
 
-/* A Gluon block that is called twice gives nodes of the same name: a number is appended. */
+/* Makes names of nodes unique, by appending a number: a Gluon block that is called twice gives
+ * nodes of the same name. */
 static void name_apart(json_t *nodes) {
     json_t *seen = json_object(), *one;
     size_t i;
@@ -133,7 +135,7 @@ static void mark(const mx_net *net, const json_t *heads, uint8_t *wanted) {
     }
 }
 
-/* Adds an output of the net. */
+/* Adds output `output` of node `at` as an output of the net; a wrong one is a problem. */
 static void add_output(mx_net *net, int64_t at, int64_t output) {
     if (at < 0 || at >= net->n_nodes || output < 0 || output >= net->nodes[at].n_out) {
         imp_host->graph_problem(net->b.graph, net->b.path, "a head names no output of a node");
@@ -146,7 +148,7 @@ static void add_output(mx_net *net, int64_t at, int64_t output) {
     if (v >= 0 && imp_host->graph_output(net->b.graph, v, name)) net->b.status = CNR_E_MEMORY;
 }
 
-/* Converts the nodes that outputs need. */
+/* Converts the nodes that the heads need, and adds the outputs; problems go to the graph. */
 static void build(mx_net *net, const json_t *root) {
     const json_t *heads = json_object_get(root, "heads"), *one;
     size_t i;
@@ -191,7 +193,7 @@ static void constants_alone(mx_net *net) {
 
 /* ---- weights for a net that is described elsewhere ---- */
 
-/* Reads array i as floats into *data. */
+/* Reads array i as floats into *data, host memory; frees nothing. */
 static cnr_status load(void *owner, int32_t i, void **data, cnr_error *err) {
     const mx_array *a = &((const mx_params *)owner)->at[i];
     *data = imp_host->alloc((size_t)mx_array_count(a) * sizeof(float) + 1);

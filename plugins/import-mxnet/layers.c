@@ -72,6 +72,8 @@ static mx_node *source(mx_job *j, int32_t i, int64_t *output) {
     return &j->net->nodes[from];
 }
 
+/* Data input i as a value, whose variable may declare nothing; `channels` and `rank`: what the
+ * reader needs, 0: anything. -1: failed. */
 cnr_value mx_data_for(mx_job *j, int32_t i, int64_t channels, int32_t rank) {
     int64_t output = 0;
     mx_node *n = source(j, i, &output);
@@ -135,6 +137,8 @@ cnr_value mx_swapped(mx_job *j, const char *suffix, cnr_value v, int64_t a, int6
 
 /* ---- convolution, dense, products ---- */
 
+/* Fills out with an entry for each spatial axis, `fallback` where the list is not set; 0 with a
+ * problem. */
 int mx_spatial(mx_job *j, const char *key, int32_t rank, int64_t fallback, int64_t *out) {
     const int32_t n = mx_ints(j->n, key, out, 3, fallback);
     for (int32_t i = n; n == 0 && i < rank; i++) out[i] = fallback;
@@ -150,7 +154,8 @@ int mx_is_channels_first(mx_job *j) {
     return 0;
 }
 
-/* Converts Convolution and Deconvolution. */
+/* Converts Convolution and Deconvolution; what does not fit is noted as a problem and sets
+ * j->failed. */
 static void convolution(mx_job *j) {
     const int turned = strcmp(j->n->op, "Deconvolution") == 0;
     int64_t kernel[3], stride[3], dilation[3], pad[6], adjust[3], target[3];
@@ -192,7 +197,7 @@ static void convolution(mx_job *j) {
     mx_give(j, mx_op(j, turned ? "conv_transpose" : "conv", "", from, 3, &l));
 }
 
-/* Converts FullyConnected. */
+/* Converts FullyConnected; what does not fit is noted as a problem and sets j->failed. */
 static void fully_connected(mx_job *j) {
     const int64_t out = mx_int(j->n, "num_hidden", 0);
     const int with_bias = !mx_bool(j->n, "no_bias", 0), flat = mx_bool(j->n, "flatten", 1);
@@ -272,6 +277,7 @@ int mx_is_open(const mx_node *n) {
     return !convert_of(n, &flags) || flags & MX_OPEN;
 }
 
+/* Number of outputs that a node has by its operator and attributes, at least 1. */
 int mx_op_outputs(const mx_node *n) {
     const char *kind = mx_text(n, "act_type");
     int64_t out = 1;

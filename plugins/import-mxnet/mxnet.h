@@ -33,7 +33,7 @@ int mx_params_looks_right(const uint8_t *head, size_t n);
 mx_array *mx_params_find(mx_params *p, const char *name);
 /* Number of elements; 0: no data. */
 int64_t mx_array_count(const mx_array *a);
-/* Converts all elements to floats. */
+/* Converts all elements to floats into out, which has room for mx_array_count of them. */
 void mx_array_floats(const mx_array *a, float *out);
 
 /* ---- symbol.c: the JSON as nodes ---- */
@@ -48,7 +48,7 @@ typedef struct mx_node {
     int sized;            /* height and width depend on the net's input */
 } mx_node;
 
-/* The attribute's text; NULL: none, or "None". */
+/* The attribute's text, owned by the file; NULL: none, or "None". */
 const char *mx_text(const mx_node *n, const char *key);
 /* Whole number of an attribute; `fallback`: there is none. */
 int64_t mx_int(const mx_node *n, const char *key, int64_t fallback);
@@ -56,11 +56,13 @@ int64_t mx_int(const mx_node *n, const char *key, int64_t fallback);
 double mx_float(const mx_node *n, const char *key, double fallback);
 /* Attribute that is true or false; `fallback`: there is none. */
 int mx_bool(const mx_node *n, const char *key, int fallback);
-/* Parses "(3, 3)" or "3". -1: malformed; 0: not set. None counts as `none`. */
+/* Parses whole numbers, "(3, 3)" or "3", into out, at most max; returns how many, -1: malformed, 0:
+ * not set. None counts as `none`. */
 int32_t mx_ints(const mx_node *n, const char *key, int64_t *out, int32_t max, int64_t none);
-/* Numbers of a list "(1, 2)"; none: what None stands for. Returns how many. */
+/* Parses numbers, "(1, 2)" or "1", into out, at most max; returns how many, -1: malformed, 0: not
+ * set. None counts as `none`. */
 int32_t mx_floats(const mx_node *n, const char *key, double *out, int32_t max, double none);
-/* Input i of a node as (node, output); 0: there is none. */
+/* *from and *output: node and output that input i of a node reads, with 1; 0: there is none. */
 int mx_input(const mx_node *n, int32_t i, int64_t *from, int64_t *output);
 
 /* ---- layers.c ---- */
@@ -98,24 +100,26 @@ void mx_problem(mx_job *j, const char *format, ...) __attribute__((format(printf
 cnr_value mx_op(mx_job *j, const char *op, const char *suffix, const cnr_value *in, int32_t n_in,
                 const imp_attrs *attrs);
 cnr_value mx_data(mx_job *j, int32_t i); /* input i as a value; -1 with the job failed */
-/* Like mx_data; `channels` and `rank`: what the reader needs, for an input that declares
- * nothing. */
+/* Data input i as a value, whose variable may declare nothing; `channels` and `rank`: what the
+ * reader needs, 0: anything. -1: failed. */
 cnr_value mx_data_for(mx_job *j, int32_t i, int64_t channels, int32_t rank);
-/* The variable at input i as a weight with those dims. */
+/* The variable at input i as a weight with those dims; -1: the job failed. */
 cnr_value mx_weight(mx_job *j, int32_t i, const int64_t *dim, int32_t rank);
-/* A parameter as a constant with those dims (rank < 0: its own). */
+/* Adds a parameter as a constant with those dims (rank < 0: its own), once; -1: the job failed. */
 cnr_value mx_constant(mx_job *j, mx_array *a, const int64_t *dim, int32_t rank);
 /* The parameter that input i names, before its dims are known; NULL: none. */
 mx_array *mx_peek(mx_job *j, int32_t i);
 /* Channels of input 0; 0: the job failed. */
 int64_t mx_channels(mx_job *j);
-/* A list with one entry for each spatial axis; 0 with a problem. */
+/* Fills out with an entry for each spatial axis, `fallback` where the list is not set; 0 with a
+ * problem. */
 int mx_spatial(mx_job *j, const char *key, int32_t rank, int64_t fallback, int64_t *out);
 /* 1 if the layout is N C ...; else 0, and the layer becomes a problem of the graph. */
 int mx_is_channels_first(mx_job *j);
-/* exchanges two axes */
+/* Adds a transpose that exchanges two axes; returns v if they are the same or its type is
+ * unknown. */
 cnr_value mx_swapped(mx_job *j, const char *suffix, cnr_value v, int64_t a, int64_t b);
-/* Sets output 0. */
+/* Sets output 0, the only one. */
 void mx_give(mx_job *j, cnr_value v);
 /* Type of a value; NULL: not known. */
 const cnr_tensor *mx_type(mx_job *j, cnr_value v);
@@ -125,7 +129,7 @@ int64_t mx_axis(mx_job *j, int64_t axis);
 void mx_layer(mx_net *net, mx_node *n);
 /* 1: the node takes any height and width. */
 int mx_is_open(const mx_node *n);
-/* Number of outputs of a node. */
+/* Number of outputs that a node has by its operator and attributes, at least 1. */
 int mx_op_outputs(const mx_node *n);
 
 /* ---- pointwise.c, pooling.c, shapes.c, boxes.c: the function for an operator, or NULL ---- */
@@ -135,16 +139,17 @@ typedef IMP_ROW(mx_convert) mx_row;
 enum { MX_OPEN = 1, MX_OWN_INPUT = 2 }; /* accepts any height and width; reads input 0 itself */
 /* Converter of a pointwise operator; *flags: MX_OPEN ... NULL: it is none. */
 mx_convert mx_pointwise_row(const mx_node *n, int *flags);
-/* Converter of a pooling or resizing operator; NULL: it is none. */
+/* Converter of a pooling or resizing operator, and its *flags; NULL: it is none. */
 mx_convert mx_pooling_row(const mx_node *n, int *flags);
-/* Converter of an operator that changes shapes; NULL: it is none. */
+/* Converter of an operator that changes shapes, and its *flags; NULL: it is none. */
 mx_convert mx_shape_row(const mx_node *n, int *flags);
-/* Converter of an operator on boxes; NULL: it is none. */
+/* Converter of an operator on boxes, and its *flags; NULL: it is none. */
 mx_convert mx_box_row(const mx_node *n, int *flags);
 
 /* ---- import_mxnet.c ---- */
 
-/* The input named like a variable node; `channels`: what its reader needs, or 0. */
+/* Adds the input named like a variable node, and returns it; `channels` and `want` (rank): what its
+ * reader needs, or 0. Negative: failed. */
 cnr_value mx_add_input(mx_net *net, const mx_node *n, int64_t channels, int32_t rank);
 
 #endif

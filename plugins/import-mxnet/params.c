@@ -28,7 +28,7 @@ static int bad(reader *r, const char *why) {
     return 0;
 }
 
-/* Reads n bytes. 0: the file ends. */
+/* Reads n bytes into out and moves on; 0: the file ends before. */
 static int raw(reader *r, void *out, size_t n) {
     if ((size_t)(r->end - r->at) < n) return bad(r, "the file ends early");
     memcpy(out, r->at, n);
@@ -49,7 +49,7 @@ static int read_dims(reader *r, mx_array *a, uint32_t rank, int wide) {
     return 1;
 }
 
-/* Reads an array. 0: failed. */
+/* Reads an array's type, dims and place into a; 0: failed, with the reason in r->err. */
 static int read_array(reader *r, mx_array *a) {
     uint32_t magic, rank;
     int32_t storage = 0, device[2];
@@ -77,7 +77,7 @@ static int read_array(reader *r, mx_array *a) {
     return 1;
 }
 
-/* Reads the names of all arrays. 0: failed. */
+/* Reads the names of all arrays; 0: failed, with the reason in r->err. */
 static int read_names(reader *r, mx_params *p) {
     uint64_t n, length;
     if (!raw(r, &n, 8)) return 0;

@@ -8,12 +8,12 @@ static void give_op(mx_job *j, const char *op, const imp_attrs *attrs) {
     mx_give(j, mx_op(j, op, "", &j->x, 1, attrs));
 }
 
-/* Adds a node of one input. */
+/* Adds a node of one input, named after the node with a suffix; returns its output. */
 static cnr_value step(mx_job *j, const char *op, const char *suffix, cnr_value x) {
     return mx_op(j, op, suffix, &x, 1, NULL);
 }
 
-/* x * factor + shift; the node's name ends in `suffix`. */
+/* Adds x * factor + shift; the node's name ends in `suffix`. */
 static cnr_value affine(mx_job *j, const char *suffix, cnr_value x, double factor, double shift) {
     char name[300];
     snprintf(name, sizeof name, "%.250s%s", j->n->name, suffix);
@@ -22,7 +22,8 @@ static cnr_value affine(mx_job *j, const char *suffix, cnr_value x, double facto
 
 /* ---- normalisation ---- */
 
-/* Old symbols do not list the running statistics; their names follow from the node's. */
+/* Running statistic i of a normalisation as a weight of c numbers. Old symbols do not list them;
+ * their names follow from the node's. */
 static cnr_value statistic(mx_job *j, int32_t i, const char *tail, int64_t c) {
     char name[300];
     if (json_array_size(j->n->inputs) > (size_t)i) return mx_weight(j, i, &c, 1);
@@ -33,6 +34,8 @@ static cnr_value statistic(mx_job *j, int32_t i, const char *tail, int64_t c) {
     return imp_weight(&j->net->b, name, "", NULL, &c, 1);
 }
 
+/* Converts BatchNorm with its running statistics; what does not fit is noted as a problem and sets
+ * j->failed. */
 static void batch_norm(mx_job *j) {
     const mx_array *gamma = mx_peek(j, 1);
     j->x = mx_data_for(j, 0, gamma ? mx_array_count(gamma) : 0, 4);
@@ -55,6 +58,7 @@ static void batch_norm(mx_job *j) {
     mx_give(j, mx_swapped(j, "", y, axis, 1));
 }
 
+/* Converts InstanceNorm. */
 static void instance_norm(mx_job *j) {
     const int64_t c = mx_channels(j);
     if (j->failed) return;
@@ -64,6 +68,7 @@ static void instance_norm(mx_job *j) {
     if (!j->failed) mx_give(j, mx_op(j, "instance_normalization", "", from, 3, &l));
 }
 
+/* Converts GroupNorm. */
 static void group_norm(mx_job *j) {
     const mx_array *gamma = mx_peek(j, 1);
     const int64_t groups = mx_int(j->n, "num_groups", 1);
@@ -75,6 +80,7 @@ static void group_norm(mx_job *j) {
     if (!j->failed) mx_give(j, mx_op(j, "group_normalization", "", from, 3, &l));
 }
 
+/* Converts LayerNorm along one axis; what does not fit is noted as a problem and sets j->failed. */
 static void layer_norm(mx_job *j) {
     const int64_t axis = mx_axis(j, mx_int(j->n, "axis", -1));
     const cnr_tensor *x = mx_type(j, j->x);
@@ -91,6 +97,8 @@ static void layer_norm(mx_job *j) {
     mx_give(j, mx_swapped(j, "", y, axis, last));
 }
 
+/* Converts L2Normalization, by channel, spatial or instance mode; what does not fit is noted as a
+ * problem and sets j->failed. */
 static void l2_normalization(mx_job *j) {
     const char *mode = mx_text(j->n, "mode");
     const cnr_tensor *x = mx_type(j, j->x);
@@ -110,6 +118,7 @@ static void l2_normalization(mx_job *j) {
     mx_give(j, mx_op(j, "div", "", (cnr_value[]){j->x, norm}, 2, NULL));
 }
 
+/* Converts LRN. */
 static void lrn(mx_job *j) {
     imp_attrs l = {.n = 0};
     imp_int(&l, "size", mx_int(j->n, "nsize", 5));
@@ -121,6 +130,7 @@ static void lrn(mx_job *j) {
 
 /* ---- activations and outputs ---- */
 
+/* Converts Activation by its act_type; unknown ones are a problem. */
 static void activation(mx_job *j) {
     static const char *const kinds[][2] = {{"relu", "relu"},
                                            {"sigmoid", "sigmoid"},
@@ -133,6 +143,7 @@ static void activation(mx_job *j) {
     mx_problem(j, "act_type %.30s is not supported", kind ? kind : "(none)");
 }
 
+/* Converts a PReLU, with one slope or one a channel. */
 static void prelu(mx_job *j) {
     const mx_array *a = mx_peek(j, 1);
     const int64_t c = a && mx_array_count(a) == 1 ? 1 : mx_channels(j);
@@ -144,6 +155,8 @@ static void prelu(mx_job *j) {
     if (!j->failed) mx_give(j, mx_op(j, "prelu", "", (cnr_value[]){j->x, slope}, 2, NULL));
 }
 
+/* Converts LeakyReLU by its act_type: leaky, elu, prelu and so on; what does not fit is noted as a
+ * problem and sets j->failed. */
 static void leaky_relu(mx_job *j) {
     const char *kind = mx_text(j->n, "act_type");
     double slope = mx_float(j->n, "slope", 0.25);
@@ -187,6 +200,7 @@ static void softmax(mx_job *j) {
 
 static void pass(mx_job *j) { mx_give(j, j->x); }
 
+/* Converts clip, without bounds where none are given. */
 static void clip(mx_job *j) {
     imp_attrs l = {.n = 0};
     imp_float(&l, "min", mx_float(j->n, "a_min", -__builtin_inf()));
@@ -194,6 +208,7 @@ static void clip(mx_job *j) {
     give_op(j, "clip", &l);
 }
 
+/* Converts hard_sigmoid. */
 static void hard_sigmoid(mx_job *j) {
     imp_attrs l = {.n = 0};
     imp_float(&l, "alpha", mx_float(j->n, "alpha", 0.2));
@@ -201,6 +216,7 @@ static void hard_sigmoid(mx_job *j) {
     give_op(j, "hard_sigmoid", &l);
 }
 
+/* Converts square, as x * x. */
 static void square(mx_job *j) {
     mx_give(j, mx_op(j, "mul", "", (cnr_value[]){j->x, j->x}, 2, NULL));
 }
@@ -274,6 +290,8 @@ static const struct unary {
     {"zeros_like", "identity", 0, 0, 1, 0},
 };
 
+/* Converts an operator on one value by its row: before * x + plus, the operator, then the same
+ * behind it. */
 static void unary(mx_job *j) {
     const struct unary *u = IMP_ROW_OF(unaries, j->n->op);
     const int more = u->after != 1 || u->and_on != 0;
@@ -282,6 +300,7 @@ static void unary(mx_job *j) {
     mx_give(j, affine(j, "", y, u->after, u->and_on));
 }
 
+/* Converts rsqrt, as 1 / sqrt(x). */
 static void rsqrt(mx_job *j) {
     mx_give(j, step(j, "reciprocal", "", step(j, "sqrt", ".root", j->x)));
 }
@@ -313,9 +332,9 @@ static const struct binary {
     {"logicalxor", "xor", LOGIC},
 };
 
-/* The row for names of all versions, as "broadcast_add", "_Plus", "_rminus_scalar",
- * "_RMinusScalar". *scalar: the second operand is an attribute; *turned: the operands are
- * exchanged. */
+/* The row of an operator of two operands under the names of all versions, as "broadcast_add",
+ * "_Plus", "_rminus_scalar", "_RMinusScalar"; NULL: none. *scalar: the second operand is an
+ * attribute; *turned: the operands are exchanged. */
 static const struct binary *binary_of(const char *op, int *scalar, int *turned) {
     static const char *const fronts[] = {"broadcast_", "elemwise_", "_"};
     char name[32];
@@ -334,6 +353,7 @@ static const struct binary *binary_of(const char *op, int *scalar, int *turned) 
     return NULL;
 }
 
+/* Converts an operator of two operands, or of one and a number; comparisons give floats. */
 static void binary(mx_job *j) {
     int scalar, turned;
     const struct binary *row = binary_of(j->n->op, &scalar, &turned);
@@ -351,7 +371,8 @@ static void binary(mx_job *j) {
     mx_give(j, row->kind == NUMBER ? y : cast(j, "", y, CNR_f32));
 }
 
-static void sum_of(mx_job *j) { /* add_n, ElementWiseSum */
+/* Converts add_n and ElementWiseSum: the sum of all inputs. */
+static void sum_of(mx_job *j) {
     cnr_value y = j->x;
     for (int32_t i = 1; i < j->n_in; i++) {
         const cnr_value other = mx_data(j, i);
@@ -363,7 +384,7 @@ static void sum_of(mx_job *j) { /* add_n, ElementWiseSum */
     mx_give(j, y);
 }
 
-/* Converts where. */
+/* Converts where: the second input where the first is not 0, else the third. */
 static void where(mx_job *j) {
     const cnr_value yes = mx_data(j, 1), no = mx_data(j, 2);
     if (j->failed) return;

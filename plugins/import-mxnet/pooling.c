@@ -30,7 +30,8 @@ static int hangs_over(const pool *p, const cnr_tensor *x) {
     return 0;
 }
 
-/* Pads with actual zeros, for sums and for Pooling_v1. */
+/* Adds a padding with actual zeros, for sums and for Pooling_v1, and clears p->pad; returns the
+ * padded value. */
 static cnr_value with_border(mx_job *j, pool *p) {
     const cnr_tensor *x = mx_type(j, j->x);
     int64_t pads[10] = {0};
@@ -51,7 +52,7 @@ static cnr_value with_border(mx_job *j, pool *p) {
     return any ? mx_op(j, "pad", ".border", &j->x, 1, &l) : j->x;
 }
 
-/* "same": ceil(size / stride) windows, with the padding at the end. */
+/* Sets padding for "same": ceil(size / stride) windows, padded at the end; 0: failed. */
 static int same_ends(mx_job *j, pool *p, const cnr_tensor *x) {
     for (int32_t i = 0; i < p->rank; i++) {
         const int64_t n = x->dim[2 + i] + 2 * p->pad[i], s = p->stride[i];
@@ -82,6 +83,7 @@ static int read_pool(mx_job *j, pool *p, const cnr_tensor *x) {
     return !is_text(j->n, "pooling_convention", "same") || same_ends(j, p, x);
 }
 
+/* Converts global pooling: maximum, mean or sum of each channel. */
 static void global_pooling(mx_job *j, const pool *p, const cnr_tensor *x) {
     const int64_t axes[] = {2, 3, 4};
     imp_attrs l = {.n = 0};
@@ -94,6 +96,7 @@ static void global_pooling(mx_job *j, const pool *p, const cnr_tensor *x) {
     mx_give(j, mx_op(j, "reduce_sum", "", &j->x, 1, &l));
 }
 
+/* Converts Pooling: windows or global; max, average, sum or Lp norm. */
 static void pooling(mx_job *j) {
     const char *type = mx_text(j->n, "pool_type");
     const cnr_tensor *x = mx_type(j, j->x);
@@ -127,7 +130,7 @@ static void pooling(mx_job *j) {
     mx_give(j, y);
 }
 
-/* Converts AdaptiveAvgPooling2D. */
+/* Converts AdaptiveAvgPooling2D; what does not fit is noted as a problem and sets j->failed. */
 static void adaptive_pooling(mx_job *j) {
     int64_t size[2] = {1, 1};
     const cnr_tensor *x = mx_type(j, j->x);
@@ -162,7 +165,8 @@ static void nearest(mx_job *j, int64_t scale) {
                             : imp_concat(&j->net->b, j->n->name, in, j->n_in, 1));
 }
 
-/* Converts UpSampling. */
+/* Converts UpSampling: repeats pixels, or bilinear; what does not fit is noted as a problem and
+ * sets j->failed. */
 static void upsampling(mx_job *j) {
     const int64_t scale = mx_int(j->n, "scale", 0), c = mx_channels(j);
     if (j->failed) return;
@@ -183,6 +187,8 @@ static void upsampling(mx_job *j) {
     mx_give(j, mx_op(j, "conv_transpose", "", (cnr_value[]){j->x, w, -1}, 3, &l));
 }
 
+/* Converts BilinearResize2D by size, scale or a second input; what does not fit is noted as a
+ * problem and sets j->failed. */
 static void bilinear_resize(mx_job *j) {
     const cnr_tensor *x = mx_type(j, j->x), *like = NULL;
     int64_t size[] = {mx_int(j->n, "height", 1), mx_int(j->n, "width", 1)};
@@ -210,7 +216,8 @@ static void bilinear_resize(mx_job *j) {
 
 /* ---- the table ---- */
 
-/* "full" accepts any size at which its last window contains a pixel. */
+/* 1 if a pooling accepts any height and width: "full" does at any size at which its last window
+ * contains a pixel. */
 static int pool_is_open(const mx_node *n) {
     int64_t kernel[3] = {0}, stride[3] = {1, 1, 1}, pad[3] = {0};
     mx_ints(n, "kernel", kernel, 3, 1);
@@ -226,6 +233,7 @@ static int pool_is_open(const mx_node *n) {
            !(mean && strcmp(n->op, "Pooling_v1") == 0);
 }
 
+/* Converter of a pooling or resizing operator, and its *flags; NULL: it is none. */
 mx_convert mx_pooling_row(const mx_node *n, int *flags) {
     if (strcmp(n->op, "Pooling") == 0 || strcmp(n->op, "Pooling_v1") == 0) {
         *flags = pool_is_open(n) ? MX_OPEN : 0;

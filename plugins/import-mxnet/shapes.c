@@ -7,7 +7,7 @@ static void flatten(mx_job *j) { mx_give(j, mx_op(j, "flatten", "", &j->x, 1, NU
 
 /* A shape that is being put together. */
 typedef struct shaping {
-    int64_t dim[CNR_MAX_RANK]; /* of the result */
+    int64_t dim[CNR_MAX_RANK]; /* sizes of the result */
     int kept[CNR_MAX_RANK];    /* the input axis that it copies, or -1 */
     int32_t n;
 } shaping;
@@ -50,7 +50,7 @@ static int follow_codes(const int64_t *code, int32_t n, const int64_t *dim, int3
     return s->n <= CNR_MAX_RANK;
 }
 
-/* Turns a list round. */
+/* Reverses a list of n numbers in place. */
 static void turn(int64_t *list, int32_t n) {
     for (int32_t i = 0; i < n / 2; i++) {
         const int64_t keep = list[i];
@@ -59,6 +59,8 @@ static void turn(int64_t *list, int32_t n) {
     }
 }
 
+/* Converts reshape and Reshape with MXNet's codes 0, -1 .. -4; what does not fit is noted as a
+ * problem and sets j->failed. */
 static void reshape(mx_job *j) {
     int64_t code[32], dim[CNR_MAX_RANK], shape[CNR_MAX_RANK];
     const cnr_tensor *x = mx_type(j, j->x);
@@ -83,6 +85,8 @@ static void reshape(mx_job *j) {
     mx_give(j, imp_reshape(&j->net->b, j->n->name, "", j->x, shape, s.n));
 }
 
+/* Converts reshape_like of whole shapes; what does not fit is noted as a problem and sets
+ * j->failed. */
 static void reshape_like(mx_job *j) {
     static const char *const parts[] = {"lhs_begin", "lhs_end", "rhs_begin", "rhs_end"};
     const cnr_value like = mx_data(j, 1);
@@ -92,6 +96,7 @@ static void reshape_like(mx_job *j) {
     mx_give(j, mx_op(j, "reshape_like", "", (cnr_value[]){j->x, like}, 2, NULL));
 }
 
+/* Converts Concat along dim (1). */
 static void concat(mx_job *j) {
     cnr_value in[MX_MAX_INPUTS];
     for (int32_t i = 0; i < j->n_in && !j->failed; i++) in[i] = mx_data(j, i);
@@ -100,6 +105,7 @@ static void concat(mx_job *j) {
     if (!j->failed) mx_give(j, imp_concat(&j->net->b, j->n->name, in, j->n_in, axis));
 }
 
+/* Converts stack along a new axis. */
 static void stack(mx_job *j) {
     cnr_value in[MX_MAX_INPUTS];
     const cnr_tensor *x = mx_type(j, j->x);
@@ -116,6 +122,8 @@ static void stack(mx_job *j) {
     if (!j->failed) mx_give(j, imp_concat(&j->net->b, j->n->name, in, j->n_in, axis));
 }
 
+/* Converts SliceChannel and split, with one output a part; what does not fit is noted as a problem
+ * and sets j->failed. */
 static void split(mx_job *j) {
     const int64_t axis = mx_axis(j, mx_int(j->n, "axis", 1)), n = mx_int(j->n, "num_outputs", 1);
     const cnr_tensor *x = mx_type(j, j->x);
@@ -138,6 +146,7 @@ static void split(mx_job *j) {
     }
 }
 
+/* Converts transpose; without axes their order is reversed. */
 static void transpose(mx_job *j) {
     int64_t perm[CNR_MAX_RANK];
     const cnr_tensor *x = mx_type(j, j->x);
@@ -147,11 +156,13 @@ static void transpose(mx_job *j) {
     mx_give(j, imp_transpose(&j->net->b, j->n->name, "", j->x, perm, x->rank));
 }
 
+/* Converts SwapAxis: exchanges two axes. */
 static void swap_axis(mx_job *j) {
     const int64_t a = mx_axis(j, mx_int(j->n, "dim1", 0)), b = mx_axis(j, mx_int(j->n, "dim2", 0));
     if (!j->failed) mx_give(j, mx_swapped(j, "", j->x, a, b));
 }
 
+/* Converts slice_axis: begin to end along one axis. */
 static void slice_axis(mx_job *j) {
     const int64_t axis = mx_axis(j, mx_int(j->n, "axis", 0));
     if (j->failed) return;
@@ -162,6 +173,8 @@ static void slice_axis(mx_job *j) {
 /* Values for None in begin and end: beyond the axis, in the direction of the step. */
 enum { BEFORE = -(1 << 30), BEHIND = 1 << 30, NONE = 1 << 29 };
 
+/* Converts slice with begins, ends and steps; what does not fit is noted as a problem and sets
+ * j->failed. */
 static void slice(mx_job *j) {
     int64_t begin[CNR_MAX_RANK], end[CNR_MAX_RANK], step[CNR_MAX_RANK], axes[CNR_MAX_RANK];
     const int32_t n = mx_ints(j->n, "begin", begin, CNR_MAX_RANK, NONE);
@@ -183,6 +196,8 @@ static void slice(mx_job *j) {
     mx_give(j, mx_op(j, "slice", "", &j->x, 1, &l));
 }
 
+/* Converts reverse along axes, as a slice with steps -1; what does not fit is noted as a problem
+ * and sets j->failed. */
 static void reverse(mx_job *j) {
     int64_t axes[CNR_MAX_RANK], begin[CNR_MAX_RANK], end[CNR_MAX_RANK], step[CNR_MAX_RANK];
     const int32_t n = mx_ints(j->n, "axis", axes, CNR_MAX_RANK, 0);
@@ -222,6 +237,8 @@ static void slice_like(mx_job *j) {
     mx_give(j, m ? mx_op(j, "slice", "", &j->x, 1, &l) : j->x);
 }
 
+/* Converts Crop: to given sizes, or those of a second input; what does not fit is noted as a
+ * problem and sets j->failed. */
 static void crop(mx_job *j) {
     int64_t offset[2] = {0, 0}, size[2] = {0, 0};
     const cnr_tensor *x = mx_type(j, j->x), *like = NULL;
@@ -255,7 +272,8 @@ static void crop(mx_job *j) {
     mx_give(j, mx_op(j, "slice", "", &j->x, 1, &l));
 }
 
-static void pad(mx_job *j) { /* sizes before and after, axis by axis */
+/* Converts Pad; pad_width has sizes before and after, axis by axis. */
+static void pad(mx_job *j) {
     int64_t width[2 * CNR_MAX_RANK], pads[2 * CNR_MAX_RANK];
     const int32_t n = mx_ints(j->n, "pad_width", width, 2 * CNR_MAX_RANK, 0);
     const char *mode = mx_text(j->n, "mode");
@@ -273,6 +291,8 @@ static void pad(mx_job *j) { /* sizes before and after, axis by axis */
     mx_give(j, mx_op(j, "pad", "", &j->x, 1, &l));
 }
 
+/* Converts mean, sum, max, min and prod along axes; what does not fit is noted as a problem and
+ * sets j->failed. */
 static void reduction(mx_job *j) {
     static const char *const ops[][2] = {{"mean", "reduce_mean"},    {"sum", "reduce_sum"},
                                          {"sum_axis", "reduce_sum"}, {"max", "reduce_max"},
@@ -297,6 +317,8 @@ static void reduction(mx_job *j) {
             return mx_give(j, mx_op(j, ops[i][1], "", &j->x, 1, &l));
 }
 
+/* Converts norm of order 1 or 2 along axes; what does not fit is noted as a problem and sets
+ * j->failed. */
 static void norm(mx_job *j) {
     int64_t axes[CNR_MAX_RANK];
     const int32_t n = mx_ints(j->n, "axis", axes, CNR_MAX_RANK, 0);
@@ -308,7 +330,9 @@ static void norm(mx_job *j) {
     mx_give(j, mx_op(j, order == 2 ? "reduce_l2" : "reduce_l1", "", &j->x, 1, &l));
 }
 
-static void arg(mx_job *j) { /* MXNet gives positions as float32 */
+/* Converts argmax and argmin, whose positions MXNet gives as float32; what does not fit is noted as
+ * a problem and sets j->failed. */
+static void arg(mx_job *j) {
     const int channel = strcmp(j->n->op, "argmax_channel") == 0;
     if (!channel && !mx_text(j->n, "axis")) return mx_problem(j, "axis is missing");
     imp_attrs l = {.n = 0}, as = {.n = 0};
@@ -323,6 +347,7 @@ static void arg(mx_job *j) { /* MXNet gives positions as float32 */
 
 /* ---- repeating elements ---- */
 
+/* Converts tile: repeats along axes; what does not fit is noted as a problem and sets j->failed. */
 static void tile(mx_job *j) {
     int64_t reps[CNR_MAX_RANK], all[CNR_MAX_RANK];
     const cnr_tensor *x = mx_type(j, j->x);
@@ -339,6 +364,8 @@ static void tile(mx_job *j) {
     mx_give(j, mx_op(j, "tile", "", &v, 1, &l));
 }
 
+/* Converts repeat along one axis: each element several times in a row; what does not fit is noted
+ * as a problem and sets j->failed. */
 static void repeat(mx_job *j) {
     double scales[CNR_MAX_RANK];
     const cnr_tensor *x = mx_type(j, j->x);
@@ -390,7 +417,8 @@ static void broadcast(mx_job *j) {
 
 /* ---- constants defined by attributes: _zeros, _ones, _full, _arange ---- */
 
-/* Converts operators that make constants: zeros, ones, arange. */
+/* Converts operators that make constants: zeros, ones, arange; what does not fit is noted as a
+ * problem and sets j->failed. */
 static void constant(mx_job *j) {
     int64_t shape[CNR_MAX_RANK];
     const int range = strcmp(j->n->op, "_arange") == 0;
@@ -419,6 +447,7 @@ static void constant(mx_job *j) {
     imp_host->free(values);
 }
 
+/* Converts expand_dims: adds an axis of size 1. */
 static void expand_dims(mx_job *j) {
     const int64_t axis = mx_int(j->n, "axis", 0);
     imp_attrs l = {.n = 0};
@@ -426,6 +455,8 @@ static void expand_dims(mx_job *j) {
     mx_give(j, mx_op(j, "unsqueeze", "", &j->x, 1, &l));
 }
 
+/* Converts squeeze: removes axes of size 1; what does not fit is noted as a problem and sets
+ * j->failed. */
 static void squeeze(mx_job *j) {
     int64_t axes[CNR_MAX_RANK];
     const cnr_tensor *x = mx_type(j, j->x);
@@ -448,6 +479,7 @@ static void blocks(mx_job *j) {
     mx_give(j, mx_op(j, j->n->op, "", &j->x, 1, &l));
 }
 
+/* Converter of an operator that changes shapes, and its *flags; NULL: it is none. */
 mx_convert mx_shape_row(const mx_node *n, int *flags) {
     static const mx_row rows[] = {
         IMP_LAYER("Concat", concat, .flags = MX_OPEN),

@@ -27,6 +27,8 @@ int mx_bool(const mx_node *n, const char *key, int fallback) {
     return strcmp(text, "True") == 0 || strcmp(text, "true") == 0 || strcmp(text, "1") == 0;
 }
 
+/* Parses numbers, "(1, 2)" or "1", into out, at most max; returns how many, -1: malformed, 0: not
+ * set. None counts as `none`. */
 int32_t mx_floats(const mx_node *n, const char *key, double *out, int32_t max, double none) {
     const char *at = mx_text(n, key), *end;
     int32_t k = 0;
@@ -48,6 +50,8 @@ int32_t mx_floats(const mx_node *n, const char *key, double *out, int32_t max, d
     }
 }
 
+/* Parses whole numbers, "(3, 3)" or "3", into out, at most max; returns how many, -1: malformed, 0:
+ * not set. None counts as `none`. */
 int32_t mx_ints(const mx_node *n, const char *key, int64_t *out, int32_t max, int64_t none) {
     double list[64];
     const int32_t k = max > 64 || !mx_text(n, key) ? 0 : mx_floats(n, key, list, max, (double)none);
@@ -55,6 +59,7 @@ int32_t mx_ints(const mx_node *n, const char *key, int64_t *out, int32_t max, in
     return k;
 }
 
+/* *from and *output: node and output that input i of a node reads, with 1; 0: there is none. */
 int mx_input(const mx_node *n, int32_t i, int64_t *from, int64_t *output) {
     const json_t *pair = json_array_get(n->inputs, (size_t)i);
     if (!json_is_array(pair) || json_array_size(pair) < 1) return 0;

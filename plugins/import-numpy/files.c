@@ -42,6 +42,7 @@ np_set *np_set_new(void) {
     return s;
 }
 
+/* Closes the archives and frees everything; NULL: nothing. */
 void np_set_free(np_set *s) {
     if (!s) return;
     for (int32_t i = 0; i < s->n; i++) imp_host->free(s->entries[i].name);
@@ -115,6 +116,7 @@ static int stream_open(stream *in, const source *from, zip_uint64_t member) {
     return in->member || in->file;
 }
 
+/* Closes the archive's member and the file, as far as they are open. */
 static void stream_close(stream *in) {
     if (in->member) zip_fclose(in->member);
     if (in->file) fclose(in->file);
@@ -197,7 +199,7 @@ static int by_name(const void *a, const void *b) {
     return strverscmp(((const entry *)a)->name, ((const entry *)b)->name);
 }
 
-/* Adds all arrays of an archive. */
+/* Adds the heads of all arrays of an archive, sorted by name, to s. */
 static cnr_status add_members(np_set *s, imp_net *net, zip_t *zip, const char *path,
                               cnr_error *err) {
     const zip_int64_t n = zip_get_num_entries(zip, 0);
@@ -220,7 +222,7 @@ static cnr_status add_members(np_set *s, imp_net *net, zip_t *zip, const char *p
     return status;
 }
 
-/* Opens an archive and adds its arrays. */
+/* Opens an archive, which s keeps open, and adds its arrays. */
 static cnr_status add_archive(np_set *s, imp_net *net, const char *path, cnr_error *err) {
     int code;
     source *from = add_source(s, path);
@@ -284,7 +286,7 @@ cnr_status np_set_add(np_set *s, imp_net *net, const char *path, cnr_error *err)
 
 /* ---- access as imp_arrays ---- */
 
-/* Reads the data of array i. */
+/* Reads the data of array i into *data, host memory for the caller. */
 static cnr_status load(void *owner, int32_t i, void **data, cnr_error *err) {
     const np_set *s = (const np_set *)owner;
     const entry *e = &s->entries[i];

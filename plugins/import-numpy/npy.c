@@ -35,7 +35,7 @@ static int take(parser *p, char c) {
     return 1;
 }
 
-/* Reads 'text' or "text", without escapes. */
+/* Reads 'text' or "text", without escapes: *out and *n, inside the head; 0: it is none. */
 static int read_string(parser *p, const char **out, size_t *n) {
     const char quote = peek(p);
     if (quote != '\'' && quote != '"') return fail(p, "a text in quotes is wanted");
@@ -55,7 +55,7 @@ static int read_word(parser *p, const char *word) {
     return 1;
 }
 
-/* Reads a size. 0: it is none. */
+/* Reads a whole number from 0 on into *out; 0: it is none. */
 static int read_size(parser *p, int64_t *out) {
     if (peek(p) < '0' || *p->at > '9') return fail(p, "its shape holds something else than sizes");
     for (*out = 0; p->at < p->end && *p->at >= '0' && *p->at <= '9'; p->at++)
@@ -66,7 +66,7 @@ static int read_size(parser *p, int64_t *out) {
     return 1;
 }
 
-/* Reads (), (3,) or (3, 4); a single size needs its comma. */
+/* Reads (), (3,) or (3, 4) into h; a single size needs its comma. 0: malformed. */
 static int read_shape(parser *p, np_head *h) {
     int comma = 1;
     if (!take(p, '(')) return fail(p, "its shape is no tuple");
@@ -79,7 +79,7 @@ static int read_shape(parser *p, np_head *h) {
     return take(p, ')') && (h->rank != 1 || comma || fail(p, "its shape is no tuple"));
 }
 
-/* NumPy's name for a type that is not a number. */
+/* What NumPy's kind of type is, for messages, if it is not a number; NULL: it is. */
 static const char *strange(char kind) {
     switch (kind) {
     case 'O': return "Python objects";

@@ -27,17 +27,17 @@ typedef struct np_head {
 int np_begins(const uint8_t *first, size_t *from);
 /* Returns NULL, or the problem. `why` is room for the message. */
 const char *np_read_head(const char *text, size_t n, np_head *out, char why[200]);
-/* Element i as a number. */
+/* Element i of the data as a number, in whatever type and byte order. */
 double np_element(const np_head *h, const void *data, int64_t i);
 
 /* ---- files.c: files, archives and folders of arrays ---- */
 
 typedef struct np_set np_set;
-np_set *np_set_new(void); /* NULL: no memory */
-void np_set_free(np_set *s);
+np_set *np_set_new(void);    /* an empty set, for np_set_free; NULL: no memory */
+void np_set_free(np_set *s); /* closes and frees all; NULL: nothing */
 /* Adds the arrays at `path`. Unusable arrays become problems of the graph. */
 cnr_status np_set_add(np_set *s, imp_net *net, const char *path, cnr_error *err);
-/* Borrowed from the set. */
+/* The set's arrays, for imp functions; borrowed from the set until the next call. */
 imp_arrays np_set_arrays(np_set *s);
 
 /* ---- read.c: the `import` hook of arrays.so, which plugin.c calls ---- */

@@ -4,7 +4,8 @@
 
 enum { MAX_DEPTH = 8 }; /* bound on nested branches */
 
-/* Unpacks a branch. Values point into the message, so it is kept until the import ends. */
+/* Unpacks the branch in attribute `name`; values point into the message, so the net keeps it until
+ * the import ends. NULL: failed. */
 static Onnx__GraphProto *unpacked(onnx_job *j, const char *name) {
     const Onnx__AttributeProto *a = onnx_proto(j, name);
     onnx_branch *b = (onnx_branch *)imp_host->alloc(sizeof *b);
@@ -22,7 +23,7 @@ static Onnx__GraphProto *unpacked(onnx_job *j, const char *name) {
     return j->failed ? NULL : b->graph;
 }
 
-/* Whether the branch gives a tensor without elements, as exporters write for an empty input (no box
+/* 1 if the branch gives a tensor without elements, as exporters write for an empty input (no box
  * found). The other branch gives the same then. */
 static int gives_nothing(const Onnx__GraphProto *g) {
     if (g->n_node != 1 || g->n_output != 1 || g->n_initializer) return 0;
@@ -48,8 +49,8 @@ static void take(onnx_job *j, const Onnx__GraphProto *g, cnr_value *out) {
     }
 }
 
-/* Computes both branches, since nodes have no side effects, and selects; their results must have
- * the same types. */
+/* Selects between the results of both branches, which are both computed, since nodes have no side
+ * effects; results must have the same types. */
 static void choose(onnx_job *j, const cnr_value *yes, const cnr_value *no) {
     for (int32_t i = 0; i < j->n_out; i++) {
         const cnr_tensor *a = imp_type(&j->net->imp, yes[i]), *b = imp_type(&j->net->imp, no[i]);
@@ -85,6 +86,7 @@ void onnx_if(onnx_job *j) {
 
 void onnx_loop(onnx_job *j) { onnx_problem(j, "loops (%s) are not supported", j->node->op_type); }
 
+/* Frees the messages of all branches. */
 void onnx_branches_free(onnx_net *net) {
     while (net->branches) {
         onnx_branch *next = net->branches->next;

@@ -12,7 +12,8 @@ static cnr_value dequantized(onnx_job *j, const cnr_value *in, int64_t axis) {
     return onnx_step(j, "dequantize_linear", in, in[2] < 0 ? 2 : 3, &attrs);
 }
 
-/* Makes the node itself the last step: quantises x to 8 bits. */
+/* Makes the node itself quantize_linear of x, as the last step (zero below 0: no zero point); its
+ * attributes are dropped. */
 static void quantize(onnx_job *j, cnr_value x, cnr_value scale, cnr_value zero) {
     snprintf(j->op, sizeof j->op, "quantize_linear");
     j->in[0] = x;
@@ -100,7 +101,8 @@ static void fused_conv(onnx_job *j) {
     onnx_problem(j, "activation %s is not supported", name);
 }
 
-static void quick_gelu(onnx_job *j) { /* x * sigmoid(alpha * x) */
+/* Converts QuickGelu, x * sigmoid(alpha * x), alpha 1.702 by default. */
+static void quick_gelu(onnx_job *j) {
     const Onnx__AttributeProto *alpha = onnx_proto(j, "alpha");
     const double factor = alpha && alpha->has_f ? (double)alpha->f : 1.702;
     if (factor == 1) return;

@@ -39,18 +39,19 @@ char *out_text(out_writer *w, const char *s);
 /* Reports why the node can't be exported; the export fails at its end. */
 void out_unsupported(out_writer *w, const cnr_node *node, const char *why);
 
-int32_t out_data_type(int32_t dtype); /* TensorProto.DataType; 0: ONNX has no such type */
+/* the TensorProto.DataType of our type; 0: ONNX has no such type */
+int32_t out_data_type(int32_t dtype);
 /* Adds a tensor, whose data is not copied. */
 void out_tensor(out_writer *w, const char *name, int32_t dtype, const int64_t *dim, int32_t rank,
                 const void *data, uint64_t bytes);
 /* Copies a constant into the model; returns its name. */
 const char *out_constant(out_writer *w, int32_t dtype, const int64_t *dim, int32_t rank,
                          const void *data, uint64_t bytes);
-/* Name of a constant with n whole numbers. */
+/* Adds a constant with n whole numbers, and returns its name. */
 const char *out_ints(out_writer *w, const int64_t *values, int64_t n);
-/* Name of a constant with n floats. */
+/* Adds a constant with n floats, and returns its name. */
 const char *out_floats(out_writer *w, const double *values, int64_t n);
-/* Name of a constant number. */
+/* Adds a constant number (f32), and returns its name. */
 const char *out_scalar(out_writer *w, double value);
 
 /* Adds a node; the caller adds its attributes. NULL: out of memory; the functions for attributes
@@ -65,7 +66,7 @@ void out_put_ints(out_writer *w, Onnx__NodeProto *n, const char *name, const int
 void out_put_attr(out_writer *w, Onnx__NodeProto *n, const cnr_attr *from);
 /* Notes that the model uses an operator set, at least in that version. */
 void out_use_domain(out_writer *w, const char *domain, int32_t version);
-/* A new name for a value between two of our nodes. */
+/* Returns a new name for a value between two of our nodes. */
 const char *out_between(out_writer *w);
 
 /* ---- kinds of operators; they return 0 for another kind ---- */
@@ -74,11 +75,13 @@ const char *out_between(out_writer *w);
 int out_plugin_row(out_job *j);
 /* Exports the node by the row of an ONNX operator; 0: there is none. */
 int out_row(out_job *j);
-/* Exports the node as several ONNX operators; 0: it is none of those. */
+/* Exports the node as several ONNX operators; 0: it is none of those that need several. */
 int out_own(out_job *j);
-/* 1: ONNX has our operator under the same name, in camel case, and with the same meaning. */
+/* 1 if ONNX has our operator under the same name, in camel case, and with the same meaning; else
+ * 0. */
 int out_is_onnx(const char *op);
-/* export_quantized.c: between DequantizeLinear and QuantizeLinear */
+/* export_quantized.c: writes a quantised node between DequantizeLinear and QuantizeLinear; 0: it is
+ * none */
 int out_quantized(out_job *j);
 /* Adds to `n` the attributes of the job's node that ONNX operator `op` has. */
 void out_attrs_of(out_job *j, Onnx__NodeProto *n, const char *op);

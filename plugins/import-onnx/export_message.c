@@ -62,6 +62,8 @@ void out_tensor(out_writer *w, const char *name, int32_t dtype, const int64_t *d
     w->tensors[w->n_tensors++] = t;
 }
 
+/* Copies a constant into the model; returns its new name, which the model owns, or "": out of
+ * memory. */
 const char *out_constant(out_writer *w, int32_t dtype, const int64_t *dim, int32_t rank,
                          const void *data, uint64_t bytes) {
     char name[64];
@@ -106,7 +108,7 @@ Onnx__NodeProto *out_node(out_writer *w, const char *op, const char *const *in, 
     return w->no_memory ? NULL : n;
 }
 
-/* Adds an attribute to a node; NULL: no memory or too many. */
+/* Adds an attribute of that name and type (ONNX's) to a node; NULL: no memory or too many. */
 static Onnx__AttributeProto *attribute(out_writer *w, Onnx__NodeProto *n, const char *name,
                                        int type) {
     Onnx__AttributeProto *a = (Onnx__AttributeProto *)out_make(w, sizeof *a);

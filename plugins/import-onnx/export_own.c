@@ -26,7 +26,8 @@ static void swish(out_job *j) {
     out_node(j->w, "Mul", in, 2, j->out, 1);
 }
 
-/* A per-channel constant, reshaped to broadcast along axis 1 of an input of `rank`. */
+/* Name of the constant at `port`, one number a channel, reshaped to broadcast along axis 1 of input
+ * 0. */
 static const char *along_channels(out_job *j, int32_t port) {
     const cnr_tensor *t = j->node->inputs[port];
     const int32_t rank = j->node->inputs[0]->rank;

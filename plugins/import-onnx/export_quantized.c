@@ -45,7 +45,7 @@ static void quantized(out_job *j, const char *y, int32_t scale) {
     out_node(j->w, "QuantizeLinear", in, 3, j->out, 1);
 }
 
-/* The dequantised bias, whose scale is scale x times scale w. */
+/* Name of the dequantised bias, a constant with the scale of x times that of w. */
 static const char *bias(out_job *j) {
     const cnr_tensor *w = j->node->inputs[Q_W + 1], *x = j->node->inputs[Q_X + 1];
     const int64_t n = cnr_count(w);
@@ -92,7 +92,7 @@ static int pair(out_job *j) {
     return 1;
 }
 
-/* Writes quantised global average pooling. 0: it can't. */
+/* Writes quantised global average pooling; 0: it can't be written so. */
 static int mean(out_job *j) {
     const char *y = out_between(j->w);
     if (!has_scale(j, Q_X + 1) || !has_scale(j, 3)) return 0;
@@ -102,7 +102,8 @@ static int mean(out_job *j) {
     return 1;
 }
 
-/* Negative indices count from the table's end, where the results of negative bytes are. */
+/* Writes qlinear_table as a Gather, and returns what that does: negative indices count from the
+ * table's end, where the results of negative bytes are. */
 static int table(out_job *j) {
     const char *index = out_between(j->w), *in[] = {j->in[1], index};
     out_put_int(j->w, out_node(j->w, "Cast", j->in, 1, &index, 1), "to", out_data_type(CNR_i32));

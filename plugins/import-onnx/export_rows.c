@@ -6,7 +6,8 @@
 
 static const struct row {
     const char *op, *onnx;
-    const char *attrs;  /* attributes of the same name in ONNX, each surrounded by blanks */
+    /* names of attributes that are the same in ONNX, each surrounded by blanks */
+    const char *attrs;
     const char *inputs; /* attributes that become inputs: " name:port " */
 } rows[] = {
     {"conv", "Conv", " strides pads dilations group auto_pad ", ""},
@@ -175,7 +176,7 @@ static int lists(const char *list, const char *name) {
     return strstr(list, word) != NULL;
 }
 
-/* The port that attribute `name` becomes, or -1. */
+/* The port that attribute `name` becomes, from the list " NAME:PORT "; -1: none. */
 static int port_of(const char *list, const char *name) {
     char word[80];
     snprintf(word, sizeof word, " %.70s:", name);
@@ -183,7 +184,8 @@ static int port_of(const char *list, const char *name) {
     return at ? at[strlen(word)] - '0' : -1;
 }
 
-/* All 1: the default. Pools that average have no such attribute before opset 19. */
+/* 1 for dilations that are all 1, the default. Pools that average have no such attribute before
+ * opset 19. */
 static int is_default_dilation(const cnr_attr *a) {
     if (strcmp(a->name, "dilations") != 0) return 0;
     for (int64_t i = 0; i < a->n; i++)
@@ -208,7 +210,7 @@ static void put_attrs(out_job *j, Onnx__NodeProto *n, const struct row *row) {
     }
 }
 
-/* Writes a node by its row. */
+/* Writes a node as one ONNX operator by its row. */
 static void plain(out_job *j, const struct row *row) {
     out_writer *w = j->w;
     const cnr_attr *centred = cnr_attr_find(j->node, "centred");
@@ -231,6 +233,7 @@ static void plain(out_job *j, const struct row *row) {
     put_attrs(j, n, row);
 }
 
+/* The row of our operator; NULL: ONNX has no operator like it. */
 static const struct row *row_of(const char *op) {
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
         if (strcmp(rows[i].op, op) == 0) return &rows[i];

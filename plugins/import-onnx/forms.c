@@ -22,7 +22,7 @@ static const cnr_tensor *type_of(const onnx_job *j, cnr_value v) {
     return imp_type(&j->net->imp, v);
 }
 
-/* Inserts axes of size 1. */
+/* Adds an unsqueeze of x: n axes of size 1. */
 static cnr_value over(onnx_job *j, cnr_value x, const int64_t *axes, int64_t n) {
     imp_attrs attrs = {.n = 0};
     imp_ints(&attrs, "axes", axes, n);
@@ -71,7 +71,7 @@ static void prelu(onnx_job *j) {
     j->in[1] = over(j, j->in[1], axes, n);
 }
 
-/* Mean over batch and space; keep: axes stay with size 1. */
+/* Adds the mean over batch and space; keep: axes stay with size 1. */
 static cnr_value mean_of(onnx_job *j, cnr_value x, int32_t rank, int keep) {
     int64_t axes[CNR_MAX_RANK] = {0};
     imp_attrs attrs = {.n = 0};
@@ -104,7 +104,7 @@ static void rms_norm(onnx_job *j) {
     snprintf(j->op, sizeof j->op, "mul");
 }
 
-/* Statistics of earlier batches, moved towards those of this one. */
+/* Adds statistics of earlier batches, moved towards those of this one by the node's momentum. */
 static cnr_value moved(onnx_job *j, cnr_value old, cnr_value now) {
     const Onnx__AttributeProto *given = onnx_proto(j, "momentum");
     const double kept = given && given->has_f ? (double)given->f : 0.9;
@@ -119,8 +119,8 @@ static cnr_value moved(onnx_job *j, cnr_value old, cnr_value now) {
 
 static void give_statistics(onnx_job *j) { j->n_out = (int32_t)j->node->n_output; }
 
-/* In training mode, the statistics are those of x. Some nets normalise their weights with it; these
- * are constants, so all of it is folded. */
+/* Adapts BatchNormalization. In training mode, the statistics are those of x. Some nets normalise
+ * their weights with it; these are constants, so all of it is folded. */
 static void batch_norm(onnx_job *j) {
     const cnr_tensor *x = type_of(j, j->in[0]);
     int training = onnx_int(j, "training_mode", 0) != 0;
@@ -153,7 +153,8 @@ static void conv_transpose(onnx_job *j) {
     imp_ints(&j->attrs, "output_shape", shape->ints + more, n - more);
 }
 
-static void pad(onnx_job *j) { /* "paddings" in operator set 1 */
+/* Adapts Pad: takes "paddings" of operator set 1 as pads. */
+static void pad(onnx_job *j) {
     const Onnx__AttributeProto *old = onnx_proto(j, "paddings");
     if (old) imp_ints(&j->attrs, "pads", old->ints, (int64_t)old->n_ints);
 }
@@ -176,7 +177,8 @@ static void resize(onnx_job *j) {
 /* Needs no change. */
 static void as_it_is(onnx_job *j) { (void)j; }
 
-static void upsample(onnx_job *j) { /* scales: an attribute, then an input */
+/* Adapts Upsample: scales are an attribute, or an input in later versions. */
+static void upsample(onnx_job *j) {
     const Onnx__AttributeProto *scales = onnx_proto(j, "scales"), *mode = onnx_proto(j, "mode");
     const char *text = mode ? onnx_text(j, mode->s) : NULL;
     const int64_t n = scales ? (int64_t)scales->n_floats : 0;
@@ -223,7 +225,8 @@ static void group_norm(onnx_job *j) {
 
 /* ---- constants ---- */
 
-/* Constant, in any of its forms. */
+/* Converts Constant, in any of its forms, to a value of the net; what does not fit is noted as a
+ * problem and sets j->failed. */
 static void constant(onnx_job *j) {
     const Onnx__AttributeProto *value = onnx_proto(j, "value"), *a;
     cnr_tensor t = {.size = sizeof t, .flags = CNR_TENSOR_CONST};

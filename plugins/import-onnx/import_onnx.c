@@ -41,7 +41,7 @@ static kind kind_of(const uint8_t *at, size_t n) {
 
 /* ---- the graph ---- */
 
-/* Adds a constant of the model. */
+/* Adds an initializer of the model as a constant, under its name. */
 static void add_initializer(onnx_net *net, const Onnx__TensorProto *p) {
     cnr_error err = CNR_ERROR_INIT;
     const char *name = p->name ? p->name : "";
@@ -97,7 +97,7 @@ void onnx_nodes(onnx_net *net, const Onnx__GraphProto *g) {
     for (size_t i = 0; i < g->n_node && !net->imp.status; i++) onnx_node(net, g->node[i]);
 }
 
-/* Converts a graph. */
+/* Converts a graph: initializers, inputs, nodes, outputs; problems go to net. */
 static void build(onnx_net *net, const Onnx__GraphProto *g) {
     onnx_initializers(net, g);
     for (size_t i = 0; i < g->n_input && !net->imp.status; i++) add_input(net, g->input[i]);
@@ -229,7 +229,7 @@ static const cnr_importer importer = {
     .presets = preset_rows,
 };
 
-/* Registers importer and exporter. */
+/* Registers importer and exporter, and keeps the host. */
 static cnr_status init(const cnr_host *host, struct cnr_registrar *registrar, cnr_error *err) {
     static const cnr_item items[] = {{CNR_KIND_IMPORTER, &importer},
                                      {CNR_KIND_EXPORTER, &onnx_exporter}};

@@ -13,6 +13,7 @@ const float *ml_floats(const onnx_job *j, const char *name, int64_t *n) {
     return *n ? a->floats : NULL;
 }
 
+/* List of whole numbers of an attribute, and its length *n; NULL and 0: there is none. */
 const int64_t *ml_ints(const onnx_job *j, const char *name, int64_t *n) {
     const Onnx__AttributeProto *a = onnx_proto(j, name);
     *n = a ? (int64_t)a->n_ints : 0;
@@ -75,6 +76,7 @@ cnr_value ml_post(onnx_job *j, cnr_value scores) {
     return -1;
 }
 
+/* Adds the post_transform as ml_post does; a problem if n is 1 and there is one. -1: failed. */
 cnr_value ml_post_several(onnx_job *j, cnr_value scores, int64_t n) {
     const char *name = ml_text(j, "post_transform", "NONE");
     if (n > 1 || strcmp(name, "NONE") == 0) return ml_post(j, scores);
@@ -144,8 +146,9 @@ cnr_value ml_both(onnx_job *j, cnr_value no, cnr_value yes) {
 
 /* ---- linear models ---- */
 
-/* x times the transposed coefficients (n rows), plus the intercepts if there are any. A row has as
- * many as x has columns; surplus coefficients are ignored, as in ONNX Runtime. */
+/* Adds x times the transposed coefficients (n rows), plus the intercepts if there are any. A row
+ * has as many as x has columns; surplus coefficients are ignored, as in ONNX Runtime. -1:
+ * failed. */
 static cnr_value linear(onnx_job *j, int64_t n) {
     int64_t count, n_intercepts;
     const cnr_tensor *x = j->n_in ? imp_type(&j->net->imp, j->in[0]) : NULL;
@@ -216,7 +219,7 @@ static void scaler(onnx_job *j) {
     j->done = 1;
 }
 
-/* Converts Normalizer. */
+/* Converts Normalizer; what does not fit is noted as a problem and sets j->failed. */
 static void normalizer(onnx_job *j) {
     const char *norm = ml_text(j, "norm", "MAX");
     const cnr_value x = ml_rows(j, CNR_f32);
@@ -296,7 +299,8 @@ static void feature_extractor(onnx_job *j) { /* selects columns by an index, whi
     j->out[0] = onnx_step(j, "gather", in, 2, &last);
 }
 
-static void one_hot(onnx_job *j) { /* an unknown category gives zeros */
+/* Converts OneHotEncoder of whole numbers; an unknown category gives zeros. */
+static void one_hot(onnx_job *j) {
     int64_t n;
     const int64_t *ints = ml_ints(j, "cats_int64s", &n), last = -1;
     imp_attrs attrs = {.n = 0};

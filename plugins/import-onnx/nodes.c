@@ -67,7 +67,7 @@ static const cnr_attr_spec *spec_of(const cnr_op *op, const char *name) {
     return NULL;
 }
 
-/* Attributes of old versions or of training, which do not affect the result. */
+/* 1 for attributes of old versions or of training, which do not affect the result. */
 static int is_ignored(const char *name) {
     static const char *const names[] = {"consumed_inputs", "is_test",       "spatial",
                                         "momentum",        "training_mode", "seed",
@@ -76,7 +76,7 @@ static int is_ignored(const char *name) {
     return imp_is_one_of(name, names, CNR_ROWS(names));
 }
 
-/* Converts an attribute by our operator's row. */
+/* Adds an attribute by our operator's row of its name; an unknown one is a problem. */
 static void convert_attr(onnx_job *j, const cnr_op *op, const Onnx__AttributeProto *a) {
     const cnr_attr_spec *spec = spec_of(op, a->name);
     if (!spec) {
@@ -121,7 +121,8 @@ static void convert_attr(onnx_job *j, const cnr_op *op, const Onnx__AttributePro
 
 /* ---- conversion of a node ---- */
 
-/* "ConvTranspose" -> "conv_transpose", "ReduceL1" -> "reduce_l1", "IsNaN" -> "is_nan". */
+/* Writes ONNX's name of an operator in our form to `out`: "ConvTranspose" as "conv_transpose",
+ * "ReduceL1" as "reduce_l1", "IsNaN" as "is_nan". */
 static void snake(const char *camel, char *out, size_t room) {
     static const char *const special[][2] = {
         {"MatMul", "matmul"},
@@ -164,7 +165,7 @@ static void name_node(onnx_job *j) {
     snprintf(j->name, sizeof j->name, "%s", given);
 }
 
-/* Finds the values of all inputs. */
+/* Finds the values of all inputs by name, -1 for those left out; an unknown name is a problem. */
 static void bind_inputs(onnx_job *j) {
     if (j->node->n_input > ONNX_PORTS) return onnx_problem(j, "too many inputs%s", "");
     for (size_t i = 0; i < j->node->n_input; i++) {
@@ -185,7 +186,8 @@ static int is_taken(const onnx_form *f, const char *attr) {
     return f && f->takes && strstr(f->takes, word) != NULL;
 }
 
-/* Converts a node by row, form or operator. */
+/* Converts a node by row, form or operator; what does not fit is noted as a problem and sets
+ * j->failed. */
 static void convert(onnx_job *j) {
     const Onnx__NodeProto *node = j->node;
     const char *domain = node->domain ? node->domain : "";

@@ -17,7 +17,7 @@ typedef struct cnr_map *onnx_names;
 static inline cnr_status onnx_names_set(onnx_names *names, const char *name, cnr_value value) {
     return imp_host->map_set(names, name, strlen(name), (void *)((intptr_t)value + 2));
 }
-/* Value of a name; 0: there is none. */
+/* Sets *out to the value of a name; 0: there is none. */
 static inline int onnx_names_get(const onnx_names *names, const char *name, cnr_value *out) {
     const intptr_t found = (intptr_t)imp_host->map_get(*names, name, strlen(name));
     if (found) *out = (cnr_value)(found - 2);
@@ -74,52 +74,53 @@ int64_t onnx_int(const onnx_job *j, const char *name, int64_t fallback);
 /* Adds another node of one output for the same ONNX node; attrs may be NULL. */
 cnr_value onnx_step(onnx_job *j, const char *op, const cnr_value *in, int32_t n_in,
                     const imp_attrs *attrs);
-/* The same for two inputs and no attributes. */
+/* onnx_step for two inputs and no attributes. */
 cnr_value onnx_step2(onnx_job *j, const char *op, cnr_value a, cnr_value b);
 
 /* forms.c: adapts nodes whose form differs from ours, or of older operator sets */
 typedef void (*onnx_change)(onnx_job *);
 typedef IMP_ROW(onnx_change) onnx_form;
-/* How an operator's form changed with its operator set; NULL: nothing to adapt. */
+/* How an operator's form changed with its operator set, or needs several nodes; NULL: nothing to
+ * adapt. */
 const onnx_form *onnx_form_of(const char *op);
 /* Adds a constant for the node; dim may be NULL for rank 0. */
 cnr_value onnx_constant(onnx_job *j, int32_t dtype, const void *data, const int64_t *dim,
                         int32_t rank);
 
-/* sequence.c: attention, rotary positions, recurrent layers */
+/* sequence.c: converts Attention; rotary positions and recurrent layers follow */
 void onnx_attention(onnx_job *j);
-void onnx_rotary(onnx_job *j);
-void onnx_recurrent(onnx_job *j);
+void onnx_rotary(onnx_job *j);    /* RotaryEmbedding of operator set 23 */
+void onnx_recurrent(onnx_job *j); /* RNN, LSTM and GRU with the default activations */
 
-/* unpool.c: MaxUnpool, CenterCropPad */
+/* unpool.c: converts MaxUnpool; CenterCropPad follows */
 void onnx_max_unpool(onnx_job *j);
-void onnx_center(onnx_job *j);
+void onnx_center(onnx_job *j); /* CenterCropPad: crops or pads alike on both sides */
 
 /* contrib.c: forms of operators of the domain com.microsoft; NULL: not supported */
 const onnx_form *onnx_contrib_form(const char *name);
-/* ml.c: forms of operators of the domain ai.onnx.ml */
+/* ml.c: form of an operator of the domain ai.onnx.ml; NULL: unknown */
 const onnx_form *onnx_ml_form(const char *name);
 
-/* rows.c: operators that other plugins import */
+/* rows.c: 1 if another plugin imports the operator */
 int onnx_has_row(const onnx_job *j, const char *domain, const char *type);
 /* Converts a node by another plugin's import row. */
 void onnx_row(onnx_job *j, const char *domain, const char *type);
 /* The operator set of a domain; 0: not declared. */
 int32_t onnx_opset(const onnx_net *net, const char *domain);
 
-/* branch.c: control flow */
+/* branch.c: converts If by both branches, or the one that is known */
 void onnx_if(onnx_job *j);
-/* Refuses a loop. */
+/* Refuses a loop, as a problem. */
 void onnx_loop(onnx_job *j);
-void onnx_branches_free(onnx_net *net);
+void onnx_branches_free(onnx_net *net); /* frees the branches' messages */
 
 /* tensor.c */
 /* Our type for a TensorProto.DataType; CNR_DTYPE_NONE for strings, complex and unknown types. */
 int32_t onnx_dtype(int32_t data_type);
-/* Name of ONNX's data type; "unknown". */
+/* Name of a TensorProto.DataType; "unknown". */
 const char *onnx_dtype_name(int32_t data_type);
-/* The tensor with its data, which belongs to the message or is new: free *made by host->free, even
- * after an error. where: for messages. */
+/* Fills *out with the tensor and its data, which belong to the message or are new: free *made by
+ * host->free, even after an error. where: for messages. */
 cnr_status onnx_tensor(const Onnx__TensorProto *proto, const char *model, const char *where,
                        cnr_tensor *out, void **made, cnr_error *err);
 
@@ -130,7 +131,8 @@ cnr_status onnx_tensor_constant(const Onnx__TensorProto *proto, struct cnr_graph
                                 cnr_error *err);
 
 /* ---- others.c ---- */
-/* Which framework writes files with this ending, and how to convert them to ONNX; NULL: unknown. */
+/* Text on which framework writes files with this ending, and how to convert them to ONNX; NULL:
+ * unknown. */
 const char *onnx_other(const char *path);
 
 #endif

@@ -58,7 +58,7 @@ void onnx_row(onnx_job *j, const char *domain, const char *type) {
 
 /* ---- writing ---- */
 
-/* ONNX's name of our attribute; the same if the row has no other. */
+/* ONNX's name of our attribute by the row, in `text`; `name` itself if the row has no other. */
 static const char *their_name(const cnr_import_row *row, const char *name, char *text,
                               size_t room) {
     for (const char *const *pair = row->attrs; pair && *pair; pair++) {

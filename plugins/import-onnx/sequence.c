@@ -8,22 +8,26 @@
 enum { HEADS = 1, ROWS = 2, COLUMNS = 3 }; /* axes of [batch, heads, rows, columns] */
 
 static cnr_value input(const onnx_job *j, int32_t i) { return i < j->n_in ? j->in[i] : -1; }
-/* A node with one input and one attribute, a list. */
+/* Adds a node with one input and one attribute, a list of n numbers. */
 static cnr_value with(onnx_job *j, const char *op, cnr_value x, const char *name,
                       const int64_t *values, int64_t n) {
     imp_attrs attrs = {.n = 0};
     imp_ints(&attrs, name, values, n);
     return onnx_step(j, op, &x, 1, &attrs);
 }
+/* Adds a reshape of x to n sizes. */
 static cnr_value reshaped(onnx_job *j, cnr_value x, const int64_t *shape, int64_t n) {
     return with(j, "reshape", x, "shape", shape, n);
 }
+/* Adds a transpose of x. */
 static cnr_value swapped(onnx_job *j, cnr_value x, const int64_t *perm, int64_t n) {
     return with(j, "transpose", x, "perm", perm, n);
 }
+/* Adds an axis of size 1 to x. */
 static cnr_value at_axis(onnx_job *j, cnr_value x, int64_t axis) {
     return with(j, "unsqueeze", x, "axes", &axis, 1);
 }
+/* Adds a cast of x; returns x if it has the type. */
 static cnr_value cast(onnx_job *j, cnr_value x, int32_t dtype) {
     imp_attrs attrs = {.n = 0};
     const cnr_tensor *t = imp_type(&j->net->imp, x);
@@ -31,10 +35,12 @@ static cnr_value cast(onnx_job *j, cnr_value x, int32_t dtype) {
     imp_dtype(&attrs, "to", dtype);
     return onnx_step(j, "cast", &x, 1, &attrs);
 }
+/* Adds a constant number of that type. */
 static cnr_value number(onnx_job *j, double value, int32_t dtype) {
     const float f = (float)value;
     return cast(j, onnx_constant(j, CNR_f32, &f, NULL, 0), dtype);
 }
+/* Adds a node of n inputs with an axis. */
 static cnr_value along(onnx_job *j, const char *op, const cnr_value *in, int32_t n, int64_t axis) {
     imp_attrs attrs = {.n = 0};
     imp_int(&attrs, "axis", axis);
@@ -52,12 +58,13 @@ typedef struct heads {
     int32_t dtype, packed;    /* packed: the operands had three axes */
 } heads;
 
-/* [batch, rows, heads * columns] to [batch, heads, rows, columns]. */
+/* Adds the split into heads: [batch, rows, heads * columns] to [batch, heads, rows, columns]. */
 static cnr_value split(onnx_job *j, cnr_value x, int64_t count) {
     const cnr_value four = reshaped(j, x, (int64_t[]){0, 0, count, -1}, 4);
     return swapped(j, four, (int64_t[]){0, 2, 1, 3}, 4);
 }
 
+/* Size of an axis of x; negative: not known. */
 static int64_t size_of(const onnx_job *j, cnr_value x, int32_t axis) {
     const cnr_tensor *t = imp_type(&j->net->imp, x);
     return t && axis < t->rank ? t->dim[axis] : -1;
@@ -91,12 +98,13 @@ static int operands(onnx_job *j, heads *h) {
     return 1;
 }
 
-/* 0 where the condition holds, minus infinity elsewhere. */
+/* Adds a bias of scores: 0 where the condition holds, minus infinity elsewhere. */
 static cnr_value open_where(onnx_job *j, const heads *h, cnr_value condition) {
     const cnr_value parts[] = {condition, number(j, 0, h->dtype), number(j, -INFINITY, h->dtype)};
     return onnx_step(j, "where", parts, 3, NULL);
 }
 
+/* Adds `more` to the bias of the scores, h->bias. */
 static void add_bias(onnx_job *j, heads *h, cnr_value more) {
     h->bias = h->bias < 0 ? more : onnx_step2(j, "add", h->bias, more);
 }
@@ -186,13 +194,14 @@ static void share(onnx_job *j, heads *h) {
     else h->bias = reshaped(j, h->bias, (int64_t[]){0, h->shared, each, -1, h->cols}, 5);
 }
 
+/* Float of an attribute; `fallback`: there is none. */
 static double float_of(const onnx_job *j, const char *name, double fallback) {
     const Onnx__AttributeProto *a = onnx_proto(j, name);
     return a && a->has_f ? (double)a->f : fallback;
 }
 
-/* The softmax of the scores in the wanted precision. stage[i]: the scores after step i, see
- * `qk_matmul_output_mode`. */
+/* Adds the softmax of the scores in the wanted precision, and returns it. stage[i]: the scores
+ * after step i, see `qk_matmul_output_mode`. */
 static cnr_value weights(onnx_job *j, const heads *h, int32_t last, cnr_value *stage) {
     const double cap = float_of(j, "softcap", 0);
     const int64_t wanted = onnx_int(j, "softmax_precision", 0);
@@ -213,7 +222,7 @@ static cnr_value weights(onnx_job *j, const heads *h, int32_t last, cnr_value *s
     return stage[3] = cast(j, along(j, "softmax", &scores, 1, last), h->dtype);
 }
 
-/* x, with zeros in the rows that no column is left to. */
+/* Adds x, with zeros in the rows that the bias leaves no column to. */
 static cnr_value closed_rows(onnx_job *j, const heads *h, cnr_value x) {
     const int64_t last = -1;
     const cnr_value most = with(j, "reduce_max", h->bias, "axes", &last, 1);
@@ -252,7 +261,7 @@ void onnx_attention(onnx_job *j) {
 
 /* ---- rotary positions ---- */
 
-/* Every `step`-th column from `from` to `to`. */
+/* Adds every `step`-th column of x from `from` to `to`. */
 static cnr_value columns(onnx_job *j, cnr_value x, int64_t from, int64_t to, int64_t step) {
     const int64_t axis = COLUMNS;
     imp_attrs attrs = {.n = 0};
@@ -263,7 +272,7 @@ static cnr_value columns(onnx_job *j, cnr_value x, int64_t from, int64_t to, int
     return onnx_step(j, "slice", &x, 1, &attrs);
 }
 
-/* Cosines or sines of each position, with an axis for the heads. */
+/* Adds the cosines or sines (input i) of each position, with an axis for the heads. */
 static cnr_value angles(onnx_job *j, int32_t i, int64_t axis) {
     const cnr_value rows = input(j, 3);
     const cnr_value table =
@@ -271,7 +280,8 @@ static cnr_value angles(onnx_job *j, int32_t i, int64_t axis) {
     return at_axis(j, table, axis);
 }
 
-/* Turns pairs of columns by the angles; the pairs are neighbours, or lie half a row apart. */
+/* Adds x with pairs of columns turned by the angles; the pairs are neighbours, or lie half a row
+ * apart. */
 static cnr_value turned(onnx_job *j, cnr_value x, int64_t size, int64_t axis) {
     const int beside = onnx_int(j, "interleaved", 0) != 0;
     const cnr_value a = beside ? columns(j, x, 0, size, 2) : columns(j, x, 0, size / 2, 1);

@@ -16,11 +16,13 @@ enum { MAX_LEVELS = 1000, MAX_VALUES = 1 << 26 };
 typedef struct forest {
     int64_t n, trees, levels, columns; /* columns: numbers in each leaf */
     const int64_t *tree, *id, *feature_of, *yes_of, *no_of, *missing_of; /* as the file has them */
-    int64_t *feature, *yes, *no, *roots, *level; /* yes, no: indices into these tables */
-    uint8_t *missing;                            /* whether a NaN goes to `yes`; NULL: in no node */
-    float *limit, *values;                       /* values: n columns */
-    const char *compare;                         /* comparison of all inner nodes */
-    onnx_names places;                           /* index of (tree, id) */
+    /* by node: tested column, and indices of the nodes for yes and no; roots by tree; level by
+     * node */
+    int64_t *feature, *yes, *no, *roots, *level;
+    uint8_t *missing;      /* whether a NaN goes to `yes`; NULL: in no node */
+    float *limit, *values; /* by node: number to compare with; values: n columns of a leaf */
+    const char *compare;   /* comparison of all inner nodes */
+    onnx_names places;     /* index of (tree, id) */
 } forest;
 
 /* Notes the place of node i, by tree and number. */
@@ -107,7 +109,7 @@ static int adopt(onnx_job *j, forest *f, int64_t child) {
     return 0;
 }
 
-/* Links nodes to their children. */
+/* Links nodes to their children by mode; a wrong link is a problem. */
 static void link_nodes(onnx_job *j, forest *f) {
     const Onnx__AttributeProto *modes = onnx_proto(j, "nodes_modes");
     if (!modes || (int64_t)modes->n_strings != f->n)
@@ -186,7 +188,7 @@ typedef struct tables {
     cnr_value feature, limit, missing, yes, no;
 } tables;
 
-/* Constants with all nodes, or only the roots. */
+/* Adds constants with what all nodes have, or (of_roots) only the roots. */
 static tables tables_of(onnx_job *j, const forest *f, int32_t dtype, int of_roots) {
     const int64_t n = of_roots ? f->trees : f->n;
     int64_t *whole[3] = {f->feature, f->yes, f->no};
@@ -215,7 +217,7 @@ static tables tables_of(onnx_job *j, const forest *f, int32_t dtype, int of_root
     return t;
 }
 
-/* What the nodes at these places have. */
+/* Adds gathers of what the nodes at these places have. */
 static tables at_nodes(onnx_job *j, const tables *all, cnr_value at) {
     tables t = {ml_two(j, "gather", all->feature, at), ml_two(j, "gather", all->limit, at), -1,
                 ml_two(j, "gather", all->yes, at), ml_two(j, "gather", all->no, at)};
@@ -223,7 +225,7 @@ static tables at_nodes(onnx_job *j, const tables *all, cnr_value at) {
     return t;
 }
 
-/* One level down: the next node of each tree. */
+/* Adds one level down the trees: the next node of each tree, for each row of x. */
 static cnr_value go_down(onnx_job *j, const forest *f, cnr_value x, const tables *t,
                          const char *pick) {
     imp_attrs attrs = {.n = 0};
@@ -238,7 +240,7 @@ static cnr_value go_down(onnx_job *j, const forest *f, cnr_value x, const tables
     return onnx_step(j, "where", in, 3, NULL);
 }
 
-/* N columns: the leaves' values, reduced over all trees. */
+/* Adds N columns: the leaves' values, reduced over all trees. */
 static cnr_value scores(onnx_job *j, const forest *f, const char *reduce) {
     const cnr_tensor *type = j->n_in ? imp_type(&j->net->imp, j->in[0]) : NULL;
     const int32_t dtype = type && type->dtype == CNR_f64 ? CNR_f64 : CNR_f32;
@@ -259,7 +261,7 @@ static cnr_value scores(onnx_job *j, const forest *f, const char *reduce) {
     return onnx_step(j, reduce, &leaves, 1, &attrs);
 }
 
-/* Adds the base values. */
+/* Adds the base values to y; another number of them than columns is a problem. */
 static cnr_value with_base(onnx_job *j, cnr_value y, int64_t columns) {
     int64_t n;
     const float *base = ml_floats(j, "base_values", &n);
@@ -269,7 +271,7 @@ static cnr_value with_base(onnx_job *j, cnr_value y, int64_t columns) {
     return -1;
 }
 
-/* Reads all trees. 0: failed. */
+/* Reads all trees of the node into f; 0: failed, with a problem. */
 static int read_forest(onnx_job *j, forest *f) {
     j->done = 1;
     read_lists(j, f);
@@ -296,7 +298,7 @@ out:
     imp_host->map_free(f.places);
 }
 
-/* The class of all weights; -1: there are several. */
+/* The class of all weights, -1: there are several; *positive: no weight is negative. */
 static int64_t only_class(const onnx_job *j, int *positive) {
     int64_t n, n_weights;
     const int64_t *id = ml_ints(j, "class_ids", &n);
@@ -308,8 +310,9 @@ static int64_t only_class(const onnx_job *j, int *positive) {
     return n ? id[0] : -1;
 }
 
-/* A single score for two classes is the second class's, although the file assigns it to the first.
- * The first class gets 1 minus it if it is a probability, else its opposite. */
+/* Gives a single score for two classes, which is the second class's although the file assigns it to
+ * the first. The first class gets 1 minus it if it is a probability, else its opposite; positive:
+ * no weight is negative. */
 static void two_classes(onnx_job *j, cnr_value score, int positive) {
     const char *post = ml_text(j, "post_transform", "NONE");
     const int logistic = strcmp(post, "LOGISTIC") == 0;

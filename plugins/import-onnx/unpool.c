@@ -1,10 +1,11 @@
 /* Converts MaxUnpool and CenterCropPad into simpler nodes. */
 #include "onnx.h"
 
+/* Adds a constant list of whole numbers (i64). */
 static cnr_value list(onnx_job *j, const int64_t *values, int64_t n) {
     return onnx_constant(j, CNR_i64, values, &n, 1);
 }
-/* x with a border of zeros; before and after: its sizes along the axes. */
+/* Adds x with a border of zeros; before and after: its sizes along the axes. */
 static cnr_value padded(onnx_job *j, cnr_value x, cnr_value before, cnr_value after,
                         cnr_value axes) {
     imp_attrs first = {.n = 0};
@@ -13,12 +14,13 @@ static cnr_value padded(onnx_job *j, cnr_value x, cnr_value before, cnr_value af
     return onnx_step(j, "pad", (cnr_value[]){x, pads, -1, axes}, 4, NULL);
 }
 
-/* The element of an attribute's list, or `fallback`. */
+/* Element i of an attribute's list; `fallback`: there is none. */
 static int64_t entry(const Onnx__AttributeProto *a, int64_t i, int64_t fallback) {
     return a && i < (int64_t)a->n_ints ? a->ints[i] : fallback;
 }
 
-/* The shape that was pooled: each window once, without its padding. 0: unknown, which is told. */
+/* dim: the shape that was pooled, each window once, without its padding, with 1. 0: unknown, which
+ * is told. */
 static int unpooled(onnx_job *j, const cnr_tensor *x, int64_t *dim) {
     const Onnx__AttributeProto *kernel = onnx_proto(j, "kernel_shape"),
                                *pads = onnx_proto(j, "pads"), *strides = onnx_proto(j, "strides");

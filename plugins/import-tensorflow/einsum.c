@@ -11,7 +11,8 @@ typedef struct term {
     int64_t d[MOST];
 } term;
 
-/* Reads up to a comma, an arrow or the end; an ellipsis stands for the axes of `rank` left over. */
+/* Reads a term up to a comma, an arrow or the end, and returns the place behind; an ellipsis stands
+ * for the axes of `rank` left over (rank -1: `elided`). NULL: not supported. */
 static const char *read_term(const char *at, int32_t rank, int32_t elided, term *out) {
     int32_t named = 0;
     for (const char *c = at; *c && *c != ',' && *c != '-'; c++) named += *c != '.' && *c != ' ';
@@ -35,7 +36,8 @@ static int has(const term *t, char letter) {
     return memchr(t->letter, letter, (size_t)t->n) != NULL;
 }
 
-/* The letters of t that are in `a` and not in `b`; in_both: those in both. */
+/* Copies the letters of t that are in `a` and not in `b` to out; in_both: those in both. Returns
+ * how many. */
 static int32_t pick(const term *t, const term *a, const term *b, int in_both, char *out) {
     int32_t n = 0;
     for (int32_t i = 0; i < t->n; i++)
@@ -43,7 +45,7 @@ static int32_t pick(const term *t, const term *a, const term *b, int in_both, ch
     return n;
 }
 
-/* Transposes an operand to the given order of letters. */
+/* Adds a transpose of an operand to the given order of n letters, if it differs. */
 static cnr_value ordered(tf_job *j, cnr_value x, const term *t, const char *letters, int32_t n) {
     int64_t perm[MOST] = {0};
     imp_attrs l = {.n = 0};
@@ -68,7 +70,7 @@ static int64_t length(const term *t, const char *letters, int32_t n) {
     return product;
 }
 
-/* Reshapes to the first `batch` axes unchanged, then `others`, of which one may be open. */
+/* Adds a reshape to the first `batch` axes unchanged, then n `others`, of which one may be open. */
 static cnr_value shaped(tf_job *j, cnr_value x, int32_t batch, const int64_t *others, int32_t n) {
     int64_t shape[2 * MOST];
     int open = 0;
@@ -81,7 +83,7 @@ static cnr_value shaped(tf_job *j, cnr_value x, int32_t batch, const int64_t *ot
     return tf_step(j, "reshape", &x, 1, &l);
 }
 
-/* Reads "ij,jk->ik". 0: not supported. */
+/* Reads the node's equation, "ij,jk->ik"; 0: it is not supported. */
 static int read_equation(tf_job *j, term *a, term *b, term *out) {
     const Tf__AttrValue *e = tf_attr(j, "equation");
     char text[64];

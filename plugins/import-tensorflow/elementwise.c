@@ -7,7 +7,8 @@ void tf_apply(tf_job *j, const char *op, const imp_attrs *l) {
     tf_give_as(j, 0, tf_last(j, op, &x, 1, l), turned, j->in[0]->rank);
 }
 
-/* Operand k for operands of `rank` that are `turned`: a vector is placed along the channels. */
+/* Operand k for operands of `rank` with channels on axis 1: a vector is placed along the
+ * channels. */
 static cnr_value beside_turned(tf_job *j, int32_t k, int32_t rank) {
     int64_t d[CNR_MAX_RANK];
     const int32_t own = tf_in_dims(j, k, d);

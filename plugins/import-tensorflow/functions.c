@@ -22,7 +22,7 @@ static int add(writer *w, const Tf__NodeDef *node) {
     return 1;
 }
 
-/* Function that a node calls; NULL: none. */
+/* The function that a node calls, owned by the file; NULL: none. */
 static const Tf__Function *callee(const writer *w, const Tf__NodeDef *node) {
     if (!node->op || !strstr(node->op, "PartitionedCall")) return NULL;
     const Tf__AttrValue *f = tf_node_attr(node, "f");
@@ -35,7 +35,8 @@ static const Tf__Function *callee(const writer *w, const Tf__NodeDef *node) {
     return NULL;
 }
 
-/* The name CALL/inner; with an output, and after `mark`, which denotes a control input. */
+/* Returns the name CALL/NAME; with an output number, and after `mark`, which denotes a control
+ * input. The net owns it; NULL: out of memory. */
 static char *inner(writer *w, const char *mark, const char *call, const char *name, size_t n,
                    int output) {
     const size_t room = strlen(call) + n + 32;
@@ -121,6 +122,7 @@ static int write_out(writer *w, size_t at, const Tf__Function *f) {
     return 1;
 }
 
+/* The graph's nodes, *n, with all function calls inlined; from host->alloc, NULL: out of memory. */
 const Tf__NodeDef **tf_write_out(tf_net *net, const Tf__GraphDef *def, size_t *n) {
     writer w = {.net = net, .library = def->library, .most = 1024 + 16 * def->n_node};
     int good = 1;

@@ -3,12 +3,13 @@
 
 static ProtobufCAllocator allocator = {imp_library_alloc, imp_library_free, NULL};
 
-/* A SavedModel begins with its version, followed by the graph; a GraphDef begins with a node. */
+/* 1 if the bytes begin like a SavedModel, with its version and a graph; a GraphDef begins with a
+ * node. */
 static int is_saved_model(const uint8_t *data, size_t n) {
     return n > 3 && data[0] == 0x08 && data[1] == 1 && data[2] == 0x12;
 }
 
-/* A text file with TensorFlow's nodes: node { name: ... op: ... } */
+/* 1 if the bytes are a text with TensorFlow's nodes: node { name: ... op: ... } */
 static int is_text(const uint8_t *data, size_t n) {
     char text[512];
     if (!imp_is_text(data, n)) return 0;
@@ -59,7 +60,7 @@ static int entrance(const Tf__MetaGraph *m, char *text, size_t room) {
     return at > 0;
 }
 
-/* Converts a graph. */
+/* Indexes, orders and converts the nodes of a graph; problems go to it. */
 static cnr_status build(tf_net *net, const Tf__GraphDef *def, cnr_error *err) {
     if (!def || def->n_node == 0 || def->n_node > 1 << 24)
         return imp_host->fail(err, CNR_E_FORMAT, net->b.path,
@@ -104,7 +105,8 @@ static cnr_status import(const cnr_import_args *args, struct cnr_graph *graph, c
     return status;
 }
 
-/* A GraphDef begins with a node (field 1, a message), which begins with its name (field 1). */
+/* How surely a file is TensorFlow's, 0 to 100. A GraphDef begins with a node (field 1, a message),
+ * which begins with its name (field 1). */
 static int32_t accepts(const char *path, const uint8_t *head, size_t bytes) {
     const int named = imp_ends_with(path, ".pb");
     if (is_text(head, bytes)) return 60;

@@ -15,8 +15,8 @@ void tf_op_constant_node(tf_job *j) {
 
 /* ---- placeholders ---- */
 
-/* The rank of a placeholder without one, and its channels or width, from its readers' weights: the
- * filter of a convolution, a matrix, a bias. */
+/* Returns the rank of a placeholder without one, and sets its channels or width in dim, from its
+ * reader's weights: the filter of a convolution, a matrix, a bias. 0: nothing is implied. */
 static int32_t implied_by(const tf_net *net, const Tf__NodeDef *n, int64_t dim[CNR_MAX_RANK]) {
     int32_t output;
     const int norm = strncmp(n->op, "FusedBatchNorm", 14) == 0,
@@ -64,7 +64,8 @@ static int32_t given_shape(const tf_job *j, int32_t rank, int64_t dim[CNR_MAX_RA
     return n + 1;
 }
 
-/* Option value.NAME=1 makes a placeholder a constant: keep_prob of a dropout, is_training. */
+/* Option value.NAME=1 makes a placeholder a constant: keep_prob of a dropout, is_training. 0: not
+ * given. */
 static int given_value(tf_job *j, int32_t dtype) {
     char key[300];
     snprintf(key, sizeof key, "value.%.250s", j->name);

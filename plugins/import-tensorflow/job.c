@@ -36,6 +36,7 @@ double tf_attr_float(const tf_job *j, const char *key, double fallback) {
     const Tf__AttrValue *a = tf_attr(j, key);
     return a && a->has_f ? (double)a->f : fallback;
 }
+/* A list of integers, and its length *n; NULL and 0: there is none. */
 const int64_t *tf_attr_ints(const tf_job *j, const char *key, int64_t *n) {
     const Tf__AttrValue *a = tf_attr(j, key);
     *n = a && a->list ? (int64_t)a->list->n_i : 0;
@@ -105,11 +106,14 @@ void tf_give_turned(tf_job *j, int32_t k, cnr_value v, int32_t rank) {
     if (k < j->entry->n_out)
         j->entry->out[k] = (tf_layouts){.plain = -1, .turned = v, .rank = rank};
 }
+/* Sets output k to v, which is in TensorFlow's layout or (turned) has channels first. */
 void tf_give_as(tf_job *j, int32_t k, cnr_value v, int turned, int32_t rank) {
     if (turned) tf_give_turned(j, k, v, rank);
     else tf_give(j, k, v);
 }
 
+/* Our index of an axis, which may count from the end, where channels come last or (turned) are
+ * moved to axis 1. */
 int64_t tf_axis(int64_t axis, int32_t rank, int turned) {
     if (axis < 0 && rank > 0) axis += rank;
     if (!turned || axis <= 0 || axis >= rank) return axis;
@@ -120,6 +124,7 @@ int tf_is_nchw(const tf_job *j) {
     const Tf__AttrValue *a = tf_attr(j, "data_format");
     return a && a->has_s && a->s.len > 1 && a->s.data[0] == 'N' && a->s.data[1] == 'C';
 }
+/* Input k as a picture with channels on axis 1, transposed if need be; -1: there is none. */
 cnr_value tf_picture(tf_job *j, int32_t k, int32_t rank) {
     if (tf_is_nchw(j)) return tf_in_plain(j, k);
     return k < j->n_in ? tf_turned(j->net, j->in[k], rank) : -1;

@@ -1,7 +1,7 @@
 /* Matrix products, local response normalisation, non-maximum suppression. */
 #include "job.h"
 
-/* Input k with its last two axes exchanged. */
+/* Adds a transpose of input k that exchanges its last two axes; -1: its rank is unknown. */
 static cnr_value exchanged(tf_job *j, int32_t k) {
     int64_t d[CNR_MAX_RANK], perm[CNR_MAX_RANK];
     const int32_t rank = tf_in_dims(j, k, d);

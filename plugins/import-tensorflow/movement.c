@@ -148,7 +148,8 @@ static void give_integers(tf_job *j, cnr_value y) {
     tf_give(j, 0, tf_cast(j, y, to ? to : CNR_i32));
 }
 
-void tf_op_shape(tf_job *j) { /* Shape and Size */
+/* Converts Shape and Size. */
+void tf_op_shape(tf_job *j) {
     const cnr_value x = tf_in_plain(j, 0);
     give_integers(j, tf_last(j, j->ours, &x, 1, NULL));
 }

@@ -3,7 +3,8 @@
 
 #include <stdio.h>
 
-/* Option shape.NAME=H,W,C makes any node an input: the graph is cut there. */
+/* The node, or a placeholder in its place if option shape.NAME=H,W,C makes it an input: the graph
+ * is cut there. */
 static const Tf__NodeDef *cut(tf_net *net, const Tf__NodeDef *node) {
     static char placeholder[] = "Placeholder";
     char key[300];
@@ -38,6 +39,8 @@ tf_entry *tf_find(const tf_net *net, const char *name, size_t bytes) {
     return (tf_entry *)imp_host->map_get(net->index, name, bytes);
 }
 
+/* The entry of "name" or "name:2", and its *output; NULL for "^name" (a control input) and unknown
+ * names. */
 tf_entry *tf_input(const tf_net *net, const char *text, int32_t *output) {
     const char *colon = strrchr(text, ':');
     *output = 0;

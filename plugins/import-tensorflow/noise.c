@@ -10,7 +10,7 @@ void tf_op_random(tf_job *j) {
     j->entry->out[0].high = 1;
 }
 
-/* A constant number of input k. 0: it is none. */
+/* *out: the constant number that input k is, with 1. 0: it is none. */
 static int number(const tf_job *j, int32_t k, double *out) {
     const cnr_tensor *t = k < j->n_in ? tf_known(j->net, j->in[k]) : NULL;
     if (!t || cnr_count(t) != 1 || t->dtype != CNR_f32) return 0;

@@ -3,21 +3,22 @@
 
 #include <stdio.h>
 
-/* Operators without results for inference: assertions, summaries, savers. */
+/* 1 for operators without results for inference: assertions, summaries, savers. */
 static int is_quiet(const char *op) {
     static const char *const ops[] = {"NoOp",      "Assert", "SaveV2",
                                       "RestoreV2", "Const",  "Placeholder"};
     return imp_is_one_of(op, ops, CNR_ROWS(ops)) || strstr(op, "Summary") != NULL;
 }
 
-/* Identity of a Switch: a control input from it puts a node on that side of the branch. */
+/* 1 for the Identity of a Switch: a control input from it puts a node on that side of the
+ * branch. */
 static int is_side(const tf_net *net, const tf_entry *e) {
     int32_t output;
     return tf_is_op(e, "Identity") && e->node->n_input > 0 &&
            tf_is_op(tf_input(net, e->node->input[0], &output), "Switch");
 }
 
-/* The node of a control input; NULL: not a control input, or no such node. */
+/* The node of a control input "^NAME"; NULL: not a control input, or no such node. */
 static tf_entry *controller(const tf_net *net, const char *text) {
     return *text == '^' ? tf_find(net, text + 1, strlen(text + 1)) : NULL;
 }
@@ -32,8 +33,8 @@ static tf_entry *before(const tf_net *net, const tf_entry *e, size_t i) {
 
 typedef void (*step)(tf_net *net, tf_entry *e);
 
-/* Depth-first search: calls `done` once for each node that `root` needs, inputs first. Nodes may be
- * in any order in the file. */
+/* Depth-first search: calls `done` once for each node that `root` needs, inputs first, in whatever
+ * order the file has them; is_last: a loop is a problem now. */
 static cnr_status visit(tf_net *net, int32_t root, int32_t *stack, step done, int is_last,
                         cnr_error *err) {
     int32_t depth = 0;
@@ -85,7 +86,7 @@ static int is_control_flow(const char *op) {
     return imp_is_one_of(op, ops, CNR_ROWS(ops));
 }
 
-/* Why an operator is not supported. */
+/* Why an operator is not supported, as a constant text; looped: the net has loops. */
 static const char *why(const char *op, int looped) {
     if (is_control_flow(op) || (looped && (strcmp(op, "Switch") == 0 || strcmp(op, "Merge") == 0)))
         return "control flow is not supported";
@@ -139,7 +140,7 @@ static cnr_status add_outputs(tf_net *net, tf_entry *e) {
 
 /* ---- building the graph ---- */
 
-/* Marks the values that nodes read. */
+/* Marks the values that other nodes read, by node and output. */
 static void mark_read(tf_net *net) {
     int32_t output;
     for (int32_t i = 0; i < net->n; i++) {
@@ -152,7 +153,7 @@ static void mark_read(tf_net *net) {
     }
 }
 
-/* Walks to the requested outputs, in their order. */
+/* Walks to the requested outputs, in their order; is_last: as visit's. */
 static cnr_status walk_to(tf_net *net, const char *outputs, int32_t *stack, step done, int is_last,
                           cnr_error *err) {
     cnr_status status = CNR_OK;
@@ -171,7 +172,7 @@ static cnr_status walk_to(tf_net *net, const char *outputs, int32_t *stack, step
     return status;
 }
 
-/* Walks to all outputs, with inputs before their readers. */
+/* Walks to all outputs, with inputs before their readers; is_last: as visit's. */
 static cnr_status walk(tf_net *net, int32_t *stack, step done, int is_last, cnr_error *err) {
     cnr_status status = CNR_OK;
     if (net->outputs) return walk_to(net, net->outputs, stack, done, is_last, err);

@@ -50,7 +50,7 @@ typedef struct blocks {
     int32_t n, rank;
 } blocks;
 
-/* Reads them. 0: not known. */
+/* Reads block sizes and edges of the node into b; 0: not known, with a problem. */
 static int read_blocks(tf_job *j, blocks *b) {
     int64_t block[MOST], edge[MOST];
     const int64_t n = tf_known_ints(j, 1, block, CNR_MAX_RANK);

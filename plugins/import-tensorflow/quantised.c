@@ -9,7 +9,8 @@ typedef struct scheme {
     double before, factor, behind;
 } scheme;
 
-/* Scale and zero point for a range. 0: the range is impossible. */
+/* Fills *out with shift and scale that map integers of dtype to low..high, by the node's mode. 0:
+ * the mode is unknown (it is neither MIN_COMBINED, MIN_FIRST nor SCALED). */
 static int scheme_of(const tf_job *j, int32_t dtype, double low, double high, scheme *out) {
     const int is_signed = dtype == CNR_i8 || dtype == CNR_i16 || dtype == CNR_i32;
     const int bits = dtype == CNR_i8 || dtype == CNR_u8     ? 8
@@ -30,14 +31,15 @@ static int scheme_of(const tf_job *j, int32_t dtype, double low, double high, sc
     return 1;
 }
 
-/* Floats of a constant input; NULL: it is none. */
+/* Floats of a constant input, and their number *n; NULL: it is none. */
 static const float *floats(const tf_job *j, int32_t k, int64_t *n) {
     const cnr_tensor *t = tf_known(j->net, j->in[k]);
     *n = t && t->dtype == CNR_f32 ? cnr_count(t) : 0;
     return *n ? (const float *)t->data : NULL;
 }
 
-/* A constant with a value for each slice along `axis` of a tensor of `rank`, or one for all. */
+/* Adds a constant with a value for each slice along `axis` of a tensor of `rank`, or one for all (n
+ * 1). */
 static cnr_value along(tf_job *j, float *values, int64_t n, int64_t axis, int32_t rank) {
     if (n == 1) return tf_scalar(j, (double)values[0]);
     const cnr_tensor t = {.size = sizeof t,

@@ -1,8 +1,9 @@
 /* Reductions, and index of maximum or minimum. */
 #include "job.h"
 
-/* Puts the axes of input k, in the layout used, into l. A turned picture stays turned if the axes
- * are kept, or if no channels or no pixels remain, since then the order is the same. */
+/* Reads the known axes of input 1 into `axes`, and adds those of the layout used to l; 0: failed. A
+ * picture with channels on axis 1 stays so (*turned) if the axes are kept, or if no channels or no
+ * pixels remain, since then the order is the same. */
 static int axes_of(tf_job *j, int64_t axes[CNR_MAX_RANK], int keep, imp_attrs *l, int *turned) {
     int64_t d[CNR_MAX_RANK];
     const int64_t n = tf_known_ints(j, 1, axes, CNR_MAX_RANK);

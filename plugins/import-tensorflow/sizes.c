@@ -22,6 +22,8 @@ int64_t tf_in_sizes(const tf_job *j, int32_t k, tf_size *out, int64_t max) {
     return n;
 }
 
+/* Writes the sizes of input k, which must all be known, to out; returns how many, at most max, -1
+ * with a problem. */
 int64_t tf_known_ints(tf_job *j, int32_t k, int64_t *out, int64_t max) {
     tf_size sizes[2 * CNR_MAX_RANK];
     const int64_t most = 2 * CNR_MAX_RANK, n = tf_in_sizes(j, k, sizes, max < most ? max : most);
@@ -51,7 +53,7 @@ static int64_t of_shape(const tf_job *j, tf_size *out) {
     return rank;
 }
 
-/* Sizes of n inputs behind each other. */
+/* Sizes of n inputs, one behind the other, into out; returns how many, -1: not known. */
 static int64_t of_join(const tf_job *j, int32_t first, int32_t n, tf_size *out) {
     int64_t count = 0;
     for (int32_t i = 0; i < n; i++) {
@@ -62,7 +64,7 @@ static int64_t of_join(const tf_job *j, int32_t first, int32_t n, tf_size *out) 
     return count;
 }
 
-/* x[begin:end:step] of a vector. */
+/* Sizes that x[begin:end:step] of a vector picks; returns how many, -1: not known. */
 static int64_t of_slice(const tf_job *j, tf_size *out) {
     const int strided = strcmp(j->op, "StridedSlice") == 0;
     tf_size x[MOST], b, e, s = known_size(1);
@@ -84,7 +86,7 @@ static int64_t of_slice(const tf_job *j, tf_size *out) {
     return count;
 }
 
-/* Sizes that Gather picks. */
+/* Sizes that Gather picks, into out; returns how many, -1: not known. */
 static int64_t of_gather(const tf_job *j, tf_size *out) {
     tf_size x[MOST], at[MOST];
     const int64_t n = tf_in_sizes(j, 0, x, MOST), count = tf_in_sizes(j, 1, at, MOST);
@@ -96,7 +98,7 @@ static int64_t of_gather(const tf_job *j, tf_size *out) {
     return n < 0 ? -1 : count;
 }
 
-/* An open size combined with a known one. */
+/* An open size combined with a known number b: itself, a multiple, or unknown. */
 static tf_size combine_open(const char *op, tf_size a, int64_t b) {
     const int64_t most = INT32_MAX;
     const int by_one = b == 1 && (strcmp(op, "mul") == 0 || strcmp(op, "floor_div") == 0);
@@ -113,7 +115,8 @@ static tf_size combine_open(const char *op, tf_size a, int64_t b) {
     return out;
 }
 
-/* Combines two sizes; known ones are below 2^31 in magnitude, so nothing overflows. */
+/* Combines two sizes by an operator; known ones are below 2^31 in magnitude, so nothing
+ * overflows. */
 static tf_size combine(const char *op, tf_size a, tf_size b) {
     const tf_size open = {.value = CNR_DIM_UNKNOWN};
     const int64_t most = INT32_MAX, x = a.value, y = b.value;
@@ -131,7 +134,8 @@ static tf_size combine(const char *op, tf_size a, tf_size b) {
     return open;
 }
 
-/* Sizes computed from two lists. */
+/* Sizes computed from two lists, one of which may have one size; returns how many, -1: not
+ * known. */
 static int64_t of_two(const tf_job *j, tf_size *out) {
     tf_size a[MOST], b[MOST];
     const int64_t n = tf_in_sizes(j, 0, a, MOST), m = tf_in_sizes(j, 1, b, MOST);
@@ -142,7 +146,7 @@ static int64_t of_two(const tf_job *j, tf_size *out) {
     return count;
 }
 
-/* Product of all sizes. */
+/* Product of all sizes of input 0, as one size; returns 1, -1: not known. */
 static int64_t of_product(const tf_job *j, tf_size *out) {
     tf_size x[MOST];
     const int64_t n = tf_in_sizes(j, 0, x, MOST);
@@ -151,7 +155,7 @@ static int64_t of_product(const tf_job *j, tf_size *out) {
     return n < 0 ? -1 : 1;
 }
 
-/* Sizes that the node gives, by its operator. */
+/* Sizes that the node gives, by its operator, into out; returns how many, -1: not known. */
 static int64_t sizes_of(const tf_job *j, tf_size *out) {
     const char *op = j->op;
     const int32_t last = j->n_in - 1;

@@ -18,7 +18,8 @@ typedef struct cuts {
     int32_t n_gone, n_fresh;
 } cuts;
 
-/* A size equal to a whole open dimension means no end. */
+/* Returns a size; one that equals a whole open dimension means no end, and becomes the largest
+ * number. */
 static tf_size to_the_end(tf_size size, int64_t dim) {
     const tf_size end = {.value = INT64_MAX, .known = 1};
     return !size.known && size.value < CNR_DIM_UNKNOWN && size.value == dim ? end : size;
@@ -70,7 +71,7 @@ void tf_op_slice(tf_job *j) {
     give_slice(j, &c, rank);
 }
 
-/* Number of axes that an ellipsis stands for: those that the other entries leave. */
+/* Returns the number of axes that an ellipsis stands for: those that the other n entries leave. */
 static int32_t elided(const tf_job *j, int64_t n, int32_t rank) {
     const int64_t fresh = tf_attr_int(j, "new_axis_mask", 0),
                   all = tf_attr_int(j, "ellipsis_mask", 0);

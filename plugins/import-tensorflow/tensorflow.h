@@ -53,7 +53,7 @@ typedef struct tf_net {
     imp_net b;
     tf_entry *entries;
     int32_t n, n_made;
-    struct cnr_map *index; /* names to entries */
+    struct cnr_map *index; /* map from names to entries */
     const cnr_import_args *args;
     const char *outputs; /* requested outputs "A,B:1"; NULL: the values that no node reads */
     tf_layouts dead;     /* the output of all dead entries */
@@ -62,11 +62,12 @@ typedef struct tf_net {
 
 /* ---- names.c ---- */
 
-/* Finds entries by node name. */
+/* Makes an entry for each of n nodes, found by its name. */
 cnr_status tf_index(tf_net *net, const Tf__NodeDef *const *nodes, size_t n, cnr_error *err);
 /* Entry of a node by name; NULL: there is none. */
 tf_entry *tf_find(const tf_net *net, const char *name, size_t bytes);
-/* The entry of "name" or "name:2"; NULL for "^name" (a control input) and unknown names. */
+/* The entry of "name" or "name:2", and its *output; NULL for "^name" (a control input) and unknown
+ * names. */
 tf_entry *tf_input(const tf_net *net, const char *text, int32_t *output);
 /* An attribute of a node; NULL: there is none. */
 const Tf__AttrValue *tf_node_attr(const Tf__NodeDef *node, const char *key);
@@ -74,19 +75,20 @@ const Tf__AttrValue *tf_node_attr(const Tf__NodeDef *node, const char *key);
 int tf_is_op(const tf_entry *e, const char *op);
 /* freed with the net; NULL: net->b.status has the error */
 void *tf_block(tf_net *net, size_t bytes);
-/* Frees the memory of the net. */
+/* Frees the index and all memory of the net. */
 void tf_release(tf_net *net);
 
 /* ---- functions.c: inlining of functions ---- */
 
-/* The graph's nodes with all function calls inlined; from host->alloc, NULL: out of memory. */
+/* The graph's nodes, *n, with all function calls inlined; from host->alloc, NULL: out of memory. */
 const Tf__NodeDef **tf_write_out(tf_net *net, const Tf__GraphDef *def, size_t *n);
 
 /* ---- values.c ---- */
 
-/* The value in TensorFlow's layout, transposed if need be. */
+/* The value in TensorFlow's layout; adds a transpose if there is only the other. */
 cnr_value tf_plain(tf_net *net, tf_layouts *layouts);
-cnr_value tf_turned(tf_net *net, tf_layouts *layouts, int32_t rank); /* rank: assumed if unknown */
+/* The value with channels on axis 1; adds a transpose if need be. rank: assumed if unknown */
+cnr_value tf_turned(tf_net *net, tf_layouts *layouts, int32_t rank);
 /* Dims in TensorFlow's order, whichever layout exists; returns the rank, -1 unknown. */
 int32_t tf_dims(const tf_net *net, const tf_layouts *layouts, int64_t dim[CNR_MAX_RANK]);
 /* The data of a value that is known at import; NULL otherwise. */
@@ -105,12 +107,13 @@ const char *tf_tensor(const Tf__Tensor *proto, cnr_tensor *out);
 
 /* ---- nodes.c ---- */
 
-const tf_row *tf_row_of(const char *op);       /* NULL: not supported */
-void tf_convert(tf_net *net, tf_entry *entry); /* a node whose inputs have been converted */
+const tf_row *tf_row_of(const char *op); /* how an operator is converted; NULL: not supported */
+/* converts a node whose inputs have been converted */
+void tf_convert(tf_net *net, tf_entry *entry);
 
 /* ---- order.c: the nodes to convert, their order, and the outputs ---- */
 
-/* Converts all nodes that outputs need. */
+/* Converts all nodes that outputs need, in order, and adds the outputs. */
 cnr_status tf_build(tf_net *net, cnr_error *err);
 
 #endif

@@ -12,7 +12,7 @@ cnr_value tf_node(tf_net *net, const char *op, const char *name, const cnr_value
     return imp_node(&net->b, op, own, "", in, n_in, attrs);
 }
 
-/* Moves channels to the front, or with to_front 0 to the end. */
+/* Adds a transpose that moves channels to axis 1, or with to_front 0 to the end. */
 static cnr_value transpose(tf_net *net, cnr_value v, int32_t rank, int to_front) {
     int64_t perm[CNR_MAX_RANK];
     for (int32_t i = 0; i < rank; i++)

@@ -30,12 +30,13 @@ static void padding(tf_job *j, imp_attrs *l, int64_t pads[2 * MOST_AXES]) {
 
 /* ---- operators that the graph optimiser fuses into a convolution or product ---- */
 
-/* Input k, of one number a channel, with spatial axes behind. */
+/* Adds input k, one number a channel, with `axes` spatial axes behind. */
 static cnr_value beside(tf_job *j, int32_t k, int32_t axes) {
     return tf_unsqueeze(j, tf_in_plain(j, k), 1, axes);
 }
 
-/* Applies one of fused_ops; *arg is the next input that it may read. */
+/* Adds one of fused_ops behind y, and returns it; an unknown one is a problem. *arg is the next
+ * input that it may read, and moves on. */
 static cnr_value fused_step(tf_job *j, const char *op, cnr_value y, int32_t axes, int32_t *arg) {
     imp_attrs l = {.n = 0};
     if (strcmp(op, "BiasAdd") == 0 && *arg < j->n_in)
@@ -62,7 +63,7 @@ static cnr_value fused_step(tf_job *j, const char *op, cnr_value y, int32_t axes
     return -1;
 }
 
-/* Adds the operators that a fused node applies to its result. */
+/* Adds the operators that a fused node applies to its result y; returns the last value. */
 static cnr_value fused(tf_job *j, cnr_value y, int32_t axes) {
     const Tf__AttrValue *a = tf_attr(j, "fused_ops");
     int32_t arg = 2;
@@ -85,7 +86,8 @@ void tf_op_mat_mul(tf_job *j) {
 
 /* ---- convolution ---- */
 
-/* H W I O -> O I H W (depthwise: H W C M -> C*M 1 H W) */
+/* Adds input 1 as our filter: H W I O to O I H W (depthwise: H W C M to C*M 1 H W); *group: groups.
+ * -1: failed. */
 static cnr_value filter(tf_job *j, int32_t axes, int depthwise, int64_t *group) {
     int64_t d[CNR_MAX_RANK], perm[CNR_MAX_RANK];
     if (tf_in_dims(j, 1, d) != axes + 2)
@@ -130,8 +132,8 @@ void tf_op_conv(tf_job *j) {
     tf_give_picture(j, fused(j, tf_last(j, "conv", in, 2, &l), axes), axes + 2);
 }
 
-/* How much longer an output of a transposed convolution is than its input times the stride; 0:
- * unknown. */
+/* How much longer an output of a transposed convolution is than its input times the stride, into
+ * *more; 0: unknown. */
 static int excess(const tf_job *j, tf_size out, int64_t in, int32_t axis, int64_t stride,
                   int64_t *more) {
     const int follows = out.of == j->in[2] && out.axis == axis && out.factor == stride;

@@ -3,7 +3,8 @@
 
 #include <stdio.h>
 
-/* The module to import: the root, or the field `key` of a saved table. */
+/* The module to import: the root, or the field `key` of a saved table; NULL with a problem: neither
+ * is one. */
 static const t7_value *find_net(t7_net *net, const t7_value *root, const char *key) {
     const t7_value *found = NULL;
     char kind[64], keys[400] = "";
@@ -67,7 +68,7 @@ static cnr_value add_input(t7_net *net, const t7_value *m, const cnr_import_args
     return imp_input(&net->b, "data", size.dim, size.rank, size.open);
 }
 
-/* Converts the net and adds its outputs. */
+/* Converts the net from its module, and adds input and outputs; problems go to the graph. */
 static void build(t7_net *net, const t7_value *root, const cnr_import_args *args) {
     const t7_value *m = find_net(net, root, imp_option(args, "key"));
     t7_flow in = {.n = 1}, out;

@@ -30,7 +30,8 @@ void t7_give_op(t7_job *j, const char *op, const imp_attrs *attrs) {
     t7_give(j, t7_op(j, op, "", &j->x, 1, attrs));
 }
 
-/* Field `field` as a weight with those dims; the number of elements must agree. */
+/* Field `field` of the module as a weight with those dims; the number of elements must agree. -1:
+ * the job failed. */
 static cnr_value weight(t7_job *j, const char *field, const char *suffix, const int64_t *dim,
                         int32_t rank) {
     const t7_value *t = t7_field(j->m, field);
@@ -76,6 +77,8 @@ int t7_window(t7_job *j, imp_attrs *l, int64_t kernel[2], int64_t stride[2], int
 
 /* ---- layers with weights ---- */
 
+/* Converts SpatialConvolution and SpatialFullConvolution; what does not fit is noted as a problem
+ * and sets j->failed. */
 static void convolution(t7_job *j) {
     const int turned = strcmp(j->kind, "SpatialFullConvolution") == 0;
     int64_t kernel[2], stride[2], pad[4], adjust[2], dilation[2];
@@ -100,6 +103,8 @@ static void convolution(t7_job *j) {
     t7_give(j, t7_op(j, turned ? "conv_transpose" : "conv", "", from, 3, &l));
 }
 
+/* Converts Linear, for vectors or flattened pictures; what does not fit is noted as a problem and
+ * sets j->failed. */
 static void linear(t7_job *j) {
     const t7_value *w = t7_field(j->m, "weight");
     const cnr_tensor *x = imp_type(&j->net->b, j->x);
@@ -115,7 +120,8 @@ static void linear(t7_job *j) {
     t7_give(j, t7_op(j, "dense", "", from, 3, &l));
 }
 
-/* Files before 2015 store 1 / sqrt(var + eps) as running_std. */
+/* The running variance of c numbers; files before 2015 store 1 / sqrt(var + eps) as running_std.
+ * -1: failed. */
 static cnr_value variance(t7_job *j, int64_t c, double eps) {
     if (t7_field(j->m, "running_var")) return weight(j, "running_var", ".var", &c, 1);
     const t7_value *t = t7_field(j->m, "running_std");
@@ -133,6 +139,7 @@ static cnr_value variance(t7_job *j, int64_t c, double eps) {
     return v;
 }
 
+/* Converts BatchNormalization, with or without a scale. */
 static void batch_norm(t7_job *j) {
     const int64_t c = t7_channels(j);
     const double eps = t7_number(j->m, "eps", 1e-5);
@@ -152,7 +159,8 @@ static void batch_norm(t7_job *j) {
     t7_give(j, t7_op(j, "batch_normalization", "", from, 5, &l));
 }
 
-static void instance_norm(t7_job *j) { /* from nets for fast neural style transfer */
+/* Converts InstanceNormalization, from nets for fast neural style transfer. */
+static void instance_norm(t7_job *j) {
     const int64_t c = t7_channels(j);
     imp_attrs l = {.n = 0};
     imp_float(&l, "epsilon", t7_number(j->m, "eps", 1e-5));
@@ -162,6 +170,8 @@ static void instance_norm(t7_job *j) { /* from nets for fast neural style transf
     if (!j->failed) t7_give(j, t7_op(j, "instance_normalization", "", from, 3, &l));
 }
 
+/* Converts PReLU, with one slope or one a channel; what does not fit is noted as a problem and sets
+ * j->failed. */
 static void prelu(t7_job *j) {
     const int64_t n = t7_int(j->m, "nOutputPlane", 0), c = n ? t7_channels(j) : 1;
     const cnr_tensor *x = imp_type(&j->net->b, j->x);
@@ -186,7 +196,8 @@ static void per_element(t7_job *j) {
     t7_give(j, t7_op(j, add ? "add" : "mul", "", (cnr_value[]){j->x, w}, 2, NULL));
 }
 
-static void one_factor(t7_job *j) { /* nn.Mul, nn.Add with a single number */
+/* Converts nn.Mul and nn.Add with a single number. */
+static void one_factor(t7_job *j) {
     const int add = strcmp(j->kind, "Add") == 0;
     const t7_value *t = t7_field(j->m, add ? "bias" : "weight");
     const int64_t n = t7_count(t);
@@ -197,6 +208,7 @@ static void one_factor(t7_job *j) { /* nn.Mul, nn.Add with a single number */
 
 /* ---- element by element ---- */
 
+/* Converts LeakyReLU. */
 static void leaky(t7_job *j) {
     const double slope = t7_number(j->m, "negval", 1.0 / 100);
     imp_attrs l = {.n = 0};
@@ -204,20 +216,23 @@ static void leaky(t7_job *j) {
     t7_give_op(j, "leaky_relu", &l);
 }
 
-static void rrelu(t7_job *j) { /* at inference: the mean of its slopes */
+/* Converts RReLU as at inference: with the mean of its slopes. */
+static void rrelu(t7_job *j) {
     const double low = t7_number(j->m, "lower", 1.0 / 8), high = t7_number(j->m, "upper", 1.0 / 3);
     imp_attrs l = {.n = 0};
     imp_float(&l, "alpha", (low + high) / 2);
     t7_give_op(j, "leaky_relu", &l);
 }
 
+/* Converts ELU. */
 static void elu(t7_job *j) {
     imp_attrs l = {.n = 0};
     imp_float(&l, "alpha", t7_number(j->m, "alpha", 1));
     t7_give_op(j, "elu", &l);
 }
 
-static void threshold(t7_job *j) { /* x > threshold ? x : val */
+/* Converts Threshold: x where it exceeds the threshold, else val. */
+static void threshold(t7_job *j) {
     const double at = t7_number(j->m, "threshold", 1e-6), value = t7_number(j->m, "val", 0);
     imp_net *b = &j->net->b;
     imp_attrs l = {.n = 0};
@@ -232,6 +247,7 @@ static void threshold(t7_job *j) { /* x > threshold ? x : val */
     t7_give(j, t7_op(j, "where", "", (cnr_value[]){above, j->x, other}, 3, NULL));
 }
 
+/* Converts Clamp, HardTanh and ClippedReLU, as clip. */
 static void clamp(t7_job *j) {
     const int relu = strcmp(j->kind, "ClippedReLU") == 0;
     imp_attrs l = {.n = 0};
@@ -240,14 +256,16 @@ static void clamp(t7_job *j) {
     t7_give_op(j, "clip", &l);
 }
 
-/* x * factor + shift; the node's name ends in `suffix`. */
+/* Adds x * factor + shift; the node's name ends in `suffix`. */
 static cnr_value affine(t7_job *j, const char *suffix, cnr_value x, double factor, double shift) {
     char name[300];
     snprintf(name, sizeof name, "%.250s%s", j->name, suffix);
     return imp_affine(&j->net->b, name, x, factor, shift);
 }
 
-static void soft_plus(t7_job *j) { /* log(1 + exp(beta x)) / beta */
+/* Converts SoftPlus: log(1 + exp(beta x)) / beta; what does not fit is noted as a problem and sets
+ * j->failed. */
+static void soft_plus(t7_job *j) {
     const double beta = t7_number(j->m, "beta", 1);
     if (!(beta > 0)) return t7_problem(j, "beta is wrong");
     const cnr_value x = affine(j, ".beta", j->x, beta, 0);
@@ -255,6 +273,7 @@ static void soft_plus(t7_job *j) { /* log(1 + exp(beta x)) / beta */
                       0));
 }
 
+/* Converts SoftShrink and HardShrink. */
 static void shrink(t7_job *j) {
     const double lambda = t7_number(j->m, "lambda", 0.5);
     imp_attrs l = {.n = 0};
@@ -263,20 +282,25 @@ static void shrink(t7_job *j) {
     t7_give_op(j, "shrink", &l);
 }
 
+/* Converts TanhShrink: x - tanh(x). */
 static void tanh_shrink(t7_job *j) {
     const cnr_value t = t7_op(j, "tanh", ".tanh", &j->x, 1, NULL);
     t7_give(j, t7_op(j, "sub", "", (cnr_value[]){j->x, t}, 2, NULL));
 }
 
+/* Converts Power: x to a number. */
 static void power(t7_job *j) {
     const cnr_value p = imp_scalar(&j->net->b, j->name, ".power", t7_number(j->m, "pow", 1));
     t7_give(j, t7_op(j, "pow", "", (cnr_value[]){j->x, p}, 2, NULL));
 }
 
+/* Converts Square, as x * x. */
 static void square(t7_job *j) {
     t7_give(j, t7_op(j, "mul", "", (cnr_value[]){j->x, j->x}, 2, NULL));
 }
 
+/* Converts MulConstant and AddConstant with a number; what does not fit is noted as a problem and
+ * sets j->failed. */
 static void constant_scalar(t7_job *j) {
     const double value = t7_number(j->m, "constant_scalar", 0);
     const int add = strcmp(j->kind, "AddConstant") == 0;
@@ -294,6 +318,7 @@ static void dropout(t7_job *j) {
 
 static void plain(t7_job *j) { t7_give_op(j, j->op, NULL); }
 
+/* Converts SoftMax, LogSoftMax and SoftMin, over axis 1. */
 static void softmax(t7_job *j) {
     imp_attrs l = {.n = 0};
     imp_int(&l, "axis", 1);
@@ -301,11 +326,13 @@ static void softmax(t7_job *j) {
     t7_give(j, t7_op(j, strstr(j->kind, "LogSoftMax") ? "log_softmax" : "softmax", "", &x, 1, &l));
 }
 
+/* Converts LogSigmoid. */
 static void log_sigmoid(t7_job *j) {
     const cnr_value s = t7_op(j, "sigmoid", ".sigmoid", &j->x, 1, NULL);
     t7_give(j, t7_op(j, "log", "", &s, 1, NULL));
 }
 
+/* Converts SpatialCrossMapLRN. */
 static void lrn(t7_job *j) {
     imp_attrs l = {.n = 0};
     imp_int(&l, "size", t7_int(j->m, "size", 5));
@@ -315,6 +342,8 @@ static void lrn(t7_job *j) {
     t7_give_op(j, "lrn", &l);
 }
 
+/* Converts Normalize by the first or second norm; what does not fit is noted as a problem and sets
+ * j->failed. */
 static void normalize(t7_job *j) {
     const double p = t7_number(j->m, "p", 2);
     if (p != 2 && p != 1) return t7_problem(j, "norms other than the first and the second");

@@ -48,7 +48,7 @@ static int bad(t7_file *f, const char *why) {
 
 static size_t left(const t7_file *f) { return f->bytes - f->at; }
 
-/* Reads bytes. 0: the file ends. */
+/* Reads bytes into out and moves on; 0: the file ends before. */
 static int raw(t7_file *f, void *out, size_t bytes) {
     if (left(f) < bytes) return bad(f, "the file ends early");
     memcpy(out, f->data + f->at, bytes);
@@ -56,12 +56,13 @@ static int raw(t7_file *f, void *out, size_t bytes) {
     return 1;
 }
 
-/* Skips the end of a line. */
+/* Skips one newline, if the file is at one. */
 static void skip_line(t7_file *f) {
     if (left(f) && f->data[f->at] == '\n') f->at++;
 }
 
-/* The file's bytes are followed by a zero, so a number ends there at the latest. */
+/* Reads a number in text into *out, and moves behind it, with 1; 0: failed. The file's bytes are
+ * followed by a zero, so a number ends there at the latest. */
 static int ascii_number(t7_file *f, double *out) {
     const char *text = (const char *)f->data + f->at, *end;
     *out = imp_number(text, &end);
@@ -71,7 +72,7 @@ static int ascii_number(t7_file *f, double *out) {
     return 1;
 }
 
-/* Reads a whole number of that many bytes, or its text. 0: failed. */
+/* Reads a whole number of that many bytes, or its text, into *out; 0: failed, with err. */
 static int read_long(t7_file *f, int64_t *out, int bytes) {
     int32_t narrow = 0;
     double number;
@@ -89,7 +90,7 @@ static int read_long(t7_file *f, int64_t *out, int bytes) {
 
 static int read_int(t7_file *f, int64_t *out) { return read_long(f, out, 4); }
 
-/* Reads a text with its length. 0: failed. */
+/* Reads a text with its length: *text and *n, inside the file; 0: failed, with err. */
 static int read_string(t7_file *f, const char **text, size_t *n) {
     int64_t length;
     if (!read_int(f, &length)) return 0;
@@ -128,7 +129,7 @@ static int remember(t7_file *f, int64_t index, const t7_value *v) {
     return 1;
 }
 
-/* Reads a table's pairs. 0: failed. */
+/* Reads a table's pairs into v; 0: failed, with err. */
 static int read_pairs(t7_file *f, t7_value *v) {
     int64_t n, room = 0;
     if (!read_int(f, &n)) return 0;
@@ -151,7 +152,7 @@ static int read_pairs(t7_file *f, t7_value *v) {
     return 1;
 }
 
-/* Reads a tensor. 0: failed. */
+/* Reads a tensor's dims, strides and storage into v; 0: failed, with err. */
 static int read_tensor(t7_file *f, t7_value *v) {
     int64_t rank;
     if (!read_int(f, &rank)) return 0;
@@ -197,7 +198,7 @@ static int read_ascii_storage(t7_file *f, t7_value *v) {
     return 1;
 }
 
-/* Reads the numbers of a storage. 0: failed. */
+/* Reads the numbers of a storage into v; 0: failed, with err. */
 static int read_storage(t7_file *f, t7_value *v) {
     static const t7_element narrow_long = {"Int", 4, CNR_i32};
     if (!read_long(f, &v->n, f->long_bytes)) return 0;
@@ -229,7 +230,7 @@ static const t7_element *element_of(const t7_value *v, const char *tail) {
     return NULL;
 }
 
-/* Reads an object by its class. 0: failed. */
+/* Reads an object by its class into v; 0: failed, with err. */
 static int read_object(t7_file *f, t7_value *v) {
     if (!read_string(f, &v->text, &v->n_text)) return 0;
     if (v->n_text > 2 && memcmp(v->text, "V ", 2) == 0 && !read_string(f, &v->text, &v->n_text))
@@ -246,8 +247,9 @@ static int read_object(t7_file *f, t7_value *v) {
     return v->content != NULL;
 }
 
-/* A reference may point to an object that is still being read, and thereby to itself: walks of the
- * tree must limit their steps. */
+/* Reads an object or table that has an index, or finds it by index; NULL: failed. A reference may
+ * point to an object that is still being read, and thereby to itself: walks of the tree must limit
+ * their steps. */
 static const t7_value *read_indexed(t7_file *f, int64_t type) {
     int64_t index;
     if (!read_int(f, &index)) return NULL;
@@ -260,7 +262,7 @@ static const t7_value *read_indexed(t7_file *f, int64_t type) {
     return read_value(f) ? v : NULL; /* skips its upvalues */
 }
 
-/* Reads a value; NULL: failed. */
+/* Reads a value of any type, owned by f; NULL: failed, with err. */
 static const t7_value *read_inner(t7_file *f) {
     int64_t type, number;
     t7_value *v;

@@ -1,7 +1,8 @@
 /* Modules that move, slice or reduce elements. */
 #include "torch7.h"
 
-/* View and Reshape: the sizes are those of a sample, unless the first is -1, the batch. */
+/* Converts View and Reshape: the sizes are those of a sample, unless the first is -1, the batch;
+ * what does not fit is noted as a problem and sets j->failed. */
 static void view(t7_job *j) {
     int64_t size[CNR_MAX_RANK + 1], shape[CNR_MAX_RANK + 1];
     const int32_t n = t7_ints(t7_field(j->m, "size"), size, CNR_MAX_RANK - 1);
@@ -35,6 +36,7 @@ int64_t t7_axis(t7_job *j, int64_t dimension, int64_t inner) {
     return axis;
 }
 
+/* Converts Squeeze: removes axes of size 1, but the batch. */
 static void squeeze(t7_job *j) {
     const int64_t dimension = t7_int(j->m, "dim", 0), inner = t7_int(j->m, "numInputDims", 0);
     const cnr_tensor *x = imp_type(&j->net->b, j->x);
@@ -50,7 +52,9 @@ static void squeeze(t7_job *j) {
     t7_give_op(j, "squeeze", &l);
 }
 
-static void transpose(t7_job *j) { /* exchanges pairs of axes */
+/* Converts Transpose: exchanges pairs of axes, one after the other; what does not fit is noted as a
+ * problem and sets j->failed. */
+static void transpose(t7_job *j) {
     const t7_value *pairs = t7_field(j->m, "permutations");
     const cnr_tensor *x = imp_type(&j->net->b, j->x);
     const int64_t inner = t7_int(j->m, "numInputDims", 0);
@@ -69,6 +73,8 @@ static void transpose(t7_job *j) { /* exchanges pairs of axes */
     t7_give(j, imp_transpose(&j->net->b, j->name, "", j->x, perm, x->rank));
 }
 
+/* Converts Narrow: a stretch of one axis, counted from 1; what does not fit is noted as a problem
+ * and sets j->failed. */
 static void narrow(t7_job *j) {
     const int64_t axis = t7_axis(j, t7_int(j->m, "dimension", 0), 0);
     const int64_t index = t7_int(j->m, "index", 1), length = t7_int(j->m, "length", 1);
@@ -81,6 +87,8 @@ static void narrow(t7_job *j) {
     t7_give(j, imp_slice(&j->net->b, j->name, "", j->x, axis, from, to));
 }
 
+/* Converts Select: one index of an axis, without the axis; what does not fit is noted as a problem
+ * and sets j->failed. */
 static void select_one(t7_job *j) {
     const int64_t axis = t7_axis(j, t7_int(j->m, "dimension", 0), 0);
     const int64_t index = t7_int(j->m, "index", 1);
@@ -95,6 +103,8 @@ static void select_one(t7_job *j) {
     t7_give(j, t7_op(j, "squeeze", "", &one, 1, &l));
 }
 
+/* Converts Unsqueeze: adds an axis of size 1; what does not fit is noted as a problem and sets
+ * j->failed. */
 static void unsqueeze(t7_job *j) {
     const int64_t pos = t7_int(j->m, "pos", 0), inner = t7_int(j->m, "numInputDims", 0);
     const cnr_tensor *x = imp_type(&j->net->b, j->x);
@@ -105,6 +115,7 @@ static void unsqueeze(t7_job *j) {
     t7_give_op(j, "unsqueeze", &l);
 }
 
+/* Converts Mean, Sum, Max and Min along one axis. */
 static void reduction(t7_job *j) {
     static const char *const ops[][2] = {{"Mean", "reduce_mean"},
                                          {"Sum", "reduce_sum"},

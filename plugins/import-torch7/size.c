@@ -5,7 +5,7 @@
 
 enum { MOST = 1024, STEPS = 4096 };
 
-/* What became of a size that is tried. */
+/* What became of a size that is tried: go on, it fits, it does not, or unknown. */
 typedef enum verdict { GO_ON, FITS, NO_FIT, UNKNOWN } verdict;
 
 /* A size that is tried on the modules. */
@@ -63,7 +63,7 @@ static const char *const same_size[] = {"ReLU",
 static const char *const in_a_row[] = {"Sequential", "Inception", "SpatialLPPooling",
                                        "Decorator",  "DontCast",  NULL};
 
-/* Number of windows of a module along an axis of n. */
+/* Number of windows of a module along an axis ('W' or 'H') of n pixels; 0: none fits. */
 static int64_t windows(trial *t, const t7_value *m, char axis, int64_t n) {
     char k[] = "kW", d[] = "dW", pad[] = "padW", dil[] = "dilationW";
     k[1] = d[1] = pad[3] = dil[8] = axis;
@@ -77,7 +77,7 @@ static int64_t windows(trial *t, const t7_value *m, char axis, int64_t n) {
 
 static verdict walk(const t7_value *m, trial *t);
 
-/* Tries the modules of a list in turn. */
+/* Tries the modules of a list in turn, changing t; the first verdict other than GO_ON ends it. */
 static verdict walk_list(const t7_value *m, trial *t) {
     const t7_value *modules = t7_field(m, "modules"), *one;
     for (int64_t i = 1; (one = t7_item(modules, i)) != NULL; i++) {
@@ -87,7 +87,7 @@ static verdict walk_list(const t7_value *m, trial *t) {
     return GO_ON;
 }
 
-/* Sums the branches' channels for a module that joins them; the first branch decides everything
+/* Tries a module that joins branches, and sums their channels; the first branch decides everything
  * else. */
 static verdict walk_branches(const t7_value *m, trial *t) {
     const t7_value *modules = t7_field(m, "modules"), *one;
@@ -109,7 +109,7 @@ static verdict walk_branches(const t7_value *m, trial *t) {
     return joined ? GO_ON : UNKNOWN;
 }
 
-/* Tries a module that reshapes. */
+/* Tries a module that reshapes: whether its sizes fit those of t. */
 static verdict reshape(const t7_value *m, trial *t) {
     int64_t size[CNR_MAX_RANK];
     const int32_t n = t7_ints(t7_field(m, "size"), size, CNR_MAX_RANK);
@@ -124,7 +124,7 @@ static verdict reshape(const t7_value *m, trial *t) {
     return GO_ON;
 }
 
-/* Tries a module by its class. */
+/* Tries a module by its class: changes the sizes in t, or gives a verdict. */
 static verdict walk_kind(const t7_value *m, const char *kind, trial *t) {
     if (is_one_of(kind, same_size)) return GO_ON;
     if (is_one_of(kind, in_a_row)) return walk_list(m, t);
@@ -175,7 +175,7 @@ static verdict walk_kind(const t7_value *m, const char *kind, trial *t) {
     return t->h > 0 && t->w > 0 && t->c > 0 ? GO_ON : NO_FIT;
 }
 
-/* Tries a module. */
+/* Tries a module with the sizes in t; UNKNOWN for too many steps or levels. */
 static verdict walk(const t7_value *m, trial *t) {
     char kind[64];
     if (!t7_class(m, kind, sizeof kind) || t->depth > T7_MAX_NESTED || t->steps++ > STEPS)
@@ -186,7 +186,8 @@ static verdict walk(const t7_value *m, trial *t) {
     return v;
 }
 
-/* The sizes of a View or Reshape, without a -1 for the batch; 0: not fixed. */
+/* Writes the sizes of a View or Reshape, without a -1 for the batch, to out; returns how many, 0:
+ * not fixed. */
 static int32_t fixed_sizes(const t7_value *m, int64_t *out) {
     int64_t size[CNR_MAX_RANK];
     const int32_t n = t7_ints(t7_field(m, "size"), size, CNR_MAX_RANK - 1);
@@ -218,7 +219,8 @@ static const t7_value *first_reader(const t7_value *m, int depth, int *steps) {
     return NULL;
 }
 
-/* Tries square pictures; *out: which sizes fit. */
+/* Tries square pictures from 1 pixel on; *out: the best size that fits, and whether any size
+ * does. */
 static void try_squares(const t7_value *m, int64_t channels, t7_size *out) {
     imp_fits sizes = {.low = 0};
     for (int64_t s = 1; s <= MOST; s++) {

@@ -5,7 +5,7 @@
 
 static const t7_value *modules_of(const t7_job *j) { return t7_field(j->m, "modules"); }
 
-/* Path of child 3 of "1.2": "1.2.3" */
+/* Writes the path of a child: of child 3 of "1.2" it is "1.2.3". */
 static void path_of(const t7_job *j, int64_t index, char *out, size_t room) {
     /* length of the path, with its dot, or 0 */
     const size_t own = strlen(j->name) - strlen(j->kind);
@@ -19,6 +19,8 @@ static cnr_value single(t7_job *j, const t7_flow *flow) {
     return -1;
 }
 
+/* Converts Sequential and similar containers: their modules one after the other; what does not fit
+ * is noted as a problem and sets j->failed. */
 static void sequential(t7_job *j) {
     const t7_value *modules = modules_of(j), *m;
     char path[256];
@@ -67,7 +69,7 @@ static int branches(t7_job *j, int split, t7_flow *out) {
 }
 
 /* Our axis for a dimension counted from 1: the channels are first in nets for one sample, second in
- * nets for batches. */
+ * nets for batches. -1: x is unknown. */
 static int64_t joined_axis(t7_job *j, cnr_value x, int64_t dimension, int64_t inner) {
     const cnr_tensor *t = imp_type(&j->net->b, x);
     if (!t) return -1;
@@ -78,18 +80,20 @@ static int64_t joined_axis(t7_job *j, cnr_value x, int64_t dimension, int64_t in
     return -1;
 }
 
-/* Concatenates the values of a table. */
+/* Sets the output to the values of a table, joined along a dimension. */
 static void join(t7_job *j, const t7_flow *flow, int64_t dimension, int64_t inner) {
     const int64_t axis = joined_axis(j, flow->at[0], dimension, inner);
     if (axis > 0) t7_give(j, imp_concat(&j->net->b, j->name, flow->at, flow->n, axis));
 }
 
+/* Converts Concat: branches that read the same, joined. */
 static void concat(t7_job *j) {
     t7_flow flow;
     if (branches(j, 0, &flow)) join(j, &flow, t7_int(j->m, "dimension", 1), 0);
 }
 
-/* Like Concat along the channels; smaller pictures are centred in the size of the largest. */
+/* Converts DepthConcat: like Concat along the channels; smaller pictures are centred in the size of
+ * the largest. */
 static void depth_concat(t7_job *j) {
     t7_flow flow;
     imp_net *b = &j->net->b;
@@ -150,12 +154,14 @@ static void parallel(t7_job *j) {
     if (good) join(j, &flow, t7_int(j->m, "outputDimension", 1), 0);
 }
 
+/* Converts ConcatTable: branches that read the same, as a table. */
 static void concat_table(t7_job *j) {
     t7_flow flow;
     branches(j, 0, &flow);
     if (!j->failed) *j->out = flow;
 }
 
+/* Converts ParallelTable: branch i reads value i of the table. */
 static void parallel_table(t7_job *j) {
     t7_flow flow;
     branches(j, 1, &flow);
@@ -175,6 +181,7 @@ static int whole_table(t7_job *j) {
     return j->in->n > 0;
 }
 
+/* Converts CAddTable, CMulTable and so on: combines the values of a table one by one. */
 static void arithmetic(t7_job *j) {
     static const char *const ops[][2] = {{"CAddTable", "add"}, {"CSubTable", "sub"},
                                          {"CMulTable", "mul"}, {"CDivTable", "div"},
@@ -192,10 +199,13 @@ static void arithmetic(t7_job *j) {
     t7_give(j, y);
 }
 
+/* Converts JoinTable: joins the values of the table that it reads. */
 static void join_table(t7_job *j) {
     if (whole_table(j)) join(j, j->in, t7_int(j->m, "dimension", 1), t7_int(j->m, "nInputDims", 0));
 }
 
+/* Converts SelectTable: one value of the table, from 1, or from the end; what does not fit is noted
+ * as a problem and sets j->failed. */
 static void select_table(t7_job *j) {
     const int64_t index = t7_int(j->m, "index", 1);
     if (!whole_table(j)) return;
@@ -206,6 +216,8 @@ static void select_table(t7_job *j) {
 
 static void flatten_table(t7_job *j) { *j->out = *j->in; /* nested tables were refused before */ }
 
+/* Converts NarrowTable: a stretch of the table's values; what does not fit is noted as a problem
+ * and sets j->failed. */
 static void narrow_table(t7_job *j) {
     const int64_t offset = t7_int(j->m, "offset", 1), length = t7_int(j->m, "length", 1);
     if (!whole_table(j)) return;
@@ -226,7 +238,9 @@ static void split_table(t7_job *j) {
     if (axis > 0 && items_of(j, axis, &parts)) *j->out = parts;
 }
 
-static void product(t7_job *j) { /* nn.MM */
+/* Converts nn.MM: the matrix product of two values; what does not fit is noted as a problem and
+ * sets j->failed. */
+static void product(t7_job *j) {
     static const char *const keys[] = {"transA", "transB"}, *const suffixes[] = {".a", ".b"};
     cnr_value in[2];
     if (!whole_table(j)) return;

@@ -64,7 +64,7 @@ int t7_class(const t7_value *m, char *out, size_t room) {
 
 /* ---- tensors ---- */
 
-/* Element i of a storage. */
+/* Element i of a storage as a number. */
 static double element(const t7_value *storage, int64_t i) {
     const t7_element *e = storage->element;
     double v, room; /* aligned copy: elements may lie at any address */
@@ -89,6 +89,7 @@ int64_t t7_count(const t7_value *t) {
     return n;
 }
 
+/* Writes all elements of a tensor, in order, to out. */
 void t7_floats(const t7_value *t, float *out) {
     const int64_t n = t7_count(t), *stride = t->dim + t->rank;
     int64_t at[T7_MAX_DIMS] = {0}, from = t->n - 1;
@@ -103,6 +104,8 @@ void t7_floats(const t7_value *t, float *out) {
     }
 }
 
+/* Writes the integers of a torch.LongStorage, tensor or list to out, at most max; returns how many,
+ * -1: it is none of these. */
 int32_t t7_ints(const t7_value *v, int64_t *out, int32_t max) {
     int64_t n = -1;
     if (v && v->kind == T7_STORAGE && v->data) n = v->n;

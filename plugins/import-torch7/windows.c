@@ -1,7 +1,8 @@
 /* Pooling, padding and resizing. */
 #include "torch7.h"
 
-/* Pads with actual zeros, which sums count too. */
+/* Adds a padding with actual zeros, which sums count too, and clears pad; returns the padded
+ * value. */
 static cnr_value with_border(t7_job *j, const int64_t kernel[2], const int64_t stride[2],
                              int64_t pad[4], int ceil) {
     const cnr_tensor *x = imp_type(&j->net->b, j->x);
@@ -32,6 +33,8 @@ static int hangs_over(t7_job *j, const int64_t kernel[2], const int64_t stride[2
     return 0;
 }
 
+/* Converts SpatialMaxPooling and SpatialAveragePooling; what does not fit is noted as a problem and
+ * sets j->failed. */
 static void pooling(t7_job *j) {
     const int max = strcmp(j->kind, "SpatialMaxPooling") == 0;
     const int divide = max || t7_bool(j->m, "divide", 1), ceil = t7_bool(j->m, "ceil_mode", 0);
@@ -50,6 +53,8 @@ static void pooling(t7_job *j) {
     t7_give(j, y);
 }
 
+/* Converts SpatialAdaptiveAveragePooling and SpatialAdaptiveMaxPooling; what does not fit is noted
+ * as a problem and sets j->failed. */
 static void adaptive_pooling(t7_job *j) {
     const int64_t size[] = {t7_int(j->m, "H", 0), t7_int(j->m, "W", 0)};
     const cnr_tensor *x = imp_type(&j->net->b, j->x);
@@ -68,6 +73,7 @@ static void adaptive_pooling(t7_job *j) {
     t7_give_op(j, "max_pool", &l);
 }
 
+/* Converts SpatialZeroPadding, reflection and replication; negative pads crop. */
 static void spatial_padding(t7_job *j) {
     static const char *const modes[][2] = {{"SpatialReflectionPadding", "reflect"},
                                            {"SpatialReplicationPadding", "edge"}};
@@ -81,7 +87,9 @@ static void spatial_padding(t7_job *j) {
     t7_give_op(j, "pad", &a);
 }
 
-static void shave(t7_job *j) { /* crops a border */
+/* Converts ShaveImage: crops a border of `size` pixels; what does not fit is noted as a problem and
+ * sets j->failed. */
+static void shave(t7_job *j) {
     const int64_t n = t7_int(j->m, "size", 0), axes[] = {2, 3}, from[] = {n, n}, to[] = {-n, -n};
     imp_attrs l = {.n = 0};
     if (n < 0) return t7_problem(j, "size is wrong");
@@ -109,6 +117,8 @@ static void padding(t7_job *j) {
     t7_give_op(j, "pad", &l);
 }
 
+/* Converts SpatialUpSamplingNearest and bilinear by a whole factor; what does not fit is noted as a
+ * problem and sets j->failed. */
 static void upsampling(t7_job *j) {
     const int64_t scale = t7_int(j->m, "scale_factor", 0);
     if (scale < 1 || scale > 1 << 10) return t7_problem(j, "scale_factor is wrong");

@@ -8,10 +8,11 @@
 
 #include "int8.h"
 
-/* The block size for so many channels: 16, 8, or 0 if neither divides their number. */
+/* The block size for so many channels: 16, 8, or 0 if neither divides their number or it is below
+ * 1. */
 int32_t int8_channel_block(int64_t channels);
-/* The block size of a value of this shape; 0: plain (always if planes have one pixel, where both
- * layouts are the same). */
+/* The block size, in channels, of a value of this shape; 0: plain, which is the case below rank 3
+ * and where a plane has at most one element (both layouts are the same then). */
 int32_t int8_block_of(int32_t rank, const int64_t *dim);
 /* Accepts the node, which the caller has checked, with `in_block` for input 0 and `out_block` for
  * output 0. Returns CNR_OK. */
@@ -22,7 +23,7 @@ cnr_status int8_blocked_take(const cnr_node *node, cnr_accept *out, int32_t scor
  * stride are stored next to each other and form a phase, so that adjacent outputs read adjacent
  * bytes. */
 typedef struct int8_planes {
-    cnr_window w; /* always 3 axes */
+    cnr_window w; /* of the convolution or pooling, with always 3 spatial axes */
     /* pixel: 16, 8 or, for a plain x, 4 (groups of four channels); n: planes of a sample */
     int64_t pixel, n;
     int64_t rows[2], columns;   /* rows of a padded plane; columns of a phase */
@@ -42,7 +43,8 @@ int int8_planes_lie(const cnr_node *node, const cnr_window *w, int64_t pixel);
 /* int8_planes_tap: byte offset of a tap from the position of an output's first tap.
  * int8_planes_row: byte offset of the first tap for row `row` of y. */
 int64_t int8_planes_tap(const int8_planes *p, int64_t z, int64_t y, int64_t x);
-/* Offset of an output row's first input pixel. */
+/* Byte offset, in a padded plane, of the first tap of output row `row`, which counts over depth and
+ * height. */
 int64_t int8_planes_row(const int8_planes *p, int64_t row);
 /* Copies plane `index` of the sample with padding `fill`; XORs each byte with `flip`. */
 void int8_planes_copy(const int8_planes *p, const cnr_tensor *x, int64_t sample, int64_t index,

@@ -19,7 +19,7 @@ typedef struct conv_state {
     int32_t tap[];             /* byte offset for each step of four channels */
 } conv_state;
 
-/* Channels of a pixel as they are stored. */
+/* Channels (bytes) that are stored for a pixel of x: the block of 16 or 8, or 4 for a plain x. */
 static int64_t pixel_of(const cnr_node *node) {
     const int32_t block = int8_channel_block(node->inputs[INT8_X]->dim[1]);
     return block ? block : 4;
@@ -27,18 +27,18 @@ static int64_t pixel_of(const cnr_node *node) {
 
 static int64_t taps_of(const cnr_tensor *w) { return cnr_span(w, 2, w->rank); }
 
-/* Steps of four channels in all taps. */
+/* Steps of four channels in all taps, with channels rounded up to whole pixels. */
 static int64_t k4_of(const cnr_node *node) {
     const cnr_tensor *w = node->inputs[INT8_W];
     return cnr_round_up(w->dim[1], pixel_of(node)) / 4 * taps_of(w);
 }
 
-/* Panels of output channels. */
+/* Number of panels of INT8_PANEL output channels, the last perhaps partly filled. */
 static int64_t panels_of(const cnr_node *node) {
     return cnr_div_up(node->inputs[INT8_W]->dim[0], INT8_PANEL);
 }
 
-/* Takes quantised convolutions of one group. */
+/* Takes quantised convolutions of one group; for others out->why says why. */
 static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
     cnr_window w;
     int64_t dim[CNR_MAX_RANK];
@@ -56,7 +56,7 @@ static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_ac
 /* ---- weights: panels of [k / 4][INT8_PANEL][4]; k is plane of x, tap, channel of the plane
  * ---- */
 
-/* Bytes of head and packed weights. */
+/* Sets out to the bytes of head and packed weights, aligned to 64. */
 static cnr_status prepare_size(const cnr_device *device, const cnr_node *node, cnr_space *out,
                                cnr_error *err) {
     const int64_t panels = panels_of(node);
@@ -68,7 +68,8 @@ static cnr_status prepare_size(const cnr_device *device, const cnr_node *node, c
     return CNR_OK;
 }
 
-/* Packs the weights. */
+/* Packs the weights into data: the head of `int8_blob`, then a panel of output channels after the
+ * other. */
 static cnr_status prepare(const cnr_device *device, const cnr_node *node, void *data,
                           cnr_error *err) {
     const cnr_tensor *w = node->inputs[INT8_W];
@@ -99,7 +100,7 @@ static cnr_status prepare(const cnr_device *device, const cnr_node *node, void *
 
 /* ---- plan ---- */
 
-/* Fills the offsets of all taps. */
+/* Fills s->tap with the byte offset of each tap, for all steps of four channels. */
 static void fill_taps(conv_state *s) {
     const int8_planes *p = &s->p;
     int32_t *to = s->tap;
@@ -123,7 +124,8 @@ static void share_out(conv_state *s, int64_t samples, int64_t threads) {
     s->pairs_task = cnr_div_up(s->pairs, parts);
 }
 
-/* Finds planes, tiles and workspace. */
+/* Allocates the state with planes, tiles and taps, for the node's plan_free, and sets the workspace
+ * that padded planes need. Fails with CNR_E_MEMORY. */
 static cnr_status plan(const cnr_device *device, const cnr_node *node, cnr_space *workspace,
                        void **state, cnr_error *err) {
     const cnr_tensor *x = node->inputs[INT8_X];
@@ -164,7 +166,7 @@ typedef struct conv_job {
     int64_t first;    /* the chunk's first sample */
 } conv_job;
 
-/* Task: copies one plane with its padding. */
+/* Task index of the conv_job `arg`: copies one plane with its padding. */
 static void pad_plane(void *arg, int64_t index, int32_t thread) {
     const conv_job *j = arg;
     const int8_planes *p = &j->s->p;
@@ -214,7 +216,7 @@ static void one_tile(const conv_job *j, int8_tile *t, int64_t sample, int64_t pa
         spread(s, y, j->first + sample, row + v * INT8_PANEL, at, t->pixels, room + v * t->y_panel);
 }
 
-/* Task: some tiles for some panels. */
+/* Task index of the conv_job `arg`: some tiles for some panels. */
 static void one_task(void *arg, int64_t index, int32_t thread) {
     const conv_job *j = arg;
     const conv_state *s = j->s;
@@ -243,7 +245,7 @@ static void one_task(void *arg, int64_t index, int32_t thread) {
     }
 }
 
-/* Computes the convolution, some samples at a time. */
+/* Computes the convolution, some samples at a time on the stream's threads; returns CNR_OK. */
 static cnr_status run(const cnr_run *run, cnr_error *err) {
     const conv_state *s = run->state;
     const cnr_tensor *x = run->node->inputs[INT8_X];

@@ -22,7 +22,8 @@ static int64_t window_rows(const cnr_node *node) {
 }
 static int64_t parts_of(const cnr_node *node) { return int8_is_middle(node) ? 1 : 2; }
 
-/* Splits weight i of channel c, less its zero point, into two parts. */
+/* Splits weight i of channel c, less its zero point, into part[0], from -128 to 127, and the rest,
+ * part[1]. */
 static void split(const cnr_node *node, int64_t c, int64_t i, int32_t *part) {
     const int64_t each = cnr_span(node->inputs[INT8_W], 1, node->inputs[INT8_W]->rank);
     const int32_t v = int8_byte_at(node->inputs[INT8_W], c * each + i) -
@@ -43,13 +44,13 @@ static int can_split(const cnr_node *node) {
     return 1;
 }
 
-/* Columns of the window. */
+/* Columns of the window: its size along the last axis. */
 static int64_t columns_of(const cnr_node *node) {
     const cnr_tensor *w = node->inputs[INT8_W];
     return w->dim[w->rank - 1];
 }
 
-/* Takes quantised depthwise convolutions. */
+/* Takes quantised depthwise convolutions; for others out->why says why. */
 static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
     cnr_window w;
     int64_t dim[CNR_MAX_RANK];
@@ -80,7 +81,7 @@ static int64_t block_bytes(const cnr_node *node, int64_t lines, int64_t block) {
            cnr_round_up(lines * columns_of(node) * block * 2, 64);
 }
 
-/* Bytes of head and packed weights. */
+/* Sets out to the bytes of head and packed weights. */
 static cnr_status prepare_size(const cnr_device *device, const cnr_node *node, cnr_space *out,
                                cnr_error *err) {
     const int64_t channels = node->inputs[INT8_W]->dim[0], block = int8_channel_block(channels);
@@ -93,7 +94,7 @@ static cnr_status prepare_size(const cnr_device *device, const cnr_node *node, c
     return CNR_OK;
 }
 
-/* Packs the weights. */
+/* Packs the weights of each block of channels into data, behind the head of `int8_blob`. */
 static cnr_status prepare(const cnr_device *device, const cnr_node *node, void *data,
                           cnr_error *err) {
     const cnr_tensor *w = node->inputs[INT8_W];
@@ -128,7 +129,7 @@ static cnr_status prepare(const cnr_device *device, const cnr_node *node, void *
 
 /* ---- plan and run ---- */
 
-/* Finds the rows of the window and workspace. */
+/* Finds the rows of the window and workspace in *state; fails with CNR_E_MEMORY. */
 static cnr_status plan(const cnr_device *device, const cnr_node *node, cnr_space *workspace,
                        void **state, cnr_error *err) {
     const int64_t own = window_rows(node), lines = parts_of(node) * own;
@@ -157,7 +158,7 @@ static cnr_status plan(const cnr_device *device, const cnr_node *node, cnr_space
     return CNR_OK;
 }
 
-/* Task: computes one plane. */
+/* Task index of the cnr_run `arg`: computes one plane. */
 static void one_plane(void *arg, int64_t index, int32_t thread) {
     const cnr_run *run = arg;
     const depthwise_state *s = run->state;
@@ -194,7 +195,7 @@ static void one_plane(void *arg, int64_t index, int32_t thread) {
     }
 }
 
-/* Computes all planes. */
+/* Computes all planes on the stream's threads; returns CNR_OK. */
 static cnr_status run(const cnr_run *run, cnr_error *err) {
     const depthwise_state *s = run->state;
     (void)err;

@@ -14,7 +14,7 @@ static const cnr_attr_spec attrs[] = {
      .help = "of a number, 2 to 8"},
 };
 
-/* Bytes of an encoded tensor. */
+/* Bytes of an encoded tensor of `count` numbers of `bits` each, with its header. */
 static uint64_t packed_bytes(uint64_t count, uint32_t bits) {
     return sizeof(packed_header) + count / 8 * bits + (count % 8 * bits + 7) / 8;
 }
@@ -50,7 +50,8 @@ static cnr_status measure(const cnr_tensor *t, const cnr_attr *const *a, packed_
     return CNR_OK;
 }
 
-/* Bytes of the tensor encoded with these options. */
+/* Sets *bytes to the size of the tensor encoded with these attributes; fails where `measure`
+ * does. */
 static cnr_status encode_size(const cnr_tensor *dense, const cnr_attr *const *a, uint64_t *bytes,
                               cnr_error *err) {
     packed_header head;
@@ -81,7 +82,8 @@ static cnr_status encode(const cnr_tensor *dense, const cnr_attr *const *a, void
     return CNR_OK;
 }
 
-/* Checks an encoded tensor from a file. */
+/* Checks that an encoded tensor from a file has a whole header and just the bytes that it
+ * announces; fails else. */
 static cnr_status check(const cnr_tensor *t, cnr_error *err) {
     packed_header head;
     const int64_t n = cnr_count(t);
@@ -98,7 +100,7 @@ static cnr_status check(const cnr_tensor *t, cnr_error *err) {
     return wrong ? int8_host->fail(err, CNR_E_FORMAT, "int8", "%s", wrong) : CNR_OK;
 }
 
-/* Decodes to f32. */
+/* Decodes all numbers to f32 in `dense`, which has room for them. Always CNR_OK. */
 static cnr_status decode(const cnr_tensor *t, void *dense, cnr_error *err) {
     const packed_header head = packed_header_of(t);
     const double unit = packed_unit(&head);

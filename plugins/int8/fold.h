@@ -19,9 +19,9 @@ typedef struct fold_work {
     const cnr_node *node; /* the computing node, with its inputs and output */
     const cnr_value *in;
     cnr_value out;
-    fold_operand y;  /* the result */
+    fold_operand y;  /* the quantised result: its type, scale and zero point */
     float low, high; /* limits of the result, as real numbers */
-    char name[256];  /* of new nodes */
+    char name[256];  /* stem of the names of new nodes */
 } fold_work;
 
 /* Finds the quantised operand, with one scale, from which `value` is dequantised; 0: none. */
@@ -33,7 +33,8 @@ cnr_value fold_zero(graph *g, const fold_operand *o);
  * gemm, and matmul by a constant. fold_mean_window: average_pool, as a depthwise convolution by
  * ones. */
 cnr_value fold_layer(fold_work *f);
-/* Folds average pooling; FOLD_NOT: it is none. */
+/* Folds average pooling; returns the new value, -1 on failure, or FOLD_NOT if the node is none or
+ * cannot be folded. */
 cnr_value fold_mean_window(fold_work *f);
 /* Replaces node `index` by qlinear_dense if it is qlinear_matmul by a constant matrix; 1: done. */
 int32_t fold_product(graph *g, int32_t index, cnr_error *err);

@@ -10,7 +10,8 @@ enum { REAL = 1u << CNR_f32, BYTES = 1u << CNR_u8 | 1u << CNR_i8 };
 
 /* Weights in the form that a layer's ports require. */
 typedef struct layer_weights {
-    cnr_value q, scale, zero; /* zero -1: 0 */
+    /* the quantised value, its scale and its zero point (-1: zero is 0) */
+    cnr_value q, scale, zero;
     int64_t rows;
     const float *step; /* for each row, or one for all */
     int64_t n_steps;
@@ -95,7 +96,7 @@ static int reals_of(const fold_work *f, cnr_value value, int64_t n, float *out) 
     return 1;
 }
 
-/* Converts the bias to integers in units of the sum: as stored, or rounded. 0: impossible. */
+/* *out: the bias as integers in units of the sum, as stored, or rounded, with 1. 0: impossible. */
 static int bias_of(fold_work *f, cnr_value value, const fold_operand *x, const layer_weights *w,
                    cnr_value *out) {
     const cnr_value *in;
@@ -123,7 +124,7 @@ static int bias_of(fold_work *f, cnr_value value, const fold_operand *x, const l
     return *out >= 0;
 }
 
-/* Transposes a matrix of bytes. */
+/* Adds a constant: the matrix of bytes `value` transposed. Returns it, or -1. */
 static cnr_value turned(fold_work *f, cnr_value value) {
     const cnr_tensor *t = int8_host->graph_type(f->g, value);
     const int64_t dim[2] = {t->dim[1], t->dim[0]}, n = cnr_count(t);
@@ -147,7 +148,8 @@ static cnr_value reshaped(graph *g, const char *name, cnr_value x, int32_t rank,
     return graph_add_with(g, "reshape", name, NULL, &shape, 1, &x, 1);
 }
 
-/* Adds the quantised layer, unless kernels would refuse it. */
+/* Adds the quantised layer; returns its output, -1 on failure, or FOLD_NOT (with nothing added but
+ * constants) where kernels would refuse it. */
 static cnr_value layer(fold_work *f, const char *op, const fold_operand *x, const layer_weights *w,
                        cnr_value bias, const cnr_node *like) {
     const uint8_t none = 0;
@@ -170,7 +172,9 @@ static cnr_value layer(fold_work *f, const char *op, const fold_operand *x, cons
     return int8_host->graph_remove(f->g, at) == CNR_OK ? FOLD_NOT : -1;
 }
 
-/* Adds a dense layer for all rows of an x with more than two axes, by reshaping. */
+/* Adds a dense layer for all rows of an x with more than two axes, between two reshapes. Returns
+ * the output, -1 on failure, or FOLD_NOT if more than one of the leading sizes is unknown or
+ * kernels would refuse it. x->q becomes the flat x. */
 static cnr_value dense_of_rows(fold_work *f, fold_operand *x, const layer_weights *w) {
     const cnr_tensor *t = int8_host->graph_type(f->g, x->q);
     const int32_t rank = t->rank;
@@ -220,7 +224,7 @@ cnr_value fold_layer(fold_work *f) {
 
 /* ---- average_pool: a depthwise window of ones with scale 1 / number ---- */
 
-/* Sums windows by a convolution with ones; -1: failed. */
+/* Adds sums over windows as a convolution with ones; returns the value, or -1: failed. */
 static cnr_value by_ones(fold_work *f, const fold_operand *x, const cnr_window *win) {
     const int64_t channels = f->node->inputs[0]->dim[1];
     const cnr_attr group = {.name = "group", .type = CNR_ATTR_INT, .set = 1, .i = channels};

@@ -14,7 +14,8 @@ int graph_passes(const cnr_node *node) {
 
 int graph_joins(const cnr_node *node) { return graph_is(node, "concat"); }
 
-/* Adds a constant, named STEM.SUFFIX. */
+/* Adds a constant with the data of t, named STEM.SUFFIX (stem NULL: without name); changes t's size
+ * and flags. Returns its value, or -1. */
 static cnr_value constant(graph *g, const char *stem, const char *suffix, cnr_tensor *t) {
     char name[256];
     if (stem) snprintf(name, sizeof name, "%.200s.%s", stem, suffix);

@@ -13,7 +13,7 @@ static inline int graph_is(const cnr_node *node, const char *op) {
 /* graph_passes: whether each element of output 0 is one of input 0 or a maximum of several, so that
  * the node can work on quantised values. graph_joins: whether the node is a concat. */
 int graph_passes(const cnr_node *node);
-/* 1 for concat. */
+/* 1 if the node is a concat. */
 int graph_joins(const cnr_node *node);
 /* Adds a constant named stem + suffix, or (stem NULL) with a generated name; -1: failed. */
 cnr_value graph_f32(graph *g, const char *stem, const char *suffix, const float *v, int64_t n);
@@ -24,11 +24,12 @@ cnr_value graph_bytes(graph *g, const char *stem, const char *suffix, int32_t dt
  * Returns its output, or -1. */
 cnr_value graph_add(graph *g, const char *op, const char *name, const cnr_node *like,
                     const cnr_value *in, int32_t n_in);
-/* The same with additional attributes, which `like` does not set. */
+/* Like graph_add, with the `n_more` attributes `more` in addition, which `like` does not set.
+ * Returns the new node's output, or -1. */
 cnr_value graph_add_with(graph *g, const char *op, const char *name, const cnr_node *like,
                          const cnr_attr *more, int32_t n_more, const cnr_value *in, int32_t n_in);
 
-/* Small graphs that the rewrites change (rewrite_examples.c). */
+/* Builds in g a small graph that the rewrite of this name changes, with output y. */
 cnr_status int8_example_fold(graph *g, cnr_error *err);
 /* Builds the example by which the rewrite of rewrite_pass.c is judged. */
 cnr_status int8_example_pass(graph *g, cnr_error *err);

@@ -19,18 +19,20 @@ extern const cnr_kernel int8_add, int8_mul, int8_table, int8_mean, int8_concat, 
 extern const cnr_rewrite int8_fold, int8_quantize_layers, int8_pass_through, int8_equalize;
 extern const cnr_encoding int8_encoding;
 
-/* Selects the widest microkernels that this processor supports; CNNRUN_CPU_ISA may select narrower
- * ones. */
+/* Returns the widest microkernels that this processor supports; the environment's CNNRUN_CPU_ISA
+ * may select narrower ones. */
 const int8_ukernels *int8_choose_isa(void);
 
-/* 1 for u8 and i8. */
+/* 1 if the tensor is of u8 or i8. */
 static inline int int8_is_byte(const cnr_tensor *t) {
     return t->dtype == CNR_u8 || t->dtype == CNR_i8;
 }
 /* Whether t is a dense scalar known at planning. */
 int int8_is_scalar(const cnr_tensor *t, uint32_t dtypes);
-int32_t int8_byte_at(const cnr_tensor *t, int64_t i); /* element i of an i8 or u8 tensor */
-/* The range of stored values minus `zero`, to which results are clamped. */
+/* element i of an i8 or u8 tensor; a tensor of one element gives it for every i */
+int32_t int8_byte_at(const cnr_tensor *t, int64_t i);
+/* *low and *high: the range of stored values of dtype minus `zero`, to which results are
+ * clamped. */
 void int8_bounds(int32_t dtype, int32_t zero, float *low, float *high);
 /* A plan_free hook that frees a single block. */
 void int8_free_state(const cnr_device *device, void *state);
@@ -82,8 +84,8 @@ enum {
 
 /* How b broadcasts to a, whose shape the result has; INT8_PAIR_NONE: not supported by kernels. */
 enum { INT8_PAIR_NONE, INT8_PAIR_SAME, INT8_PAIR_CHANNEL, INT8_PAIR_ROW };
-/* Returns one of these. multiplies: for a product, in which b may have one value per channel. ROW:
- * b repeats along the axes before its own. */
+/* Returns the INT8_PAIR_ form in which b goes with a; multiplies: for a product, in which b may
+ * have one value per channel. INT8_PAIR_ROW: b repeats along the axes before its own. 0: none. */
 int int8_pair_form(const cnr_tensor *a, const cnr_tensor *b, int multiplies);
 
 /* Kernels use unsigned activations and signed weights. Signed activations and unsigned weights have
@@ -108,26 +110,27 @@ typedef struct int8_blob {
 const char *int8_layer_fits(const cnr_node *node, int any_w_zero);
 /* Whether all weight zero points are the middle of their type: 0, or 128 for u8. */
 int int8_is_middle(const cnr_node *node);
-/* int8_blob_head: number of bytes before the packed weights. int8_blob_fill: fills these. */
+/* Number of bytes before the packed weights in a blob of `rows` rows, rounded up to 64. */
 int64_t int8_blob_head(int64_t rows);
 /* Fills the head of a layer's blob: offsets, scales and limits of all rows. */
 void int8_blob_fill(const cnr_node *node, int64_t rows, int8_blob *blob);
-/* The same for conv_integer and matmul_integer, whose x zero point may only be known at run time:
- * kernels multiply the offsets by it. The weights are `row_count` rows of `depth`; the elements of
- * a row are `step` apart: 1, or more if rows are interleaved. */
+/* NULL if conv_integer and matmul_integer kernels can compute the node, else why not; its x zero
+ * point may be known only at run time, as kernels multiply offsets by it. */
 const char *int8_integer_fits(const cnr_node *node);
 /* Why sums of the layer do not fit 32 bits; NULL: they do. */
 const char *int8_integer_sums_fit(const cnr_node *node, int64_t rows);
-int32_t int8_integer_x_zero(const cnr_node *node); /* zero point of x after the flip */
-/* Fills the head for conv_integer and matmul_integer. */
+/* zero point of x after the flip: i8's values are stored with the top bit flipped */
+int32_t int8_integer_x_zero(const cnr_node *node);
+/* Fills the head of the blob, that is offsets, scales and zero points of rows, for conv_integer and
+ * matmul_integer; weights as in int8_integer_fits. */
 void int8_integer_fill(const cnr_node *node, int64_t rows, int64_t row_count, int64_t depth,
                        int64_t step, int8_blob *blob);
 static inline const int32_t *int8_offsets(const int8_blob *b) { return (const int32_t *)(b + 1); }
-/* Scale of each row. */
+/* The blob's array of scales, one for each row. */
 static inline const float *int8_scales(const int8_blob *b) {
     return (const float *)(int8_offsets(b) + b->rows);
 }
-/* Zero point of each row's weights. */
+/* The blob's array of zero points of the weights, one for each row. */
 static inline const int32_t *int8_w_zeros(const int8_blob *b) {
     return (const int32_t *)(int8_scales(b) + b->rows);
 }
@@ -136,7 +139,7 @@ static inline int32_t int8_shifted(const int8_blob *b, int64_t row, int32_t tota
     const uint32_t shift = (uint32_t)int8_w_zeros(b)[row] * (uint32_t)total;
     return (int32_t)((uint32_t)int8_offsets(b)[row] - shift);
 }
-/* The packed weights. */
+/* The packed weights, behind the blob's head. */
 static inline const int8_t *int8_weights(const int8_blob *b) {
     return (const int8_t *)b + b->weight_at;
 }

@@ -9,11 +9,11 @@ enum { SLACK = 64, PANEL_BYTES = 256 << 10, CHUNK_BYTES = 8 << 20, MOST_PANELS =
 
 /* Plan of a convolution of bytes. */
 typedef struct conv_state {
-    cnr_window w;                                  /* always 3 axes */
-    int64_t groups, channels, rows, depth, k4;     /* channels, rows, depth: for each group */
-    int64_t in, points;                            /* elements of a plane of x and of y */
-    int64_t extent[3], plane;                      /* sizes and elements of a padded plane */
-    int64_t chunk;                                 /* pictures padded at a time; 0: read in place */
+    cnr_window w;                              /* of the convolution, with always 3 spatial axes */
+    int64_t groups, channels, rows, depth, k4; /* channels, rows, depth: for each group */
+    int64_t in, points;                        /* elements of a plane of x and of y */
+    int64_t extent[3], plane;                  /* sizes and elements of a padded plane */
+    int64_t chunk;                             /* pictures padded at a time; 0: read in place */
     int64_t panels, per_task, row_parts, row_step; /* panels: of a picture; per_task: of a task */
     int64_t room;                                  /* bytes of packed columns for a thread */
     int64_t tap[]; /* for each k: offset from an output position to the element that it reads */
@@ -23,7 +23,7 @@ typedef struct conv_state {
 static int is_integer(const cnr_node *node) {
     return strcmp(node->desc->name, "conv_integer") == 0;
 }
-/* The weights. */
+/* The tensor of weights, whose port depends on the operator. */
 static const cnr_tensor *weights_of(const cnr_node *node) {
     return node->inputs[is_integer(node) ? INT8_INTEGER_W : INT8_W];
 }
@@ -46,7 +46,7 @@ static const char *window_of(const cnr_node *node, cnr_window *out) {
     return bytes < 1e10 ? NULL : "too large once padded";
 }
 
-/* Takes quantised convolutions. */
+/* Takes quantised convolutions; for others out->why says why. */
 static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
     cnr_window w;
     (void)device;
@@ -58,7 +58,7 @@ static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_ac
     return CNR_OK;
 }
 
-/* Takes conv_integer. */
+/* Takes conv_integer; for others out->why says why. */
 static cnr_status integer_accepts(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
     cnr_window w;
     (void)device;
@@ -76,16 +76,17 @@ static cnr_status integer_accepts(const cnr_device *device, const cnr_node *node
 /* ---- weights: each group's rows in panels of INT8_MR, [k / 4][INT8_MR][4]; then a panel whose row
  * 0 is ones, since its product is the sum of x ---- */
 
-static int64_t panel_rows(const cnr_node *node) { /* rows of a group, rounded up to INT8_MR */
+/* Rows (outputs) of a group, rounded up to INT8_MR. */
+static int64_t panel_rows(const cnr_node *node) {
     return cnr_round_up(weights_of(node)->dim[0] / group_of(node), INT8_MR);
 }
-/* Steps of four weights of a row. */
+/* Steps of four weights of a row, the last perhaps partly filled. */
 static int64_t k4_of(const cnr_node *node) {
     const cnr_tensor *w = weights_of(node);
     return cnr_div_up(cnr_span(w, 1, w->rank), 4);
 }
 
-/* Bytes of head and packed weights. */
+/* Sets out to the bytes of head and packed weights, aligned to 64. */
 static cnr_status prepare_size(const cnr_device *device, const cnr_node *node, cnr_space *out,
                                cnr_error *err) {
     (void)device;
@@ -96,7 +97,7 @@ static cnr_status prepare_size(const cnr_device *device, const cnr_node *node, c
     return CNR_OK;
 }
 
-/* Packs the weights. */
+/* Packs the weights into data, group by group, behind the head of `int8_blob`. */
 static cnr_status prepare(const cnr_device *device, const cnr_node *node, void *data,
                           cnr_error *err) {
     const cnr_tensor *w = weights_of(node);
@@ -131,7 +132,7 @@ static int in_place(const cnr_node *node, const cnr_window *w) {
     return 1;
 }
 
-/* Fills the offsets of all taps. */
+/* Fills s->tap with the element offset of each tap of each channel. */
 static void fill_taps(conv_state *s) {
     const cnr_window *w = &s->w;
     int64_t *to = s->tap;
@@ -157,7 +158,8 @@ static void share_out(conv_state *s, int64_t pictures, int64_t threads) {
     s->room = cnr_round_up(s->per_task * s->k4 * 4 * INT8_NR, 64);
 }
 
-/* Finds geometry, tasks and workspace. */
+/* Allocates the state with geometry, taps and tasks, for plan_free, and sets the workspace's bytes.
+ * Fails with CNR_E_MEMORY. */
 static cnr_status plan(const cnr_device *device, const cnr_node *node, cnr_space *workspace,
                        void **state, cnr_error *err) {
     const cnr_tensor *x = node->inputs[INT8_X], *w = weights_of(node);
@@ -207,7 +209,8 @@ typedef struct conv_job {
     int64_t picture;  /* first picture of the chunk */
 } conv_job;
 
-/* Copies one channel of one picture with its padding, which has value 0. */
+/* Task index of the conv_job `arg`: copies one channel of one picture with its padding, which has
+ * value 0. */
 static void pad_plane(void *arg, int64_t index, int32_t thread) {
     const conv_job *j = arg;
     const conv_state *s = j->s;
@@ -280,7 +283,8 @@ static void gather(const columns *c, const uint8_t *from, int padded, uint8_t *t
     }
 }
 
-/* Packs the input of these positions, four taps at a time. */
+/* Packs into `out` the inputs of INT8_NR output positions from `first` on, four taps at a time,
+ * from the plane group at `base`. */
 static void pack(const conv_state *s, const uint8_t *base, int64_t first, uint8_t *out) {
     uint8_t rows[4][INT8_NR + 16];
     const uint8_t *ready[4];
@@ -323,7 +327,7 @@ static void store(const conv_job *j, const int32_t *sums, const int32_t *total, 
     for (int64_t i = 0; i < n; i++) ((int32_t *)y)[at + i] = (int32_t)((uint32_t)sums[i] + shift);
 }
 
-/* Task: some rows of some panels. */
+/* Task index of the conv_job `arg`: some rows of some panels. */
 static void one_task(void *arg, int64_t index, int32_t thread) {
     const conv_job *j = arg;
     const conv_state *s = j->s;
@@ -358,7 +362,7 @@ static void one_task(void *arg, int64_t index, int32_t thread) {
         }
 }
 
-/* Computes the convolution, some pictures at a time. */
+/* Computes the convolution, some pictures at a time on the stream's threads; returns CNR_OK. */
 static cnr_status run(const cnr_run *run, cnr_error *err) {
     const conv_state *s = run->state;
     const cnr_tensor *x = run->node->inputs[INT8_X];

@@ -3,11 +3,11 @@
 
 enum { ROWS = 16 }; /* rows of weights in a task */
 
-/* Columns and rows of the packed weights, padded to whole steps and tiles. */
+/* Columns of the packed weights, padded to whole steps of INT8_DOT_STEP. */
 static int64_t packed_depth(const cnr_node *node) {
     return cnr_round_up(node->inputs[INT8_W]->dim[1], INT8_DOT_STEP);
 }
-/* Rows of the packed weights. */
+/* Rows of the packed weights, padded to a multiple of INT8_MR. */
 static int64_t packed_rows(const cnr_node *node) {
     return cnr_round_up(node->inputs[INT8_W]->dim[0], INT8_MR);
 }
@@ -17,7 +17,7 @@ static int direct(const cnr_node *node) {
            node->inputs[INT8_W]->dim[1] % INT8_DOT_STEP == 0;
 }
 
-/* Takes quantised dense layers. */
+/* Takes quantised dense layers; for others out->why says why. */
 static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
     (void)device;
     const char *why = int8_layer_fits(node, 1);
@@ -27,7 +27,7 @@ static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_ac
     return CNR_OK;
 }
 
-/* Bytes of head and packed weights. */
+/* Sets out to the bytes of head and packed weights, aligned to 64. */
 static cnr_status prepare_size(const cnr_device *device, const cnr_node *node, cnr_space *out,
                                cnr_error *err) {
     (void)device;
@@ -38,7 +38,8 @@ static cnr_status prepare_size(const cnr_device *device, const cnr_node *node, c
     return CNR_OK;
 }
 
-/* Packs the weights. */
+/* Packs the weights, with rows and columns padded with zeros, into data behind the head of
+ * `int8_blob`. */
 static cnr_status prepare(const cnr_device *device, const cnr_node *node, void *data,
                           cnr_error *err) {
     const cnr_tensor *w = node->inputs[INT8_W];
@@ -55,7 +56,7 @@ static cnr_status prepare(const cnr_device *device, const cnr_node *node, void *
     return CNR_OK;
 }
 
-/* Workspace for samples that have to be copied. */
+/* Asks for workspace, in bytes, for the samples if they have to be copied; returns CNR_OK. */
 static cnr_status plan(const cnr_device *device, const cnr_node *node, cnr_space *workspace,
                        void **state, cnr_error *err) {
     (void)device;
@@ -73,7 +74,7 @@ typedef struct dense_job {
     int64_t depth, samples, outputs;
 } dense_job;
 
-/* Task: copies a sample to its padded place. */
+/* Task n of the dense_job `arg`: copies a sample to its padded place. */
 static void copy_sample(void *arg, int64_t n, int32_t thread) {
     const dense_job *j = arg;
     const cnr_tensor *x = j->run->node->inputs[INT8_X];
@@ -92,7 +93,8 @@ static int32_t sum_of(const uint8_t *x, int64_t n) {
     return sum;
 }
 
-/* Task: computes some outputs of all samples. */
+/* Task index of the dense_job `arg`: computes, for all samples, ROWS outputs from index * ROWS
+ * on. */
 static void some_rows(void *arg, int64_t index, int32_t thread) {
     const dense_job *j = arg;
     const int64_t end = cnr_min(j->outputs, (index + 1) * ROWS);
@@ -114,7 +116,7 @@ static void some_rows(void *arg, int64_t index, int32_t thread) {
         }
 }
 
-/* Computes all outputs. */
+/* Computes all outputs on the stream's threads; returns CNR_OK. */
 static cnr_status run(const cnr_run *run, cnr_error *err) {
     const cnr_node *node = run->node;
     dense_job j = {.run = run,

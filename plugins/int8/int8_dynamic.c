@@ -11,7 +11,7 @@ enum { CHUNK = 16384, LANES = 16 };
 
 static int64_t chunks_of(const cnr_tensor *t) { return cnr_div_up(cnr_count(t), CHUNK); }
 
-/* Takes dynamic_quantize_linear of f32. */
+/* Takes dynamic_quantize_linear of f32; for others out->why says why. */
 static cnr_status dynamic_accepts(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
     (void)device;
     if (!cnr_is_plain(node->inputs[0], 1u << CNR_f32) || node->n_outputs != 3)
@@ -19,7 +19,7 @@ static cnr_status dynamic_accepts(const cnr_device *device, const cnr_node *node
     return cnr_take(node, out, 300);
 }
 
-/* Workspace for the limits of each chunk. */
+/* Sets the workspace to room for the smallest and largest number of each chunk. */
 static cnr_status dynamic_plan(const cnr_device *device, const cnr_node *node, cnr_space *workspace,
                                void **state, cnr_error *err) {
     (void)device;
@@ -30,7 +30,7 @@ static cnr_status dynamic_plan(const cnr_device *device, const cnr_node *node, c
     return CNR_OK;
 }
 
-/* Minimum and maximum of a chunk and 0; NaN is ignored. */
+/* Task index of the cnr_run `arg`: minimum and maximum of a chunk and 0; NaN is ignored. */
 static void limits_of_chunk(void *arg, int64_t index, int32_t thread) {
     const cnr_run *run = arg;
     const float *x = (const float *)run->node->inputs[0]->data + index * CHUNK;
@@ -63,7 +63,7 @@ typedef struct dynamic_job {
 
 static uint8_t stored(float v) { return (uint8_t)(v > 255 ? 255 : v >= 0 ? v : 0); }
 
-/* Task: quantises one chunk. */
+/* Task index of the dynamic_job `arg`: quantises one chunk. */
 static void quantize_chunk(void *arg, int64_t index, int32_t thread) {
     const dynamic_job *j = arg;
     const cnr_tensor *t = j->run->node->inputs[0];
@@ -77,7 +77,8 @@ static void quantize_chunk(void *arg, int64_t index, int32_t thread) {
         for (int64_t i = 0; i < n; i++) y[i] = stored(rintf(x[i] / j->scale) + j->zero);
 }
 
-/* Finds the limits of x, then quantises. */
+/* Finds the limits of x by chunks, derives scale and zero point (outputs 1 and 2), then quantises x
+ * into output 0. */
 static cnr_status dynamic_run(const cnr_run *run, cnr_error *err) {
     const int64_t chunks = chunks_of(run->node->inputs[0]);
     const float *limit = run->workspace_data;
@@ -98,7 +99,7 @@ static cnr_status dynamic_run(const cnr_run *run, cnr_error *err) {
 
 /* ---- cast ---- */
 
-/* Takes casts from i32 to f32. */
+/* Takes casts from i32 to f32; for others out->why says why. */
 static cnr_status cast_accepts(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
     (void)device;
     if (!cnr_is_plain(node->inputs[0], 1u << CNR_i32) ||
@@ -107,7 +108,7 @@ static cnr_status cast_accepts(const cnr_device *device, const cnr_node *node, c
     return cnr_take(node, out, 300);
 }
 
-/* Task: casts one chunk. */
+/* Task index of the cnr_run `arg`: casts one chunk. */
 static void cast_chunk(void *arg, int64_t index, int32_t thread) {
     const cnr_run *run = arg;
     const int64_t at = index * CHUNK, n = cnr_min(CHUNK, cnr_count(run->outputs[0]) - at);
@@ -120,7 +121,7 @@ static void cast_chunk(void *arg, int64_t index, int32_t thread) {
     for (; i < n; i++) y[i] = (float)x[i];
 }
 
-/* Casts everything. */
+/* Casts everything on the stream's threads; returns CNR_OK. */
 static cnr_status cast_run(const cnr_run *run, cnr_error *err) {
     (void)err;
     cnr_parallel(run->stream, chunks_of(run->outputs[0]), cast_chunk, (void *)run);

@@ -17,7 +17,8 @@ static int is_plain_scale(const cnr_tensor *scale) {
     return fabsf(*(const float *)scale->data) >= 2 * FLT_MIN;
 }
 
-/* Checks the types: bytes on one side, f32 on the other, depending on the operator. */
+/* 1 if `real` is f32, `small` is u8 or i8, and scale and zero point have forms that the kernels
+ * take. */
 static int fits(const cnr_node *node, const cnr_tensor *real, const cnr_tensor *small) {
     const cnr_tensor *zero = cnr_own_input(node, 2);
     return real->dtype == CNR_f32 && int8_is_byte(small) && !node->inputs[0]->encoding &&
@@ -26,7 +27,7 @@ static int fits(const cnr_node *node, const cnr_tensor *real, const cnr_tensor *
            (!zero || (int8_is_scalar(zero, BYTES) && zero->dtype == small->dtype));
 }
 
-/* Takes nodes between f32 and bytes with one constant scale. */
+/* Takes nodes between f32 and bytes with one constant scale; for others out->why says why. */
 static cnr_status answer(const cnr_node *node, const cnr_tensor *real, const cnr_tensor *small,
                          cnr_accept *out) {
     if (!fits(node, real, small))
@@ -52,7 +53,7 @@ static cnr_status dequantize_accepts(const cnr_device *device, const cnr_node *n
     return answer(node, node->outputs[0], node->inputs[0], out);
 }
 
-/* Notes scale, zero point and limits. */
+/* Allocates a state with scale, zero point and limits of the bytes. Fails with CNR_E_MEMORY. */
 static cnr_status plan(const cnr_device *device, const cnr_node *node, cnr_space *workspace,
                        void **state, cnr_error *err) {
     const cnr_tensor *zero = cnr_own_input(node, 2);
@@ -71,7 +72,7 @@ static cnr_status plan(const cnr_device *device, const cnr_node *node, cnr_space
     return CNR_OK;
 }
 
-/* Task: converts one chunk. */
+/* Task i of the cnr_run `arg`: converts CHUNK elements, or the rest, from index i * CHUNK on. */
 static void one_chunk(void *arg, int64_t i, int32_t thread) {
     const cnr_run *run = arg;
     const linear_state *s = run->state;
@@ -87,7 +88,7 @@ static void one_chunk(void *arg, int64_t i, int32_t thread) {
                             (float *)y + at);
 }
 
-/* Converts everything. */
+/* Converts everything on the stream's threads; returns CNR_OK. */
 static cnr_status run(const cnr_run *run, cnr_error *err) {
     (void)err;
     cnr_parallel(run->stream, cnr_div_up(cnr_count(run->outputs[0]), CHUNK), one_chunk,
@@ -95,7 +96,7 @@ static cnr_status run(const cnr_run *run, cnr_error *err) {
     return CNR_OK;
 }
 
-/* One of the two kernels. */
+/* Defines the kernel int8_WAY, named `kernel`, of the operator WAY_linear. */
 #define LINEAR(way, kernel) \
     const cnr_kernel int8_##way = {.size = sizeof(cnr_kernel), \
                                    .version = 1, \

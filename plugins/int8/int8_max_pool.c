@@ -4,7 +4,7 @@
 
 /* Plan of max pooling of bytes. */
 typedef struct pool_state {
-    cnr_window w; /* always 3 axes */
+    cnr_window w; /* of the pooling, with always 3 spatial axes */
     /* in, out: positions of a plane; room: bytes of a padded row; pad: bytes of the left padding */
     int64_t in, out, room, pad;
 } pool_state;
@@ -32,7 +32,7 @@ static int all_inside(const cnr_window *w) {
     return 1;
 }
 
-/* Takes max_pool of bytes without indices. */
+/* Takes max_pool of bytes without indices; for others out->why says why. */
 static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
     const cnr_tensor *x = node->inputs[0];
     cnr_window w;
@@ -47,7 +47,7 @@ static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_ac
     return int8_blocked_take(node, out, 300, block, int8_block_of(y->rank, y->dim) ? block : 0);
 }
 
-/* Notes window and workspace. */
+/* Allocates the state with the window, and sets the workspace's bytes. Fails with CNR_E_MEMORY. */
 static cnr_status plan(const cnr_device *device, const cnr_node *node, cnr_space *workspace,
                        void **state, cnr_error *err) {
     pool_state *s = cnr_state(int8_host, node, sizeof *s, err);
@@ -83,7 +83,7 @@ static void rows_of(const pool_state *s, const uint8_t *x, int64_t z, int64_t y,
         }
 }
 
-/* Task: pools one plane. */
+/* Task index of the cnr_run `arg`: pools one plane. */
 static void one_plane(void *arg, int64_t index, int32_t thread) {
     const cnr_run *run = arg;
     const pool_state *s = run->state;
@@ -108,7 +108,7 @@ static void one_plane(void *arg, int64_t index, int32_t thread) {
     }
 }
 
-/* Pools all planes. */
+/* Pools all planes on the stream's threads; returns CNR_OK. */
 static cnr_status run(const cnr_run *run, cnr_error *err) {
     const cnr_tensor *x = run->node->inputs[0];
     (void)err;

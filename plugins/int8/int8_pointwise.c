@@ -57,7 +57,7 @@ static void factors(const cnr_node *node, int8_pair *how) {
     how->b_factor = (float)(b / y);
 }
 
-/* Takes qlinear_add and qlinear_mul. */
+/* Takes qlinear_add and qlinear_mul; for others out->why says why. */
 static cnr_status pair_accepts(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
     const cnr_tensor *a = node->inputs[INT8_A], *b = node->inputs[INT8_B];
     int8_pair how;
@@ -77,7 +77,7 @@ static cnr_status pair_accepts(const cnr_device *device, const cnr_node *node, c
     return CNR_OK;
 }
 
-/* Notes factors and zero points. */
+/* Allocates a state with the factors and zero points of a, b and y. Fails with CNR_E_MEMORY. */
 static cnr_status pair_plan(const cnr_device *device, const cnr_node *node, cnr_space *workspace,
                             void **state, cnr_error *err) {
     const cnr_tensor *const *in = node->inputs;
@@ -98,12 +98,13 @@ static cnr_status pair_plan(const cnr_device *device, const cnr_node *node, cnr_
     return CNR_OK;
 }
 
-/* Number of elements of a task: whole rows. */
+/* Elements of a task: CHUNK, or where b is a row, as many whole rows of `row` elements as that
+ * takes, rounded up. */
 static int64_t pair_step(const pair_state *s, int64_t row) {
     return s->form == INT8_PAIR_ROW ? cnr_div_up(CHUNK, row) * row : CHUNK;
 }
 
-/* Task: computes one chunk. */
+/* Task i of the cnr_run `arg`: computes one chunk. */
 static void pair_chunk(void *arg, int64_t i, int32_t thread) {
     const cnr_run *run = arg;
     const pair_state *s = run->state;
@@ -125,7 +126,7 @@ static void pair_chunk(void *arg, int64_t i, int32_t thread) {
                                                       cnr_min(row, end - at), &s->how, y + at);
 }
 
-/* Computes everything. */
+/* Computes everything on the stream's threads; returns CNR_OK. */
 static cnr_status pair_run(const cnr_run *run, cnr_error *err) {
     const pair_state *s = run->state;
     const cnr_tensor *a = run->node->inputs[INT8_A];
@@ -140,7 +141,8 @@ static cnr_status pair_run(const cnr_run *run, cnr_error *err) {
 
 /* ---- table ---- */
 
-/* Takes qlinear_table with a constant table. */
+/* Takes qlinear_table with a constant table, in the layout that is offered; for others out->why
+ * says why. */
 static cnr_status table_accepts(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
     const int32_t block = offered(out->in_block[0]);
     (void)device;
@@ -148,7 +150,7 @@ static cnr_status table_accepts(const cnr_device *device, const cnr_node *node, 
     return int8_blocked_take(node, out, 300, block, block);
 }
 
-/* Task: looks up one chunk. */
+/* Task i of the cnr_run `arg`: looks up one chunk. */
 static void table_chunk(void *arg, int64_t i, int32_t thread) {
     const cnr_run *run = arg;
     const int64_t at = i * CHUNK, n = cnr_min(CHUNK, cnr_count(run->outputs[0]) - at);
@@ -157,7 +159,7 @@ static void table_chunk(void *arg, int64_t i, int32_t thread) {
                    (uint8_t *)run->outputs[0]->data + at);
 }
 
-/* Looks up everything. */
+/* Looks up everything on the stream's threads; returns CNR_OK. */
 static cnr_status table_run(const cnr_run *run, cnr_error *err) {
     (void)err;
     cnr_parallel(run->stream, cnr_div_up(cnr_count(run->outputs[0]), CHUNK), table_chunk,
@@ -172,14 +174,14 @@ typedef struct mean_state {
     int8_pair how; /* only the fields of a are used */
 } mean_state;
 
-/* Factor from the sum of a plane to its quantised mean. */
+/* The factor from the sum of a plane to its quantised mean: x_scale / (y_scale * elements). */
 static float mean_factor(const cnr_node *node) {
     const cnr_tensor *x = node->inputs[0];
     return (float)(real_of(node->inputs[1]) /
                    (real_of(node->inputs[3]) * (double)cnr_span(x, 2, x->rank)));
 }
 
-/* Takes qlinear_global_average_pool. */
+/* Takes qlinear_global_average_pool; for others out->why says why. */
 static cnr_status mean_accepts(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
     const cnr_tensor *x = node->inputs[0];
     const int32_t block = offered(out->in_block[0]);
@@ -193,7 +195,7 @@ static cnr_status mean_accepts(const cnr_device *device, const cnr_node *node, c
     return CNR_OK;
 }
 
-/* Notes factor and zero points. */
+/* Allocates a state with factor and zero points. Fails with CNR_E_MEMORY. */
 static cnr_status mean_plan(const cnr_device *device, const cnr_node *node, cnr_space *workspace,
                             void **state, cnr_error *err) {
     const cnr_tensor *const *in = node->inputs;
@@ -210,7 +212,7 @@ static cnr_status mean_plan(const cnr_device *device, const cnr_node *node, cnr_
     return CNR_OK;
 }
 
-/* Task: mean of one plane. */
+/* Task i of the cnr_run `arg`: mean of one plane. */
 static void mean_plane(void *arg, int64_t i, int32_t thread) {
     const cnr_run *run = arg;
     const mean_state *s = run->state;
@@ -221,7 +223,7 @@ static void mean_plane(void *arg, int64_t i, int32_t thread) {
                   (uint8_t *)run->outputs[0]->data + i * block);
 }
 
-/* Means of all planes. */
+/* Means of all planes on the stream's threads; returns CNR_OK. */
 static cnr_status mean_run(const cnr_run *run, cnr_error *err) {
     const cnr_tensor *x = run->node->inputs[0];
     (void)err;
@@ -230,7 +232,7 @@ static cnr_status mean_run(const cnr_run *run, cnr_error *err) {
     return CNR_OK;
 }
 
-/* A pointwise kernel. */
+/* Defines kernel `variable` of operator op_name from the functions WHICH_accepts and WHICH_run. */
 #define POINTWISE(variable, op_name, which, plan_fn, unplan_fn) \
     const cnr_kernel variable = {.size = sizeof(cnr_kernel), \
                                  .version = 1, \

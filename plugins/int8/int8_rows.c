@@ -8,9 +8,10 @@ enum { LEAST_SAMPLES = 8 };
 
 /* Plan of a product of many rows. */
 typedef struct rows_state {
-    int64_t rows, depth, k4, outputs, panels; /* rows of x */
-    int64_t parts, part;                      /* parts of the outputs; panels of a part */
-    int64_t room;                             /* packed bytes for a thread */
+    /* rows of x, their elements, steps of four elements, columns of y, and panels of these */
+    int64_t rows, depth, k4, outputs, panels;
+    int64_t parts, part; /* parts of the outputs; panels of a part */
+    int64_t room;        /* packed bytes for a thread */
 } rows_state;
 
 /* 1 for matmul_integer. */
@@ -18,7 +19,7 @@ static int is_integer(const cnr_node *node) {
     return strcmp(node->desc->name, "matmul_integer") == 0;
 }
 
-/* Reads the sizes. */
+/* Fills depth, k4, outputs, panels and rows of s from the node's tensors. */
 static void sizes(const cnr_node *node, rows_state *s) {
     const int integer = is_integer(node);
     const cnr_tensor *w = node->inputs[integer ? INT8_INTEGER_W : INT8_W];
@@ -30,7 +31,7 @@ static void sizes(const cnr_node *node, rows_state *s) {
     s->panels = cnr_div_up(s->outputs, INT8_MR);
 }
 
-/* Takes matmul_integer with a constant matrix. */
+/* Takes matmul_integer with a constant matrix; for others out->why says why. */
 static cnr_status integer_accepts(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
     (void)device;
     const char *why = int8_integer_fits(node);
@@ -45,7 +46,7 @@ static cnr_status integer_accepts(const cnr_device *device, const cnr_node *node
     return CNR_OK;
 }
 
-/* Takes quantised dense layers of many samples. */
+/* Takes quantised dense layers of many samples; for others out->why says why. */
 static cnr_status dense_accepts(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
     (void)device;
     const char *why = int8_layer_fits(node, 1);
@@ -58,7 +59,7 @@ static cnr_status dense_accepts(const cnr_device *device, const cnr_node *node, 
 
 /* ---- weights: panels of INT8_MR outputs, [k / 4][INT8_MR][4] ---- */
 
-/* Bytes of head and packed weights. */
+/* Sets out to the bytes of head and packed weights, aligned to 64. */
 static cnr_status prepare_size(const cnr_device *device, const cnr_node *node, cnr_space *out,
                                cnr_error *err) {
     rows_state s = {0};
@@ -70,7 +71,7 @@ static cnr_status prepare_size(const cnr_device *device, const cnr_node *node, c
     return CNR_OK;
 }
 
-/* Packs the weights. */
+/* Packs the matrix in panels of outputs into data, behind the head of `int8_blob`. */
 static cnr_status prepare(const cnr_device *device, const cnr_node *node, void *data,
                           cnr_error *err) {
     const int integer = is_integer(node);
@@ -95,7 +96,8 @@ static cnr_status prepare(const cnr_device *device, const cnr_node *node, void *
     return CNR_OK;
 }
 
-/* Divides rows and panels into tasks. */
+/* Allocates the state, dividing rows and panels into tasks for the device's threads, and sets the
+ * workspace. Fails with CNR_E_MEMORY. */
 static cnr_status plan(const cnr_device *device, const cnr_node *node, cnr_space *workspace,
                        void **state, cnr_error *err) {
     const int64_t threads = cnr_max(1, device->concurrency);
@@ -124,7 +126,7 @@ typedef struct rows_job {
     int32_t x_zero;
 } rows_job;
 
-/* Packs n rows of x from `from` on; also sums each row. */
+/* Packs n rows of x from `from` on into `to`; also sums each row into total. */
 static void pack(const rows_job *j, const uint8_t *from, int64_t n, uint8_t *to, int32_t *total) {
     const rows_state *s = j->s;
     const uint32_t flip = j->blob->layer.x_flip * 0x01010101u;
@@ -178,7 +180,8 @@ static void store(const rows_job *j, int32_t *sums, const int32_t *total, int64_
         for (int64_t i = 0; i < count; i++) y[c * outputs + i] = bytes[i][c];
 }
 
-/* Task: some rows, some outputs. */
+/* Task index of the rows_job `arg`: computes INT8_NR rows, or those left, by one part of the
+ * panels. */
 static void one_task(void *arg, int64_t index, int32_t thread) {
     const rows_job *j = arg;
     const rows_state *s = j->s;
@@ -195,7 +198,7 @@ static void one_task(void *arg, int64_t index, int32_t thread) {
     }
 }
 
-/* Computes everything. */
+/* Computes everything on the stream's threads; returns CNR_OK. */
 static cnr_status run(const cnr_run *run, cnr_error *err) {
     const rows_state *s = run->state;
     rows_job j = {.run = run, .s = s, .blob = run->blob_data};

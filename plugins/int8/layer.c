@@ -26,17 +26,20 @@ int32_t int8_byte_at(const cnr_tensor *t, int64_t i) {
     return t->dtype == CNR_i8 ? ((const int8_t *)t->data)[i] : ((const uint8_t *)t->data)[i];
 }
 
+/* *low and *high: the range of stored values of dtype minus `zero`, to which results are
+ * clamped. */
 void int8_bounds(int32_t dtype, int32_t zero, float *low, float *high) {
     *low = (float)((dtype == CNR_i8 ? -128 : 0) - zero);
     *high = (float)((dtype == CNR_i8 ? 127 : 255) - zero);
 }
 
-/* Scale i; one scale is for all. */
+/* Scale of row i; a tensor of one element holds for all rows. */
 static float scale_at(const cnr_tensor *t, int64_t i) {
     return ((const float *)t->data)[cnr_count(t) == 1 ? 0 : i];
 }
 
-/* The factor from sums of row `row` to y, rounded once as in the reference. */
+/* The factor from the integer sum of row `row` to steps of y: x_scale * w_scale / y_scale, rounded
+ * once to f32 as in the reference. */
 static float factor(const cnr_node *node, int64_t row) {
     return (float)((double)scale_at(node->inputs[INT8_X_SCALE], 0) *
                    (double)scale_at(node->inputs[INT8_W_SCALE], row) /
@@ -56,7 +59,7 @@ int int8_is_middle(const cnr_node *node) {
     return has_middle_zeros(node->inputs[INT8_W], node->inputs[INT8_W_ZERO]);
 }
 
-/* The largest absolute value of a row's sum for any x. */
+/* The largest absolute value that the sum of a row's products can have for any x. */
 static int64_t most_of_row(const cnr_tensor *w, const cnr_tensor *zero, int64_t row) {
     const int64_t depth = cnr_span(w, 1, w->rank);
     const int32_t middle = int8_byte_at(zero, row);
@@ -104,7 +107,7 @@ const char *int8_layer_fits(const cnr_node *node, int any_w_zero) {
                : "sums with their bias would not fit 32 bits";
 }
 
-/* Reads zero points and limits of a quantised layer. */
+/* Fills *out with zero points, flips of the sign and limits of a quantised layer. */
 static void layer_of(const cnr_node *node, int8_layer *out) {
     const cnr_tensor *const *in = node->inputs;
     out->x_flip = in[INT8_X]->dtype == CNR_i8 ? 0x80 : 0;
@@ -147,6 +150,8 @@ void int8_blob_fill(const cnr_node *node, int64_t rows, int8_blob *blob) {
 
 /* ---- conv_integer and matmul_integer ---- */
 
+/* NULL if conv_integer and matmul_integer kernels can compute the node, else why not; its x zero
+ * point may be known only at run time, as kernels multiply offsets by it. */
 const char *int8_integer_fits(const cnr_node *node) {
     const uint32_t bytes = 1u << CNR_u8 | 1u << CNR_i8;
     const cnr_tensor *x = node->inputs[INT8_X], *w = node->inputs[INT8_INTEGER_W];

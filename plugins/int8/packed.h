@@ -30,11 +30,11 @@ static inline packed_header packed_header_of(const cnr_tensor *t) {
     memcpy(&head, t->data, sizeof head);
     return head;
 }
-/* The numbers behind the head. */
+/* Start of the numbers, packed in bits, behind the head. */
 static inline const uint8_t *packed_numbers(const cnr_tensor *t) {
     return (const uint8_t *)t->data + sizeof(packed_header);
 }
-/* The stored number q with index i. */
+/* The stored number q with index i, sign included, of head->bits bits. */
 static inline int32_t packed_number_at(const cnr_tensor *t, const packed_header *head, uint64_t i) {
     const uint8_t *from = packed_numbers(t);
     const uint64_t at = i * head->bits;

@@ -29,7 +29,7 @@ static const char *unfit(const cnr_node *node) {
     return NULL;
 }
 
-/* Takes dense layers and gemm with weights in this encoding. */
+/* Takes dense layers and gemm with weights in this encoding; for others out->why says why. */
 static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
     (void)device;
     const char *why = unfit(node);
@@ -49,18 +49,19 @@ typedef struct packed_blob {
     uint8_t reserved[INT8_PACKED_BYTES - 16];
 } packed_blob;
 
-/* Bits of a number as the kernel packs it: 2, 4 or 8. */
+/* Bits of a number as the kernel packs it: 2, 4 or 8, the first that holds the stored ones. */
 static int32_t bits_of(const cnr_node *node) {
     const uint32_t stored = packed_header_of(node->inputs[1]).bits;
     return stored == 2 ? 2 : stored <= 4 ? 4 : 8;
 }
-/* Bytes of a group of rows. */
+/* Bytes of a packed group of INT8_PACKED_ROWS rows. */
 static int64_t group_bytes(const packed_blob *b) {
     return (int64_t)b->blocks * INT8_PACKED_ROWS * INT8_PACKED_BYTES;
 }
 
-/* A unit below 1 is applied to x, above 1 to the sums, so that neither step overflows or underflows
- * where the product does not. */
+/* The head of the packed weights: bits, blocks, and the unit divided in a factor of x (if below 1)
+ * or of the sums (above 1), so that neither step overflows or underflows where the product does
+ * not. */
 static packed_blob blob_of(const cnr_node *node) {
     const packed_header head = packed_header_of(node->inputs[1]);
     const double unit = packed_unit(&head);
@@ -71,7 +72,7 @@ static packed_blob blob_of(const cnr_node *node) {
                          .after = unit < 1 ? 1 : (float)unit};
 }
 
-/* Bytes of head and packed rows. */
+/* Sets out to the bytes of head and packed rows. */
 static cnr_status prepare_size(const cnr_device *device, const cnr_node *node, cnr_space *out,
                                cnr_error *err) {
     const packed_blob blob = blob_of(node);
@@ -83,7 +84,7 @@ static cnr_status prepare_size(const cnr_device *device, const cnr_node *node, c
     return CNR_OK;
 }
 
-/* Packs the rows in groups. */
+/* Repacks the encoded numbers into data, in groups of rows, behind the head. */
 static cnr_status prepare(const cnr_device *device, const cnr_node *node, void *data,
                           cnr_error *err) {
     const cnr_tensor *w = node->inputs[1];
@@ -109,7 +110,7 @@ static cnr_status prepare(const cnr_device *device, const cnr_node *node, void *
     return CNR_OK;
 }
 
-/* Workspace for the samples in the kernel's order. */
+/* Asks for workspace, in bytes, for the samples in the kernel's order; returns CNR_OK. */
 static cnr_status plan(const cnr_device *device, const cnr_node *node, cnr_space *workspace,
                        void **state, cnr_error *err) {
     (void)device;
@@ -129,7 +130,7 @@ typedef struct product {
     int64_t pitch, samples, outputs, first, end;
 } product;
 
-/* Computes the requested rows of a group. */
+/* Computes those rows of group `group` that lie in [p->first, p->end), for all samples. */
 static void some_rows(const product *p, int64_t group) {
     const int64_t row = group * INT8_PACKED_ROWS;
     const int64_t begin = cnr_max(row, p->first), end = cnr_min(row + INT8_PACKED_ROWS, p->end);
@@ -145,7 +146,8 @@ static void some_rows(const product *p, int64_t group) {
     }
 }
 
-/* Task: computes some groups of rows. */
+/* Task index of the product `arg`: computes GROUPS groups of rows, or those left, from the index-th
+ * part on. */
 static void some_groups(void *arg, int64_t index, int32_t thread) {
     const product *p = arg;
     const int64_t begin = p->first / INT8_PACKED_ROWS + index * GROUPS;
@@ -155,7 +157,8 @@ static void some_groups(void *arg, int64_t index, int32_t thread) {
     for (int64_t group = begin; group < end; group++) some_rows(p, group);
 }
 
-/* Reorders the samples, then computes all rows. */
+/* Reorders the samples into the workspace, then computes the rows of the run's range on the
+ * stream's threads; returns CNR_OK. */
 static cnr_status run(const cnr_run *run, cnr_error *err) {
     const cnr_node *node = run->node;
     const int64_t depth = node->inputs[1]->dim[1];
@@ -182,7 +185,7 @@ static cnr_status run(const cnr_run *run, cnr_error *err) {
 
 static const char *const encodings[] = {"", "int8", "", NULL};
 
-/* A kernel on encoded weights. */
+/* Defines kernel `variable`, named kernel_name, of operator op_name on encoded weights. */
 #define KERNEL(variable, kernel_name, op_name) \
     const cnr_kernel variable = {.size = sizeof(cnr_kernel), \
                                  .version = 1, \

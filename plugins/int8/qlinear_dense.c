@@ -45,7 +45,8 @@ static int64_t inputs_of(const cnr_tensor *x) {
     return n < 0 ? -2 : n;
 }
 
-/* Shape of the output: samples x outputs. */
+/* Checks the eight or nine inputs and gives the output its type and the shape samples x outputs;
+ * fails with a reason. */
 static cnr_status infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_error *err) {
     const cnr_tensor *const *t = node->inputs;
     if (node->n_inputs <= INT8_Y_ZERO) return wrong(err, node, "eight inputs are wanted");
@@ -85,7 +86,7 @@ static cnr_status infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_er
     return CNR_OK;
 }
 
-/* Multiply-accumulates. */
+/* Sets c->macs, the multiply-accumulates; leaves it where sizes are unknown. */
 static void cost(const cnr_node *node, cnr_cost *c) {
     const cnr_tensor *w = node->inputs[INT8_W], *y = node->outputs[0];
     if (cnr_count(w) < 0 || y->dim[0] < 0) return;
@@ -97,14 +98,15 @@ static double real_at(const cnr_tensor *t, int64_t i) {
     return (double)((const float *)t->data)[cnr_count(t) == 1 ? 0 : i];
 }
 
-/* v, limited to the type, as a byte. */
+/* v, clamped to the range of u8 or i8, as a byte with the bits of that type. */
 static uint8_t stored(int32_t dtype, double v) {
     const double low = dtype == CNR_i8 ? -128 : 0, high = dtype == CNR_i8 ? 127 : 255;
     v = v > high ? high : v >= low ? v : low;
     return (uint8_t)(int32_t)v;
 }
 
-/* Computes the layer in doubles. */
+/* Computes the layer by integer sums and one rounding each, for all samples and outputs; fails only
+ * when cancelled. */
 static cnr_status reference(const cnr_run *run, cnr_error *err) {
     const cnr_tensor *const *t = run->node->inputs, *y = run->outputs[0];
     const cnr_tensor *x = t[INT8_X], *w = t[INT8_W], *bias = cnr_own_input(run->node, INT8_BIAS);

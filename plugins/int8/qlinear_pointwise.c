@@ -37,7 +37,7 @@ static cnr_status same_type(const cnr_node *node, int32_t value, int32_t zero, c
 
 static double real_of(const cnr_tensor *t) { return (double)*(const float *)t->data; }
 
-/* v, limited to the type, as a byte. */
+/* v, clamped to the range of u8 or i8, as a byte with the bits of that type. */
 static uint8_t stored(int32_t dtype, double v) {
     const double low = dtype == CNR_i8 ? -128 : 0, high = dtype == CNR_i8 ? 127 : 255;
     v = v > high ? high : v >= low ? v : low;
@@ -56,7 +56,8 @@ static const cnr_port pair_in[] = {{.name = "a", .help = "u8 or i8"},
                                    {.name = "y_zero_point", .help = "one; gives the type of y"}};
 static const cnr_port pair_out[] = {{.name = "y", .help = "the shape of a"}};
 
-/* Shape of the broadcast pair. */
+/* Checks types and scalars of both operands; y has their broadcast shape and the type of its zero
+ * point. Fails with a reason. */
 static cnr_status pair_infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_error *err) {
     CNR_TRY(check(node, 0xad, 0x09, err));
     CNR_TRY(same_type(node, INT8_A, INT8_A_ZERO, err));
@@ -74,13 +75,14 @@ static cnr_status pair_infer(const cnr_node *node, cnr_tensor *const *outputs, c
     return CNR_OK;
 }
 
-/* One operation an element. */
+/* Sets out->flops to one operation for each element of input 0; unset where that number is
+ * unknown. */
 static void flops(const cnr_node *node, cnr_cost *out) {
     const int64_t n = cnr_count(node->inputs[0]);
     if (n > 0) out->flops = (uint64_t)n;
 }
 
-/* Computes a + b or a * b of quantised numbers. */
+/* Computes a + b or a * b of quantised numbers; returns CNR_OK. */
 static cnr_status pair_reference(const cnr_run *run, cnr_error *err) {
     const cnr_tensor *const *in = run->node->inputs, *y = run->outputs[0];
     const int multiplies = strcmp(run->node->desc->name, "qlinear_mul") == 0;
@@ -108,7 +110,7 @@ static cnr_status pair_reference(const cnr_run *run, cnr_error *err) {
     return CNR_OK;
 }
 
-/* One of the two operators. */
+/* Defines the operator int8_NAME, of two quantised values. */
 #define PAIR(name_, text) \
     const cnr_op int8_##name_ = {CNR_OP_SIZES, \
                                  .name = #name_, \
@@ -141,7 +143,7 @@ static cnr_status table_infer(const cnr_node *node, cnr_tensor *const *outputs, 
     return CNR_OK;
 }
 
-/* Looks up each byte in the table. */
+/* Looks up each byte in the table; returns CNR_OK. */
 static cnr_status table_reference(const cnr_run *run, cnr_error *err) {
     const uint8_t *x = run->node->inputs[0]->data, *table = run->node->inputs[1]->data;
     uint8_t *y = run->outputs[0]->data;
@@ -182,7 +184,7 @@ static cnr_status mean_infer(const cnr_node *node, cnr_tensor *const *outputs, c
     return CNR_OK;
 }
 
-/* Mean of each plane. */
+/* Mean of each plane; returns CNR_OK. */
 static cnr_status mean_reference(const cnr_run *run, cnr_error *err) {
     const cnr_tensor *const *in = run->node->inputs, *y = run->outputs[0];
     const int64_t plane = cnr_span(in[0], 2, in[0]->rank), zero = int8_byte_at(in[2], 0);

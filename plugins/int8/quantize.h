@@ -28,14 +28,15 @@ typedef struct work {
     value_group *groups; /* indexed by the representative */
 } work;
 
-/* The representative of v's group, and the group's two constants. */
+/* The representative of v's group of values that share a scale; shortens the paths in w->of. */
 int32_t quantize_find(work *w, cnr_value v);
 /* Scale and zero point of a value's group as constants. */
 void quantize_constants(work *w, cnr_value v, cnr_value *scale, cnr_value *zero);
 
 /* ---- rewrite_follow.c: sums, products, functions and means between quantised layers ---- */
 
-/* Whether the node can work on quantised values. */
+/* 1 if the node can work on quantised values: its inputs are computed f32 values, and it adds or
+ * multiplies two pictures, is a function of one value, or a global average pool. */
 int follow_can(const cnr_node *node, const cnr_value *in, const graph *g);
 /* Number of the node's inputs that are values; the others are constants. */
 int32_t follow_values(const cnr_node *node);

@@ -59,7 +59,7 @@ static int32_t layer_before(const graph *g, cnr_value value) {
 
 /* ---- computing k ---- */
 
-/* Parses n numbers; 0: the text does not have them. */
+/* Parses n numbers, which are not negative, into out, with 1; 0: the text does not have them. */
 static int read_largest(const char *text, float *out, int64_t n) {
     for (int64_t i = 0; i < n; i++) {
         char *end;
@@ -75,7 +75,7 @@ typedef struct second { /* the second layer, which reads the channels */
     int64_t rows, depth, inner, per_group, channels;
 } second;
 
-/* The weights of the second convolution, and how they follow input channels. */
+/* The weights of the second convolution, and how its rows' elements follow from input channels. */
 static second second_of(const cnr_node *node) {
     const cnr_tensor *w = node->inputs[1];
     const int64_t channels = node->inputs[0]->dim[1], groups = channels / w->dim[1];
@@ -107,7 +107,8 @@ static void weigh(const second *s, double *own, double *rows) {
     }
 }
 
-/* Replaces `largest` by k. False: out of memory. */
+/* Replaces each channel's `largest` weight of the first layer by the factor k that it is divided
+ * by. 0: out of memory. */
 static int choose(const second *s, float *largest) {
     double *own = int8_host->alloc((size_t)s->channels * 2 * sizeof *own),
            *rows = own + s->channels;
@@ -179,7 +180,8 @@ static cnr_status scale_second(graph *g, int32_t index, const float *k) {
     return status;
 }
 
-/* Equalises the channels between the layer before and this one; 1: done. */
+/* Equalises the channels between the layer before and this one; 1: done, 0: there is nothing to do,
+ * negative: failed. */
 static int32_t equalize(graph *g, int32_t index, cnr_error *err) {
     const cnr_value *in;
     char key[300];

@@ -3,19 +3,20 @@
 
 #include <stdio.h>
 
-/* The input of an example. */
+/* Adds the f32 input "x" of shape 1 x 3 x 6 x 5; returns it. */
 static cnr_value input(graph *g) {
     const cnr_tensor t = {.size = sizeof t, .dtype = CNR_f32, .rank = 4, .dim = {1, 3, 6, 5}};
     return int8_host->graph_input(g, "x", &t);
 }
 
-/* Adds a (de)quantising node of x with a scale. */
+/* Adds a quantize_linear or dequantize_linear (`op`) of x with this scale and no zero point;
+ * returns its output, or -1. */
 static cnr_value scaled(graph *g, const char *op, cnr_value x, float scale) {
     const cnr_value in[2] = {x, graph_f32(g, NULL, NULL, &scale, 1)};
     return graph_add(g, op, NULL, NULL, in, 2);
 }
 
-/* Ends an example with output y. */
+/* Ends an example with output y; fails with CNR_E_STATE where y is negative. */
 static cnr_status output(graph *g, cnr_value y, cnr_error *err) {
     if (y < 0) return int8_host->fail(err, CNR_E_STATE, "example", "could not be built");
     return int8_host->graph_output(g, y, "y");
@@ -36,7 +37,8 @@ cnr_status int8_example_pass(graph *g, cnr_error *err) {
     return output(g, graph_add(g, "flatten", NULL, NULL, &x, 1), err);
 }
 
-/* Adds a convolution with made-up weights; -1: failed. */
+/* Adds a convolution with 4 outputs, window 3 x 3 and made-up weights; returns its output, or
+ * -1. */
 static cnr_value convolve(graph *g, const char *name, cnr_value x) {
     const int64_t size[2] = {3, 3};
     const cnr_attr more[2] =

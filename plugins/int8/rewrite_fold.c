@@ -46,7 +46,7 @@ int fold_operand_of(const graph *g, cnr_value value, fold_operand *out) {
     return 1;
 }
 
-/* The constant zero point of the operand. */
+/* The operand's constant zero point; adds a zero where it has none. -1: failed. */
 cnr_value fold_zero(graph *g, const fold_operand *o) {
     const uint8_t none = 0;
     if (o->zero >= 0) return o->zero;
@@ -58,7 +58,7 @@ static int same_scale(const fold_operand *a, const fold_operand *b) {
     return a->dtype == b->dtype && a->step == b->step && a->offset == b->offset;
 }
 
-/* v quantised as y is. */
+/* v quantised as y is: scaled, rounded to even, clamped and moved by the zero point. */
 static uint8_t byte_of(const fold_operand *y, float v) {
     float low, high;
     int8_bounds(y->dtype, y->offset, &low, &high);
@@ -67,13 +67,13 @@ static uint8_t byte_of(const fold_operand *y, float v) {
     return (uint8_t)((int32_t)v + y->offset);
 }
 
-/* The values of the bytes 0 to 255 of an operand. */
+/* out[i]: the real value of byte i of an operand, for all 256. */
 static void all_reals(const fold_operand *x, float *out) {
     for (int32_t i = 0; i < 256; i++)
         out[i] = (float)((x->dtype == CNR_i8 ? (int8_t)i : i) - x->offset) * x->step;
 }
 
-/* Adds qlinear_table; -1: failed. */
+/* Adds qlinear_table with these 256 entries of type dtype; returns its output, or -1. */
 static cnr_value by_table(graph *g, const char *name, cnr_value q, const uint8_t *table,
                           int32_t dtype) {
     const int64_t n = 256;
@@ -81,7 +81,8 @@ static cnr_value by_table(graph *g, const char *name, cnr_value q, const uint8_t
     return in[1] < 0 ? -1 : graph_add(g, "qlinear_table", name, NULL, in, 2);
 }
 
-/* Requantises x to the scale of y. */
+/* Requantises x to the scale of f->y by a table; returns x's own value where they are the same, -1
+ * on failure. */
 static cnr_value rescaled(fold_work *f, const fold_operand *x) {
     float real[256];
     uint8_t table[256];
@@ -134,7 +135,7 @@ static int is_function(const graph *g, const cnr_node *node, const cnr_value *in
            cnr_same_shape(node->inputs[out->port], node->outputs[0]);
 }
 
-/* Applies that function to 256 numbers. */
+/* Applies the link's function, with its constant operand if it has two, to 256 numbers in place. */
 static void apply_link(const fold_link *link, float *v) {
     float second[256];
     const int two = link->node->n_inputs == 2;
@@ -161,7 +162,8 @@ static int32_t functions(const fold_work *f, fold_link *links, fold_operand *x) 
     return 0;
 }
 
-/* Folds functions of one value into a table; FOLD_NOT: they are none. */
+/* Folds functions of one value into a table; returns the new value, -1 on failure, FOLD_NOT: they
+ * are none. */
 static cnr_value function(fold_work *f) {
     fold_link links[MOST_LINKS];
     fold_operand x;
@@ -177,7 +179,8 @@ static cnr_value function(fold_work *f) {
 
 /* ---- sums, products, means, joins ---- */
 
-/* Folds add and mul of two quantised values; FOLD_NOT: it is none. */
+/* Folds add and mul of two quantised values; returns the new value, -1 on failure, FOLD_NOT: it is
+ * none. */
 static cnr_value pair(fold_work *f) {
     const int multiplies = graph_is(f->node, "mul");
     fold_operand x[2];
@@ -224,7 +227,7 @@ static int is_mean(const cnr_node *node) {
     return seen == (1u << x->rank) - 4;
 }
 
-/* Folds the mean of planes; FOLD_NOT: it is none. */
+/* Folds the mean of planes; returns the new value, -1 on failure, FOLD_NOT: it is none. */
 static cnr_value mean(fold_work *f) {
     const cnr_attr axis = {.name = "axis", .type = CNR_ATTR_INT, .set = 1, .i = 1};
     fold_operand x;
@@ -236,7 +239,8 @@ static cnr_value mean(fold_work *f) {
     return graph_add_with(f->g, "flatten", f->name, NULL, &axis, 1, &made, 1);
 }
 
-/* Quantises inputs that are not quantised yet; the node then joins bytes. */
+/* Quantises inputs that are not quantised yet; the node then joins bytes. Returns the new value, -1
+ * on failure, FOLD_NOT: it is none. */
 static cnr_value joined(fold_work *f) {
     const int32_t n = f->node->n_inputs;
     if (!graph_joins(f->node) || n < 1) return FOLD_NOT;
@@ -254,7 +258,8 @@ static cnr_value joined(fold_work *f) {
     return made;
 }
 
-/* Folds a dequantise with the quantise behind it into a table; FOLD_NOT: it is none. */
+/* Folds a dequantise with the quantise behind it into a table; returns the new value, -1 on
+ * failure, FOLD_NOT: it is none. */
 static cnr_value requantized(fold_work *f) {
     fold_operand x;
     const cnr_value dequantized = f->out;
@@ -290,7 +295,8 @@ static int is_limit(const cnr_node *node, float *low, float *high) {
     return 1;
 }
 
-/* Clips bytes to the quantised limits. */
+/* Clips bytes to the quantised limits f->low and f->high by a table; returns q where none would
+ * change, -1 on failure. */
 static cnr_value limited(fold_work *f, cnr_value q) {
     uint8_t table[256];
     int differs = 0;
@@ -304,7 +310,7 @@ static cnr_value limited(fold_work *f, cnr_value q) {
     return differs ? by_table(f->g, f->name, q, table, f->y.dtype) : q;
 }
 
-/* Applies the node to bytes instead of real values. */
+/* Adds the node again, of bytes q instead of real values; returns its output, or -1. */
 static cnr_value moved(fold_work *f, const cnr_node *node, const cnr_value *in, cnr_value q) {
     cnr_value list[8] = {q};
     if (node->n_inputs > 8) return -1;
@@ -332,7 +338,8 @@ static int begin(fold_work *f, graph *g, int32_t index) {
     return isnormal(f->y.step) && f->y.step > 0;
 }
 
-/* Collects the nodes between the computing node and the quantising one, the last first. */
+/* Collects the nodes between the computing node and the quantising one, the last first, with their
+ * inputs; returns how many, negative: they can't be moved. */
 static int32_t behind(fold_work *f, const cnr_node **nodes, const cnr_value **inputs) {
     int32_t n = 0;
     for (;;) {

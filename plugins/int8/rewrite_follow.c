@@ -10,7 +10,7 @@ enum { REAL = 1u << CNR_f32 };
 
 /* ---- candidates ---- */
 
-/* Whether b has a's shape, or one number for each channel of a. */
+/* 1 if b has a's shape, or (by_channel) one number for each channel of a. */
 static int goes_with(const cnr_tensor *a, const cnr_tensor *b, int by_channel) {
     if (a->rank != b->rank) return 0;
     for (int32_t i = 0; i < a->rank; i++)
@@ -40,6 +40,8 @@ static int is_function(const cnr_node *node) {
     return 1;
 }
 
+/* 1 if the node can work on quantised values: its inputs are computed f32 values, and it adds or
+ * multiplies two pictures, is a function of one value, or a global average pool. */
 int follow_can(const cnr_node *node, const cnr_value *in, const graph *g) {
     if (node->n_inputs < 1 || node->n_outputs != 1 || node->n_epilogue) return 0;
     for (int32_t i = 0; i < follow_values(node); i++)
@@ -126,7 +128,8 @@ static cnr_value table_of(work *w, const cnr_node *node, const char *name, cnr_v
     return graph_bytes(w->g, name, "table", CNR_u8, table, 1, &n);
 }
 
-/* The quantised form of a value: bytes, scale and zero point. */
+/* in[0..2]: the quantised form of a value: bytes, scale and zero point, which are added. 0:
+ * failed. */
 static int operand(work *w, cnr_value v, cnr_value *in) {
     quantize_constants(w, v, &in[1], &in[2]);
     const cnr_value list[] = {v, in[1], in[2]};

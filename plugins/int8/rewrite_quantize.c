@@ -51,7 +51,7 @@ int32_t quantize_find(work *w, cnr_value v) {
     return v;
 }
 
-/* Lets two values share their scale. */
+/* Lets two values share their scale, by giving both groups one representative, the smaller. */
 static void unite(work *w, cnr_value a, cnr_value b) {
     a = quantize_find(w, a);
     b = quantize_find(w, b);
@@ -78,7 +78,8 @@ static int is_relu(const cnr_node *node, double *most) {
     return *most > 0;
 }
 
-/* The quantised layer whose output, possibly moved, only this relu reads; NONE: there is none. */
+/* Index of the quantised layer whose output, possibly moved, only this relu reads; NONE: there is
+ * none. */
 static int32_t layer_before(const work *w, int32_t relu) {
     const cnr_value *in, *out;
     int8_host->graph_node_at(w->g, relu, &in, NULL);
@@ -240,7 +241,9 @@ static void weights_of(const cnr_node *node, weights *q) {
     q->step = turned ? q->rows : 1;
 }
 
-/* Adds the constants of layer `name`, with weights of these dims. */
+/* Quantises the rows of q and adds the layer's constants, named NAME.w and so on, with weights of
+ * these dims; puts their values (-1: could not be added) into `in`. 0: out of memory. q's arrays
+ * are freed. */
 static int add_weights(work *w, const char *name, int32_t rank, const int64_t *dim, weights *q,
                        cnr_value *in) {
     const int8_t zero = 0;
@@ -262,7 +265,8 @@ static int add_weights(work *w, const char *name, int32_t rank, const int64_t *d
     return good;
 }
 
-/* Replaces node `index` by three nodes before it. */
+/* Replaces node `index` (conv, dense or gemm) by three: quantise, the layer of bytes,
+ * dequantise. */
 static cnr_status quantise(work *w, int32_t index) {
     const cnr_value *nin, *nout;
     const cnr_node *node = int8_host->graph_node_at(w->g, index, &nin, &nout);
@@ -298,7 +302,8 @@ static cnr_status quantise(work *w, int32_t index) {
     return int8_host->graph_remove(w->g, index + 3);
 }
 
-/* Replaces all chosen nodes, the last first, so that earlier indices stay valid. */
+/* Replaces all chosen nodes, the last first, so that earlier indices stay valid; returns how many
+ * changed, negative: failed. */
 static int32_t quantise_all(work *w, cnr_error *err) {
     int32_t changes = 0;
     for (int32_t i = w->n_nodes - 1; i >= 0; i--) {
@@ -324,7 +329,7 @@ static int32_t quantise_all(work *w, cnr_error *err) {
 
 /* ---- the rewrite ---- */
 
-/* One more than the highest number of a value. */
+/* One more than the highest number of a value that the graph's nodes and inputs use. */
 static int32_t count_values(const graph *g) {
     int32_t most = -1;
     for (int32_t i = 0; i < int8_host->graph_input_count(g); i++)
@@ -338,7 +343,7 @@ static int32_t count_values(const graph *g) {
     return most + 1;
 }
 
-/* Frees the lists. */
+/* Frees the lists of w, not w. */
 static void release(work *w) {
     int8_host->free(w->of);
     int8_host->free(w->layer);
@@ -350,7 +355,8 @@ static void release(work *w) {
     int8_host->free(w->groups);
 }
 
-/* Allocates the lists. 0: out of memory. */
+/* Allocates the lists for w's numbers of nodes and values. 0: out of memory; `release` frees what
+ * there is. */
 static int prepare(work *w) {
     const size_t nodes = (size_t)w->n_nodes + 1, values = (size_t)w->n_values + 1;
     w->of = int8_host->alloc(values * sizeof *w->of);

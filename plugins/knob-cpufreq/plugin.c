@@ -4,9 +4,9 @@
 #include <stdio.h>
 #include <unistd.h>
 
-typedef struct cores { /* of a policy */
+typedef struct cores { /* What a policy has beside its clock: its cores, and their speed. */
     gauge_cpus cpus;
-    double speed; /* higher is faster */
+    double speed; /* largest frequency times capacity: higher is faster */
 } cores;
 
 /* ---- which cores ---- */
@@ -31,7 +31,8 @@ static cnr_status find_switches(bounds_domain *d, const char *root, const gauge_
 
 /* ---- how busy they are ---- */
 
-/* Load of the policy's cores. */
+/* Sets state->load_percent to the load of the policy's cores since the last call, unless it is
+ * unknown. */
 static void read_load(const bounds *list, bounds_domain *d, cnr_knob_state *state) {
     double load;
     if (gauge_cpus_load(list->root, &((cores *)d->own)->cpus, &load, NULL) == CNR_OK && load >= 0)
@@ -90,7 +91,7 @@ static void name_feeds(bounds *list) {
     }
 }
 
-/* Finds all policies. */
+/* Adds a clock for each policy of cpufreq below list->root, and says which devices they feed. */
 static cnr_status find(bounds *list, cnr_error *err) {
     CNR_TRY(
         gauge_each(list->root, "/sys/devices/system/cpu/cpufreq/policy*", add_policy, list, err));

@@ -4,7 +4,8 @@
 #include <stdio.h>
 #include <strings.h>
 
-/* Parses "37@585000000Hz", "37", "37 %". */
+/* Sets state->load_percent from the file of the clock's load, such as "37@585000000Hz", "37" or "37
+ * %"; leaves it where that cannot be read. */
 static void read_load(const bounds *list, bounds_domain *d, cnr_knob_state *state) {
     (void)list;
     double percent;
@@ -24,7 +25,8 @@ static void find_load(bounds_domain *d, const char *folder) {
     }
 }
 
-/* "ff9a0000.gpu" and "11800000.mali" are the GPU; "dmc", "bus_wcore" belong to no device. */
+/* The device that a clock of this name feeds, or "": "ff9a0000.gpu" and "11800000.mali" are the GPU
+ * ("opencl:0"); "dmc" and "bus_wcore" belong to none. */
 static const char *feeds_of(const char *name) {
     for (const char *p = name; *p; p++)
         if (strncasecmp(p, "mali", 4) == 0) return "opencl:0";

@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 enum { ROOM = 512, MOST_WAIT_MS = 2000 };
-/* A connection to the helper. */
+/* A connection to the helper: its socket (-1: none), the number of domains and the address. */
 typedef struct client {
     int fd, n, has_set; /* has_set: the helper restores its settings when the connection closes */
     struct sockaddr_un at;
@@ -19,12 +19,12 @@ typedef struct client {
 
 /* ---- requests ---- */
 
-/* Fills err: the connection failed. */
+/* Fails with CNR_E_IO: `what`, and errno's text. */
 static cnr_status gone(cnr_error *err, const char *what) {
     return gauge_host->fail(err, CNR_E_IO, "helper", "%s: %s", what, strerror(errno));
 }
 
-/* Connects. 0: nobody listens. */
+/* Closes the old connection and makes a new one. 0: nobody listens. */
 static int dial(client *c) {
     if (c->fd >= 0) close(c->fd);
     c->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -60,20 +60,21 @@ static cnr_status ask(client *c, char out[ROOM], cnr_error *err, const char *lin
     return gauge_host->fail(err, CNR_E_FORMAT, "helper", "answers what was not asked");
 }
 
-/* Fills err: the answer is not understood. */
+/* Fails with CNR_E_FORMAT: the helper's answer is not understood. */
 static cnr_status strange(cnr_error *err) {
     return gauge_host->fail(err, CNR_E_FORMAT, "helper",
                             "answers with other numbers than are wanted");
 }
 
-/* Parses "name<tab>feeds" after the numbers. */
+/* Parses "name<tab>feeds", the end of an answer, into both texts, cut to 63 letters. */
 static void take_names(const char *text, char name[64], char feeds[64]) {
     const size_t n = strcspn(text, "\t");
     snprintf(name, 64, "%.*s", (int)(n < 63 ? n : 63), text);
     snprintf(feeds, 64, "%.63s", text[n] ? text + n + 1 : "");
 }
 
-/* Connects to the helper of this machine, unless the process is root. */
+/* Connects to the helper at CNNRUN_HELPER, or else (unless the process is root) below root;
+ * CNR_E_NOT_FOUND: there is none, CNR_E_UNSUPPORTED: no right. */
 static cnr_status connect_to(client *c, const char *root, cnr_error *err) {
     const char *asked = secure_getenv("CNNRUN_HELPER");
     struct sockaddr_un at = {.sun_family = AF_UNIX};
@@ -91,14 +92,15 @@ static cnr_status connect_to(client *c, const char *root, cnr_error *err) {
     return CNR_OK;
 }
 
-/* Closes a connection. */
+/* Closes a connection and frees the client. */
 static void close_client(void *state) {
     client *c = state;
     if (c->fd >= 0) close(c->fd); /* the helper then restores the settings */
     gauge_host->free(c);
 }
 
-/* Connects and asks how many domains there are. */
+/* Connects, and asks how many domains there are of meters or (knobs) of clocks: *n; *state is for
+ * close_client. Fails where nobody answers. */
 static cnr_status open_client(const cnr_gauge_options *options, int knobs, void **state, int32_t *n,
                               cnr_error *err) {
     char line[ROOM];
@@ -119,13 +121,14 @@ static cnr_status open_client(const cnr_gauge_options *options, int knobs, void 
 
 /* ---- meters ---- */
 
-/* Opens the helper's meters. */
+/* Connects to the helper for its meters; *n: their number. Fails where nobody answers. */
 static cnr_status open_meter(const cnr_gauge_options *options, void **state, int32_t *n,
                              cnr_error *err) {
     return open_client(options, 0, state, n, err);
 }
 
-/* Asks what a domain measures. */
+/* Asks the helper what a meter domain measures, and fills *out; fails where the answer does not
+ * come or is not understood. */
 static cnr_status describe_meter(void *state, int32_t domain, cnr_meter_domain *out,
                                  cnr_error *err) {
     char line[ROOM], ask_for[64];
@@ -142,7 +145,7 @@ static cnr_status describe_meter(void *state, int32_t domain, cnr_meter_domain *
     return CNR_OK;
 }
 
-/* Asks for a reading. */
+/* Asks the helper for a reading of a domain; fails as describe_meter does. */
 static cnr_status read_meter(void *state, int32_t domain, cnr_reading *out, cnr_error *err) {
     char line[ROOM], ask_for[64];
     long long value;
@@ -157,13 +160,13 @@ static cnr_status read_meter(void *state, int32_t domain, cnr_reading *out, cnr_
 
 /* ---- knobs ---- */
 
-/* Opens the helper's knobs. */
+/* Connects to the helper for its knobs; *n: their number. Fails where nobody answers. */
 static cnr_status open_knob(const cnr_gauge_options *options, void **state, int32_t *n,
                             cnr_error *err) {
     return open_client(options, 1, state, n, err);
 }
 
-/* Asks what a clock is. */
+/* Asks the helper what a clock is, and fills *out; fails as describe_meter does. */
 static cnr_status describe_knob(void *state, int32_t domain, cnr_knob_domain *out, cnr_error *err) {
     char line[ROOM], ask_for[64];
     unsigned long long low, high;
@@ -180,7 +183,7 @@ static cnr_status describe_knob(void *state, int32_t domain, cnr_knob_domain *ou
     return CNR_OK;
 }
 
-/* Asks for the frequency of a step. */
+/* Asks the helper for the frequency of a step, in Hz; fails as describe_meter does. */
 static cnr_status step_at(void *state, int32_t domain, int32_t index, uint64_t *hz,
                           cnr_error *err) {
     char line[ROOM], ask_for[64];
@@ -192,7 +195,8 @@ static cnr_status step_at(void *state, int32_t domain, int32_t index, uint64_t *
     return CNR_OK;
 }
 
-/* Asks for a clock's state. */
+/* Asks the helper for a clock's frequency (Hz), load, cores, temperature and time; fails as
+ * describe_meter does. */
 static cnr_status read_knob(void *state, int32_t domain, cnr_knob_state *out, cnr_error *err) {
     char line[ROOM], ask_for[64];
     unsigned long long hz, time;
@@ -206,7 +210,8 @@ static cnr_status read_knob(void *state, int32_t domain, cnr_knob_state *out, cn
     return CNR_OK;
 }
 
-/* Asks to set a clock. */
+/* Asks the helper to set a clock to `hz` (0: as it was) and a number of cores; fails with its
+ * reason. */
 static cnr_status set(void *state, int32_t domain, uint64_t hz, int32_t cores, cnr_error *err) {
     char line[ROOM], ask_for[96];
     snprintf(ask_for, sizeof ask_for, "set %d %llu %d\n", (int)domain, (unsigned long long)hz,

@@ -22,7 +22,8 @@ static void read_load(const bounds *list, bounds_domain *d, cnr_knob_state *stat
         state->load_percent = (int32_t)busy;
 }
 
-/* Steps correspond to levels, so duplicates would shift them: such a table is read-only. */
+/* 1 if the steps correspond to the driver's levels; duplicates would shift them, so such a table is
+ * read-only. */
 static int steps_are_levels(bounds_domain *d, const char *folder) {
     double levels;
     return !gauge_look_number(folder, "num_pwrlevels", &levels) ||
@@ -55,7 +56,7 @@ static void optional(gauge_file *file, const char *folder, const char *name) {
     if (!gauge_is_there(file)) file->path[0] = 0;
 }
 
-/* Adds the GPU as a clock. */
+/* Adds the GPU in `folder` as a clock; a folder without a clock adds none. */
 static cnr_status add_gpu(void *of, const char *folder, cnr_error *err) {
     bounds *list = of;
     bounds_domain *d = bounds_add(list, "gpu", 1, err);
@@ -75,7 +76,7 @@ static cnr_status add_gpu(void *of, const char *folder, cnr_error *err) {
     return CNR_OK;
 }
 
-/* Finds the GPU. */
+/* Finds the GPU below list->root; adds nothing where there is none. */
 static cnr_status find(bounds *list, cnr_error *err) {
     return gauge_each(list->root, "/sys/class/kgsl/kgsl-3d0", add_gpu, list, err);
 }

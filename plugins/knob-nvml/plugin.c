@@ -14,7 +14,8 @@ enum { GRAPHICS = 0, MEMORY = 2, SET_APPLICATION_CLOCKS = 0 };
 typedef struct utilization {
     unsigned gpu, memory;
 } utilization;
-/* Functions of NVIDIA's library. */
+/* Pointers to functions of NVIDIA's library; those that return int give its error code, 0 for
+ * none. */
 typedef struct nvml {
     int (*start)(void);
     int (*stop)(void);
@@ -31,14 +32,15 @@ typedef struct nvml {
 } nvml;
 
 enum { MOST_CARDS = 64, MOST_STEPS = 512 };
-/* A card. */
+/* A card: the library's handle, clocks of memory and graphics that were set (MHz; 0: none), and its
+ * steps. */
 typedef struct card {
     void *device;
     unsigned memory, graphics;  /* megahertz, as found; 0: unknown */
-    unsigned steps[MOST_STEPS]; /* rising */
+    unsigned steps[MOST_STEPS]; /* frequencies in MHz, rising */
     cnr_knob_domain domain;
 } card;
-/* All cards. */
+/* The library, whether it was started, and all cards. */
 typedef struct cards {
     nvml lib;
     int started;
@@ -72,7 +74,7 @@ static cnr_status open_library(nvml *lib, const char *root, cnr_error *err) {
     return CNR_OK;
 }
 
-/* Fills err from the library's error code. */
+/* Fails with CNR_E_DEVICE: `what`, and the library's text of its error code. */
 static cnr_status complain(const nvml *lib, int code, const char *where, const char *what,
                            cnr_error *err) {
     const char *text = lib->text(code);
@@ -87,7 +89,7 @@ static int rising(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
-/* Reads the steps of a card's clock. */
+/* Reads the steps of a card's clock in MHz into c, sorted; none where the library does not tell. */
 static void read_steps(const nvml *lib, card *c) {
     unsigned n = MOST_STEPS;
     if (!c->memory || lib->steps(c->device, c->memory, &n, c->steps) || n > MOST_STEPS) n = 0;
@@ -126,7 +128,7 @@ static cnr_status add_card(cards *l, unsigned index, cnr_error *err) {
     return CNR_OK;
 }
 
-/* Frees all and stops the library. */
+/* Stops the library, if it was started, and frees all. */
 static void close_knob(void *state) {
     cards *l = state;
     if (l->started) l->lib.stop();
@@ -135,7 +137,8 @@ static void close_knob(void *state) {
     gauge_host->free(l);
 }
 
-/* Opens library and cards. */
+/* Opens and starts the library, and adds each card; fails where there is no library or no
+ * memory. */
 static cnr_status open_cards(cards *l, const char *root, cnr_error *err) {
     unsigned n = 0;
     CNR_TRY(open_library(&l->lib, root, err));
@@ -149,7 +152,7 @@ static cnr_status open_cards(cards *l, const char *root, cnr_error *err) {
                 : gauge_host->fail(err, CNR_E_NOT_FOUND, "nvml", "this machine has no card");
 }
 
-/* Opens the knob. */
+/* Opens the knob: *state receives the cards, *n their number. */
 static cnr_status open_knob(const cnr_gauge_options *options, void **state, int32_t *n,
                             cnr_error *err) {
     cards *l = gauge_host->alloc(sizeof *l);
@@ -165,7 +168,7 @@ static cnr_status open_knob(const cnr_gauge_options *options, void **state, int3
     return CNR_OK;
 }
 
-/* Describes a card's clock. */
+/* Copies the description of a card's clock to *out, as many bytes as out->size says. */
 static cnr_status describe(void *state, int32_t domain, cnr_knob_domain *out, cnr_error *err) {
     const uint32_t size = out->size;
     (void)err;
@@ -174,7 +177,7 @@ static cnr_status describe(void *state, int32_t domain, cnr_knob_domain *out, cn
     return CNR_OK;
 }
 
-/* Frequency of a step. */
+/* Frequency of a step in Hz. */
 static cnr_status step_at(void *state, int32_t domain, int32_t index, uint64_t *hz,
                           cnr_error *err) {
     (void)err;
@@ -182,7 +185,8 @@ static cnr_status step_at(void *state, int32_t domain, int32_t index, uint64_t *
     return CNR_OK;
 }
 
-/* Reads clock and load. */
+/* Reads a card's frequency and, where known, its load in percent; fails with the library's
+ * reason. */
 static cnr_status read_knob(void *state, int32_t domain, cnr_knob_state *out, cnr_error *err) {
     const cards *l = state;
     const card *c = l->at[domain];
@@ -198,7 +202,7 @@ static cnr_status read_knob(void *state, int32_t domain, cnr_knob_state *out, cn
 
 /* ---- setting and restoring ---- */
 
-/* Sets a card's clock and checks that it has it. */
+/* Sets a card's clock in MHz and checks that it has it: CNR_E_STATE if it runs faster. */
 static cnr_status give(const cards *l, const card *c, unsigned mhz, cnr_error *err) {
     unsigned is = 0;
     int code = l->lib.set(c->device, c->memory, mhz);
@@ -209,7 +213,7 @@ static cnr_status give(const cards *l, const card *c, unsigned mhz, cnr_error *e
                             mhz, is);
 }
 
-/* Sets a card's clock. */
+/* Sets a card's clock to at most `hz`; 0: nothing changes. Fails with the library's reason. */
 static cnr_status set(void *state, int32_t domain, uint64_t hz, int32_t cores, cnr_error *err) {
     const cards *l = state;
     (void)cores;
@@ -228,7 +232,8 @@ static cnr_status restore(void *state, cnr_error *err) {
     return status;
 }
 
-/* Writes what was found as text; returns its length. */
+/* Writes what was found (index, memory and graphics clock in MHz, a card a line) as text, cut to
+ * room; returns the length of all of it. */
 static int32_t found(void *state, char *text, size_t room) {
     const cards *l = state;
     int32_t n = 0;
@@ -240,7 +245,8 @@ static int32_t found(void *state, char *text, size_t room) {
     return n;
 }
 
-/* Restores from that text. */
+/* Takes the clocks in a text that save_state wrote for those that the cards had, and sets the cards
+ * to them. */
 static cnr_status load_state(void *state, const char *text, cnr_error *err) {
     cards *l = state;
     int index, n;

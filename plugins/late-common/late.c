@@ -17,8 +17,8 @@ static const char *weakness(const char *path) {
     return NULL;
 }
 
-/* A plugin with unsafe permissions was reported when it was loaded. A module less safe than its
- * plugin is refused. */
+/* NULL if a module is no less safe by its permissions than its plugin; else why it is refused. A
+ * plugin with unsafe permissions was reported when it was loaded. */
 static const char *weaker(const char *plugin, const char *path) {
     char folder[PATH_MAX];
     if (weakness(plugin)) return NULL;

@@ -8,7 +8,8 @@
 /* The function `symbol` of NAME/MODULE.so beside the plugin that contains `of`; NULL with err.
  * Modules stay loaded. */
 typedef void (*late_fn)(void);
-/* A function of a module that lies beside the plugin `of`; NULL: failed, see err. */
+/* Loads a module that lies beside the plugin that has the address `of`, and returns its function
+ * `symbol`; NULL: failed, see err. The module stays loaded. */
 late_fn late_function(const cnr_host *host, const void *of, const char *module, const char *symbol,
                       cnr_error *err);
 

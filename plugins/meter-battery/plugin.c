@@ -6,13 +6,13 @@
 
 enum { PERIOD_MS = 1000 }; /* batteries update their values about this often */
 
-/* Batteries and their states. */
+/* Batteries, and for each the file that tells whether it discharges. */
 typedef struct batteries {
     gauge_sensors *sensors;
-    gauge_file *status; /* of each */
+    gauge_file *status; /* one for each sensor */
 } batteries;
 
-/* Adds a battery. */
+/* Adds the battery in `folder`, if it is one and tells power, or current and voltage. */
 static cnr_status add(void *of, const char *folder, cnr_error *err) {
     batteries *b = of;
     char text[GAUGE_TEXT];
@@ -41,7 +41,7 @@ static cnr_status add(void *of, const char *folder, cnr_error *err) {
     return CNR_OK;
 }
 
-/* Frees all. */
+/* Closes the files and frees all. */
 static void close_meter(void *state) {
     batteries *b = state;
     GAUGE_EACH(i, b->sensors->n) gauge_close(&b->status[i]);
@@ -50,7 +50,7 @@ static void close_meter(void *state) {
     gauge_host->free(b);
 }
 
-/* Finds all batteries. */
+/* Finds all batteries: *state receives them, *n their number. Fails where the machine has none. */
 static cnr_status open_meter(const cnr_gauge_options *options, void **state, int32_t *n,
                              cnr_error *err) {
     batteries *b = gauge_host->alloc(sizeof *b);
@@ -72,7 +72,7 @@ static cnr_status open_meter(const cnr_gauge_options *options, void **state, int
     return CNR_OK;
 }
 
-/* Describes a battery. */
+/* Fills *out with the description of a battery. */
 static cnr_status describe(void *state, int32_t domain, cnr_meter_domain *out, cnr_error *err) {
     return gauge_describe(((batteries *)state)->sensors, domain, out, err);
 }

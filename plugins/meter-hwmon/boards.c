@@ -48,6 +48,8 @@ static cnr_status add_odroid(gauge_sensors *list, const char *folder, int32_t ro
     return CNR_OK;
 }
 
+/* Adds sensors of Odroid's INA231 drivers, switching on those that are off, which is noted in
+ * `switched`; then waits two seconds for their first values. */
 cnr_status hwmon_odroid(const char *root, gauge_sensors *list, hwmon_switches *switched,
                         cnr_error *err) {
     cnr_status status = CNR_OK;
@@ -73,7 +75,8 @@ static int ends_with(const char *text, const char *end) {
     return n >= m && strcmp(text + n - m, end) == 0;
 }
 
-/* Adds a rail of a Jetson. */
+/* Adds the rail whose power is in the file `path` to the list, named by its rail_name or else
+ * "rail" and number. Fails with CNR_E_MEMORY. */
 static cnr_status add_jetson(void *list, const char *path, cnr_error *err) {
     char folder[GAUGE_PATH], rail[32], name[GAUGE_TEXT];
     int channel = 0;

@@ -7,7 +7,8 @@
 
 enum { MOST_CHANNELS = 160 }; /* amd_energy has one for each core */
 
-/* "4-0040": the chip's address on its bus. */
+/* Writes the chip's address on its bus, such as "4-0040", to `out`; the last part of the folder's
+ * name where it has no link. */
 static void address_of(const char *folder, char *out, size_t room) {
     char link[GAUGE_PATH], to[GAUGE_PATH];
     snprintf(link, sizeof link, "%.500s/device", folder);
@@ -16,14 +17,15 @@ static void address_of(const char *folder, char *out, size_t room) {
     snprintf(out, room, "%.*s", (int)room - 1, n > 0 ? gauge_last(to) : gauge_last(folder));
 }
 
-/* A chip of hwmon. */
+/* A chip of hwmon: its folder, name, address, and the time between its readings in ms. */
 typedef struct chip {
     const char *folder;
     char name[GAUGE_TEXT], address[32];
     int32_t period_ms;
 } chip;
 
-/* Adds a sensor, named by its label. */
+/* Adds a sensor for `kind` and channel, named by its label, else by chip and channel. NULL: no
+ * memory. */
 static gauge_sensor *add(gauge_sensors *list, const chip *c, const char *kind, int channel) {
     char file[32], name[2 * GAUGE_TEXT];
     snprintf(file, sizeof file, "%s%d_label", kind, channel);
@@ -83,7 +85,7 @@ static cnr_status add_channel(gauge_sensors *list, const chip *c, int channel, c
     return CNR_OK;
 }
 
-/* Adds all channels of a chip. */
+/* Adds all channels of power, or of current and voltage, of the chip in `folder`. */
 static cnr_status add_chip(void *list, const char *folder, cnr_error *err) {
     chip c = {.folder = folder};
     double ms;

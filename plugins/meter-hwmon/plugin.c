@@ -3,13 +3,13 @@
 #include "hwmon.h"
 #include <cnnrun/kit.h>
 
-/* Sensors of a machine. */
+/* Sensors of a machine, and those that were switched on. */
 typedef struct state {
     gauge_sensors *sensors;
     hwmon_switches switched;
 } state;
 
-/* Frees all. */
+/* Switches sensors off that were off, and frees all. */
 static void close_meter(void *opened) {
     state *s = opened;
     hwmon_switch_off(&s->switched);
@@ -17,7 +17,7 @@ static void close_meter(void *opened) {
     gauge_host->free(s);
 }
 
-/* Finds all sensors. */
+/* Finds all sensors: *opened receives them, *n their number. Fails where the machine has none. */
 static cnr_status open_meter(const cnr_gauge_options *options, void **opened, int32_t *n,
                              cnr_error *err) {
     state *s = gauge_host->alloc(sizeof *s);
@@ -41,12 +41,12 @@ static cnr_status open_meter(const cnr_gauge_options *options, void **opened, in
     return CNR_OK;
 }
 
-/* Describes a sensor. */
+/* Fills *out with the description of a sensor. */
 static cnr_status describe(void *opened, int32_t domain, cnr_meter_domain *out, cnr_error *err) {
     return gauge_describe(((state *)opened)->sensors, domain, out, err);
 }
 
-/* Reads a sensor. */
+/* Reads a sensor into *out; fails where its file can't be read. */
 static cnr_status read_meter(void *opened, int32_t domain, cnr_reading *out, cnr_error *err) {
     return gauge_read(((state *)opened)->sensors, domain, out, err);
 }

@@ -28,8 +28,10 @@ typedef struct model_unit {
 /* units.c: reads unit `row` (from 1) of the board's list "model"; CNR_E_NOT_FOUND: not on this
  * machine. */
 cnr_status model_unit_read(const char *root, int32_t row, model_unit *out, cnr_error *err);
+/* Closes the unit's files and frees its steps, not the unit. */
 void model_unit_free(model_unit *unit);
-/* Voltage at a frequency, interpolated linearly between steps. */
+/* Volts at a frequency in GHz, interpolated linearly between steps; the first or last step's beyond
+ * them. */
 double model_volts(const model_unit *unit, double ghz);
 
 #endif

@@ -3,7 +3,7 @@
 #include <cnnrun/kit.h>
 #include <stdio.h>
 
-/* The units of a machine. */
+/* The machine's root folder and its modelled units. */
 typedef struct machine {
     char root[GAUGE_PATH];
     model_unit *units;
@@ -12,7 +12,7 @@ typedef struct machine {
 
 /* ---- load ---- */
 
-/* Load since the last reading, 0 to 1; 1 if unknown. */
+/* *out: load since the last reading, 0 to 1; 1 if unknown. */
 static cnr_status load_of(const machine *m, model_unit *u, double *out, cnr_error *err) {
     *out = 1;
     if (*u->load.path) {
@@ -27,7 +27,7 @@ static cnr_status load_of(const machine *m, model_unit *u, double *out, cnr_erro
 
 /* ---- a meter's hooks ---- */
 
-/* Frees all. */
+/* Frees units and machine. */
 static void close_meter(void *state) {
     machine *m = state;
     for (int32_t i = 0; i < m->n; i++) model_unit_free(&m->units[i]);
@@ -35,7 +35,8 @@ static void close_meter(void *state) {
     gauge_host->free(m);
 }
 
-/* Whether the board describes this machine: a different one may have the same files. */
+/* 1 if the device tree's model begins with the text "machine" of the board: a different machine may
+ * have the same files. 1 also where the board has no such text; 0 where there is no device tree. */
 static int is_the_machine(const char *root) {
     const char *wanted = gauge_host->board_text("machine");
     char path[600], is[128] = "";
@@ -73,7 +74,7 @@ static cnr_status take_units(machine *m, const char *root, cnr_error *err) {
                : gauge_host->fail(err, CNR_E_NOT_FOUND, "model", "this machine is not the board's");
 }
 
-/* Opens the meter. */
+/* Opens the meter: *state receives the units of the board's model, *n their number. */
 static cnr_status open_meter(const cnr_gauge_options *options, void **state, int32_t *n,
                              cnr_error *err) {
     machine *m = gauge_host->alloc(sizeof *m);
@@ -89,7 +90,7 @@ static cnr_status open_meter(const cnr_gauge_options *options, void **state, int
     return CNR_OK;
 }
 
-/* Describes a unit. */
+/* Copies the description of a unit to *out, as many bytes as out->size says. */
 static cnr_status describe(void *state, int32_t domain, cnr_meter_domain *out, cnr_error *err) {
     const uint32_t size = out->size;
     (void)err;
@@ -98,7 +99,7 @@ static cnr_status describe(void *state, int32_t domain, cnr_meter_domain *out, c
     return CNR_OK;
 }
 
-/* Estimates a unit's power from frequency and load. */
+/* Estimates a unit's power, in microwatts, from its frequency and load, which it reads. */
 static cnr_status read_meter(void *state, int32_t domain, cnr_reading *out, cnr_error *err) {
     machine *m = state;
     model_unit *u = &m->units[domain];

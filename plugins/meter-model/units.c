@@ -14,13 +14,13 @@ static const char *key(char room[GAUGE_TEXT], const char *format, ...) {
     return room;
 }
 
-/* Text of unit `row`; NULL: there is none. */
+/* Text model.ROW.NAME of the board; NULL: there is none. */
 static const char *text_of(int32_t row, const char *name) {
     char k[GAUGE_TEXT];
     return gauge_host->board_text(key(k, "model.%d.%s", (int)row, name));
 }
 
-/* Number of unit `row`; 0: there is none. */
+/* Number model.ROW.NAME of the board; 0: there is none. */
 static double number_of(int32_t row, const char *name) {
     char k[GAUGE_TEXT];
     double value = 0;
@@ -89,7 +89,7 @@ static cnr_status take_simulated(model_unit *u, const char *name, cnr_error *err
 
 /* ---- paths ---- */
 
-/* Finds the file of a pattern; it must fit exactly one. */
+/* Sets *out to the first file that fits a pattern below root; CNR_E_NOT_FOUND: none does. */
 static cnr_status find_file(const char *root, const char *pattern, gauge_file *out,
                             cnr_error *err) {
     gauge_found found;
@@ -138,6 +138,7 @@ cnr_status model_unit_read(const char *root, int32_t row, model_unit *u, cnr_err
     return read_steps(u, key(path, "model.%d.steps", (int)row), err);
 }
 
+/* Closes the unit's files and frees its steps, not the unit. */
 void model_unit_free(model_unit *u) {
     gauge_close(&u->frequency);
     gauge_close(&u->load);

@@ -35,14 +35,14 @@ enum { POWER_INSTANT = 186 };
 
 enum { PERIOD_MS = 100, MOST_CARDS = 64 }; /* cards update both about this often */
 
-/* A card that is measured. */
+/* A card that is measured; counter: it has a counter of energy, else only its power is read. */
 typedef struct card_domain {
     void *device;
     int counter;
     cnr_meter_domain domain;
 } card_domain;
 
-/* All cards. */
+/* The library and all cards that are measured. */
 typedef struct cards {
     nvml lib;
     card_domain *at;
@@ -71,7 +71,7 @@ static cnr_status open_library(nvml *lib, const char *root, cnr_error *err) {
                                     "is too old: it lacks functions wanted");
 }
 
-/* Fills err from the library's error code. */
+/* Fails with CNR_E_DEVICE: `what`, and the library's text of its error code. */
 static cnr_status complain(const nvml *lib, int code, const char *what, cnr_error *err) {
     const char *text = lib->text(code);
     return gauge_host->fail(err, CNR_E_DEVICE, "nvml", "%s: %s", what, text ? text : "?");
@@ -136,7 +136,8 @@ static void close_meter(void *state) {
     gauge_host->free(c);
 }
 
-/* Opens library and cards. */
+/* Opens and starts the library, and adds each card that can be measured; fails where there is no
+ * library or no memory. */
 static cnr_status open_cards(cards *c, const char *root, cnr_error *err) {
     unsigned n = 0;
     CNR_TRY(open_library(&c->lib, root, err));
@@ -152,7 +153,7 @@ static cnr_status open_cards(cards *c, const char *root, cnr_error *err) {
                 : gauge_host->fail(err, CNR_E_NOT_FOUND, "nvml", "this machine has no card");
 }
 
-/* Opens the meter. */
+/* Opens the meter: *state receives the cards, *n their number. */
 static cnr_status open_meter(const cnr_gauge_options *options, void **state, int32_t *n,
                              cnr_error *err) {
     cards *c = gauge_host->alloc(sizeof *c);
@@ -168,7 +169,7 @@ static cnr_status open_meter(const cnr_gauge_options *options, void **state, int
     return CNR_OK;
 }
 
-/* Describes a card. */
+/* Copies the description of a card to *out, as many bytes as out->size says. */
 static cnr_status describe(void *state, int32_t domain, cnr_meter_domain *out, cnr_error *err) {
     const uint32_t size = out->size;
     (void)err;
@@ -177,7 +178,7 @@ static cnr_status describe(void *state, int32_t domain, cnr_meter_domain *out, c
     return CNR_OK;
 }
 
-/* Reads the energy counter or power of a card. */
+/* Reads the energy counter or the power of a card into *out. */
 static cnr_status read_meter(void *state, int32_t domain, cnr_reading *out, cnr_error *err) {
     const cards *c = state;
     const card_domain *d = &c->at[domain];

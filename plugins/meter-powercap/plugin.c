@@ -19,7 +19,8 @@ static const char *zone_of(const gauge_sensor *s, size_t *length) {
     return zone;
 }
 
-/* The domain of the zone's parent; memory is beside its package, not inside. */
+/* 1 + index of the list's zone that contains this one, or 0; memory ("dram") is beside its package,
+ * not inside. */
 static int32_t parent_of(const gauge_sensors *list, const char *zone, const char *name) {
     const size_t n = parent_length(zone);
     if (n == 0 || strcmp(name, "dram") == 0) return 0;
@@ -39,7 +40,8 @@ static int same_by_memory(const gauge_sensors *list, const char *zone, const cha
     return 0;
 }
 
-/* Adds a zone of powercap (RAPL) */
+/* Adds the zone of powercap (RAPL) in `folder` as a counter of energy; one that can't be read is
+ * left out. */
 static cnr_status add(void *of, const char *folder, cnr_error *err) {
     gauge_sensors *list = of;
     const char *zone = gauge_last(folder);
@@ -72,7 +74,7 @@ static cnr_status add(void *of, const char *folder, cnr_error *err) {
     return CNR_OK;
 }
 
-/* Finds all zones. */
+/* Finds all zones: *state receives them, *n their number. */
 static cnr_status open_meter(const cnr_gauge_options *options, void **state, int32_t *n,
                              cnr_error *err) {
     gauge_sensors *list = gauge_sensors_new(err);

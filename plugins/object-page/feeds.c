@@ -7,15 +7,18 @@
 struct page_client {
     page *of;
     struct MHD_Connection *connection;
-    page_peer *peer; /* NULL: closed */
-    page_block *now; /* being sent */
+    page_peer *peer; /* the feed's connection; NULL: closed */
+    page_block *now; /* the block being sent; NULL: none */
     size_t sent;     /* of head, block and tail together */
     char head[128];
     size_t n_head;
-    uint64_t seen;       /* number of the last block */
-    int pictures, waits; /* suspended */
+    uint64_t seen; /* number of the last block */
+    /* whether it is a feed of pictures, else of events; waits: it is suspended */
+    int pictures, waits;
 };
 
+/* A new block with a copy of n bytes and one holder, who calls page_block_drop; NULL: out of
+ * memory. */
 page_block *page_block_new(const void *data, size_t n) {
     page_block *b = page_host->alloc(sizeof *b + n);
     if (!b) return NULL;
@@ -42,7 +45,7 @@ void page_feed_resume(page_client *c) {
 
 void page_feed_orphan(page_client *c) { c->peer = NULL; }
 
-/* Resumes all feeds, or those of pictures (or of events) alone; call it with the lock held. */
+/* Resumes all feeds, or those of pictures (or else of events) alone. The lock is held. */
 static void wake(page *p, int all, int pictures) {
     for (page_peer *peer = p->peers; peer; peer = peer->next)
         if (peer->feed && (all || peer->feed->pictures == pictures)) page_feed_resume(peer->feed);
@@ -145,6 +148,9 @@ static void leave(void *arg) {
     page_host->free(c);
 }
 
+/* Answers a request with a feed of pictures (a stream of JPEGs) or else of events, which lasts
+ * until its client leaves; 503 if there are too many. MHD_NO: no memory; the server closes the
+ * connection. */
 enum MHD_Result page_feed(page *p, struct MHD_Connection *connection, int pictures) {
     page_client *c = page_host->alloc(sizeof *c);
     if (!c) return MHD_NO;

@@ -22,7 +22,7 @@ static void fail(j_common_ptr jpeg) {
 
 static void say_nothing(j_common_ptr jpeg) { (void)jpeg; }
 
-/* Compresses a picture. 0: failed. */
+/* Compresses a picture into w->data and w->n, which libjpeg allocates. 0: failed. */
 static int encode(writer *w, const cnr_tensor *p) {
     if (setjmp(w->out)) return 0;
     jpeg_create_compress(&w->jpeg);
@@ -45,6 +45,7 @@ static int encode(writer *w, const cnr_tensor *p) {
     return 1;
 }
 
+/* A new block with the picture as a JPEG, for page_block_drop; NULL: out of memory. */
 page_block *page_jpeg(const cnr_tensor *picture) {
     writer *w = page_host->alloc(sizeof *w);
     page_block *b = NULL;

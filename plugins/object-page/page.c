@@ -8,7 +8,8 @@ const cnr_host *page_host;
 
 enum { WANTED_S = 5 };
 
-/* Takes the given token, or makes a random one. */
+/* Keeps the given token (8 to 32 letters, digits, - and _; else CNR_E_ARG), or with NULL makes a
+ * random one. */
 static cnr_status make_token(page *p, const char *given, cnr_error *err) {
     unsigned char noise[(PAGE_TOKEN - 1) / 2];
     if (given) {
@@ -26,7 +27,7 @@ static cnr_status make_token(page *p, const char *given, cnr_error *err) {
     return CNR_OK;
 }
 
-/* Stops the server and frees all. */
+/* Wakes and ends all feeds, stops the server and frees all. */
 static void destroy(void *state) {
     page *p = state;
     atomic_store(&p->ending, 1);
@@ -40,7 +41,8 @@ static void destroy(void *state) {
     page_host->free(p);
 }
 
-/* Creates the page and starts the server. */
+/* Creates the page from its options address, token and port, and starts the server; *state receives
+ * it. Fails with a reason. */
 static cnr_status create(const cnr_attr *const *list, int32_t n, void **state, cnr_error *err) {
     const char *address = "127.0.0.1", *token = NULL;
     int64_t port = 0;
@@ -78,7 +80,8 @@ static cnr_status create(const cnr_attr *const *list, int32_t n, void **state, c
 
 /* ---- methods ---- */
 
-/* Gives a text as bytes. */
+/* Gives a text as a u8 vector of its n bytes, with data from the host's alloc; fails with
+ * CNR_E_MEMORY. */
 static cnr_status give_text(const char *text, size_t n, cnr_tensor *out, cnr_error *err) {
     out->dtype = CNR_u8;
     out->rank = 1;
@@ -96,7 +99,8 @@ static int is_wanted(const page *p) {
            (asked && page_host->now_ns() - asked < WANTED_S * UINT64_C(1000000000));
 }
 
-/* Method show: the picture that watchers see. */
+/* Method show: watchers see the picture, u8 of H W C with C 1 or 3, from now on; without watchers
+ * nothing is done. */
 static cnr_status show(page *p, const cnr_tensor *t, cnr_error *err) {
     if (t->dtype != CNR_u8 || t->rank != 3 || (t->dim[2] != 1 && t->dim[2] != 3) || t->dim[0] < 1 ||
         t->dim[1] < 1 || t->dim[0] > 65500 || t->dim[1] > 65500)
@@ -109,7 +113,8 @@ static cnr_status show(page *p, const cnr_tensor *t, cnr_error *err) {
     return CNR_OK;
 }
 
-/* Method tell: a text for watchers. */
+/* Method tell: keeps a line of JSON as the newest state, for all feeds of events; fails if it is no
+ * line. */
 static cnr_status tell(page *p, const cnr_tensor *t, cnr_error *err) {
     if (t->dtype != CNR_u8 || t->rank != 1 || memchr(t->data, '\n', (size_t)t->dim[0]))
         return page_host->fail(err, CNR_E_ARG, "tell", "want a line of JSON");
@@ -137,7 +142,7 @@ static cnr_status address(const page *p, cnr_tensor *out, cnr_error *err) {
     return give_text(text, strlen(text), out, err);
 }
 
-/* Method wanted: 1 if a picture would be seen. */
+/* Method wanted: gives out 1 if a picture would be seen, else 0. */
 static cnr_status wanted(const page *p, cnr_tensor *out, cnr_error *err) {
     double *to = page_host->alloc(sizeof *to);
     if (!to) return page_host->fail(err, CNR_E_MEMORY, "page", "out of memory");
@@ -148,7 +153,8 @@ static cnr_status wanted(const page *p, cnr_tensor *out, cnr_error *err) {
     return CNR_OK;
 }
 
-/* Calls a method. */
+/* Calls a method by its index, after checking the numbers of inputs and results; fails with the
+ * method's reason. */
 static cnr_status call_method(void *state, int32_t method, const cnr_tensor *const *in,
                               int32_t n_in, cnr_tensor *const *out, int32_t n_out, cnr_error *err) {
     page *p = state;
@@ -175,7 +181,7 @@ const cnr_object page_object = {.size = sizeof page_object,
                                 .destroy = destroy};
 
 CNR_EXPORT const cnr_object *late_object(const cnr_host *host);
-/* What the plugin calls to get the object. */
+/* What the plugin calls once to get the object's table, with the host's functions. */
 const cnr_object *late_object(const cnr_host *host) {
     page_host = host;
     return &page_object;

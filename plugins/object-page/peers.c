@@ -42,7 +42,7 @@ static void evict(page *p, page_peer *peer) {
     if (peer->feed) page_feed_resume(peer->feed);
 }
 
-/* Nanoseconds that a connection has been waited for. */
+/* Nanoseconds that a connection has been waited for at `now`; 0: it isn't waited for. */
 static uint64_t waited(const page_peer *peer, uint64_t now) {
     return peer->since_ns && now > peer->since_ns ? now - peer->since_ns : 0;
 }
@@ -71,6 +71,7 @@ void page_peers_free_blocks(page *p) {
         if (peer->holds == b && !atomic_load(&peer->evicted)) evict(p, peer);
 }
 
+/* Gives the peer a feed, if need be in place of a slow peer's; 0: too many feeds. */
 int page_peers_take_feed(page *p, page_peer *peer, page_client *feed) {
     if (p->n_feeds >= p->most_peers - p->most_peers / 4) { /* the others are for single requests */
         page_peer *slow = slowest(p, 1, 0, UINT64_C(1000000000));
@@ -126,6 +127,7 @@ cnr_status page_peers_open(page *p, cnr_error *err) {
                : page_host->fail(err, CNR_E_MEMORY, "page", "no thread can be started");
 }
 
+/* Ends the thread of deadlines and waits for it. */
 void page_peers_close(page *p) {
     pthread_mutex_lock(&p->lock);
     pthread_cond_signal(&p->ends);
@@ -133,7 +135,8 @@ void page_peers_close(page *p) {
     if (p->has_deadlines) pthread_join(p->deadlines, NULL);
 }
 
-/* Notes a new connection. */
+/* Puts a new connection, of socket fd, into the list; if there are too many now, the slowest is
+ * closed. */
 static void arrive(page *p, page_peer *peer, int fd) {
     *peer = (page_peer){.since_ns = page_host->now_ns(), .fd = fd};
     pthread_mutex_lock(&p->lock);
@@ -144,7 +147,7 @@ static void arrive(page *p, page_peer *peer, int fd) {
     pthread_mutex_unlock(&p->lock);
 }
 
-/* Forgets a connection. */
+/* Takes a connection out of the list and frees it; its feed, if any, has no peer then. */
 static void leave(page *p, page_peer *peer) {
     pthread_mutex_lock(&p->lock);
     if (peer->previous) peer->previous->next = peer->next;
@@ -159,6 +162,8 @@ static void leave(page *p, page_peer *peer) {
     page_host->free(peer);
 }
 
+/* Called by the server when a connection begins, whose page_peer it puts into *at, and when it
+ * ends, which frees that. */
 void page_peer_notify(void *arg, struct MHD_Connection *c, void **at,
                       enum MHD_ConnectionNotificationCode what) {
     if (what == MHD_CONNECTION_NOTIFY_STARTED) {

@@ -20,7 +20,8 @@ typedef struct request {
     char body[PAGE_MOST_BODY + 1];
 } request;
 
-/* Takes ownership of r. */
+/* Sends the response r, of that status and type, and gives it up, also on failure. MHD_NO:
+ * failed. */
 static enum MHD_Result send_off(struct MHD_Connection *c, unsigned code, const char *type,
                                 struct MHD_Response *r) {
     MHD_add_response_header(r, "Content-Type", type);
@@ -38,7 +39,7 @@ static enum MHD_Result send_off(struct MHD_Connection *c, unsigned code, const c
     return result;
 }
 
-/* data: static text. */
+/* Answers with n bytes of static data, which are not copied. */
 static enum MHD_Result answer(struct MHD_Connection *c, unsigned code, const char *type,
                               const void *data, size_t n) {
     struct MHD_Response *r =
@@ -46,12 +47,12 @@ static enum MHD_Result answer(struct MHD_Connection *c, unsigned code, const cha
     return r ? send_off(c, code, type, r) : MHD_NO;
 }
 
-/* Answers with a line of text. */
+/* Answers with a static line of text. */
 static enum MHD_Result say(struct MHD_Connection *c, unsigned code, const char *text) {
     return answer(c, code, "text/plain; charset=utf-8", text, strlen(text));
 }
 
-/* Answers that too many are connected. */
+/* Answers 503: too many are connected. */
 enum MHD_Result page_full(struct MHD_Connection *c) {
     return say(c, MHD_HTTP_SERVICE_UNAVAILABLE, "too many look already\n");
 }
@@ -88,7 +89,7 @@ static int host_is_ours(const page *p, const char *host) {
     return n == strlen(p->host) && strncmp(name, p->host, n) == 0;
 }
 
-/* Header of a request; NULL: there is none. */
+/* The value of a request's header; NULL: there is none. */
 static const char *header(struct MHD_Connection *c, const char *name) {
     return MHD_lookup_connection_value(c, MHD_HEADER_KIND, name);
 }
@@ -123,7 +124,8 @@ static ssize_t read_block(void *block, uint64_t at, char *to, size_t room) {
 
 static void drop_block(void *block) { page_block_drop(block); }
 
-/* Answers with the newest picture or text. */
+/* Answers with the newest picture or text at *at, or 503 if there is none yet; holds the block
+ * until it is sent. */
 static enum MHD_Result newest(page *p, struct MHD_Connection *c, page_block **at,
                               const char *type) {
     pthread_mutex_lock(&p->lock);
@@ -141,14 +143,14 @@ static enum MHD_Result newest(page *p, struct MHD_Connection *c, page_block **at
     return send_off(c, MHD_HTTP_OK, type, r);
 }
 
-/* Answers with a page that is part of the plugin. */
+/* Answers with a page that is part of the plugin, without its first line. */
 static enum MHD_Result embedded(struct MHD_Connection *c, const char *type, const char *text,
                                 size_t n) {
     const char *begin = memchr(text, '\n', n); /* after the #line */
     return answer(c, MHD_HTTP_OK, type, begin + 1, n - (size_t)(begin + 1 - text));
 }
 
-/* Answers a GET. */
+/* Answers a GET by its path; 404 for unknown ones. */
 static enum MHD_Result get(page *p, struct MHD_Connection *c, const char *url) {
     if (strcmp(url, "/") == 0)
         return embedded(c, "text/html; charset=utf-8", page_html, page_html_bytes);
@@ -187,7 +189,8 @@ static enum MHD_Result set(page *p, struct MHD_Connection *c, const request *r) 
                 : say(c, MHD_HTTP_SERVICE_UNAVAILABLE, "too many\n");
 }
 
-/* Answers a request; the server calls it for each piece of one. */
+/* Answers a request; the server calls it for each piece of one, of *n bytes, of which none are left
+ * then. */
 static enum MHD_Result handle(void *arg, struct MHD_Connection *c, const char *url,
                               const char *method, const char *version, const char *data, size_t *n,
                               void **state) {
@@ -233,14 +236,15 @@ static void done(void *arg, struct MHD_Connection *c, void **state,
     *state = NULL;
 }
 
-/* Makes what a request keeps; the server calls it when one begins. */
+/* Notes that a request begins, whose headers are waited for; returns NULL, since there is nothing
+ * to keep yet. */
 static void *begin(void *arg, const char *uri, struct MHD_Connection *c) {
     (void)uri;
     page_peer_waits(arg, c, PAGE_HEADERS, NULL);
     return NULL; /* the request's state */
 }
 
-/* Log function of the server. */
+/* Log function of the server: logs a line for debugging. */
 static void tell(void *arg, const char *format, va_list list) {
     char text[300];
     (void)arg;

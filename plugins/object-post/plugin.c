@@ -3,7 +3,8 @@
 #include "late.h"
 #include <string.h>
 
-/* The address that lines are posted to. */
+/* Writes the option url, where lines are posted to, into `name` if it fits; returns
+ * CNR_TOUCHES_NETWORK. */
 static int32_t reach(const cnr_attr *const *options, int32_t n, char *name, size_t room) {
     for (int32_t i = 0; i < n; i++)
         if (strcmp(options[i]->name, "url") == 0 && options[i]->type == CNR_ATTR_STRING &&

@@ -9,7 +9,7 @@ enum { SECONDS = 5 };
 static const cnr_host *host;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
-/* A connection to an address. */
+/* A connection to an address: curl's handle and the headers of each request. */
 typedef struct post {
     CURL *curl;
     struct curl_slist *headers;
@@ -17,13 +17,13 @@ typedef struct post {
 
 static void begin(void) { curl_global_init(CURL_GLOBAL_DEFAULT); }
 
-/* Discards the answer. */
+/* Discards the answer: returns its size, as curl wants. */
 static size_t ignore(char *data, size_t size, size_t n, void *arg) {
     (void)data, (void)arg;
     return size * n;
 }
 
-/* Frees all. */
+/* Closes the connection and frees all. */
 static void destroy(void *state) {
     post *p = state;
     if (p->curl) curl_easy_cleanup(p->curl);
@@ -31,7 +31,8 @@ static void destroy(void *state) {
     host->free(p);
 }
 
-/* Creates the object for an address. */
+/* Creates the object for the only option `url`, without connecting; *state receives it. Fails with
+ * a reason. */
 static cnr_status create(const cnr_attr *const *list, int32_t n, void **state, cnr_error *err) {
     if (n != 1 || strcmp(list[0]->name, "url") != 0 || list[0]->type != CNR_ATTR_STRING)
         return host->fail(err, CNR_E_ARG, "post", "want the option url, an http or https address");
@@ -85,7 +86,7 @@ static const cnr_object object = {.size = sizeof object,
                                   .destroy = destroy};
 
 CNR_EXPORT const cnr_object *late_object(const cnr_host *given);
-/* What the plugin calls to get the object. */
+/* What the plugin calls once to get the object's table, with the host's functions. */
 const cnr_object *late_object(const cnr_host *given) {
     host = given;
     return &object;

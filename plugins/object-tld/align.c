@@ -23,8 +23,9 @@ static tld_box move(tld_box b, double right, double down, double grown) {
                      b.w * (1 + grown), b.h * (1 + grown)};
 }
 
-/* One step along a direction, `far` times the unit: to the maximum of the parabola through the box
- * and one step to either side, limited to one step, times `part`. */
+/* One step along a direction, `far` times the unit (x, y, size): to the maximum of the parabola
+ * through the box and one step to either side, at most one step, times `part`. Returns that box,
+ * with its likeness in *best, if it is higher; else the box itself. */
 static tld_box climb(const tld_view *v, tld_box box, const double *unit, double far,
                      const tld_shelf *known, double part, double *best) {
     const double way[3] = {unit[0] * far, unit[1] * far, unit[2] * far};

@@ -2,6 +2,7 @@
 #include "tld.h"
 #include <math.h>
 
+/* Frees the tables and clears f. */
 void tld_ferns_free(tld_ferns *f) {
     tld_host->free(f->posterior);
     tld_host->free(f->hits);
@@ -38,7 +39,8 @@ cnr_status tld_ferns_make(tld_ferns *f, const tld_options *o, tld_dice *dice, cn
     return CNR_OK;
 }
 
-/* The pixel of the box's point (x, y) under the warp. */
+/* The blurred pixel at the box's point (x, y), 0 to 1, under the warp (NULL: none); outside the
+ * view its nearest. */
 static int32_t seen(const tld_view *v, tld_box box, const tld_warp *warp, float x, float y) {
     int64_t ix = (int64_t)box.x, iy = (int64_t)box.y;
     if (warp) {
@@ -54,6 +56,8 @@ static int32_t seen(const tld_view *v, tld_box box, const tld_warp *warp, float 
         v->blurred[cnr_max(0, cnr_min(v->h - 1, iy)) * v->w + cnr_max(0, cnr_min(v->w - 1, ix))];
 }
 
+/* codes: the code of each fern for a box of a view, warped if warp is not NULL; dice: for the
+ * warp's noise. */
 void tld_codes(const tld_ferns *f, const tld_view *v, tld_box box, const tld_warp *warp,
                tld_dice *dice, uint16_t *codes) {
     for (int32_t k = 0; k < f->n; k++) {

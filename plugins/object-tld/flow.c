@@ -5,7 +5,7 @@
 
 enum { MOST = 32 * 32, MARGIN = 5, DEEPEST = 5 };
 
-/* The k-th smallest, from 0; reorders v. */
+/* The k-th smallest of n numbers, k from 0; reorders v. */
 static float select_at(float *v, int32_t n, int32_t k) {
     int32_t lo = 0, hi = n - 1;
     while (lo < hi) {
@@ -26,13 +26,14 @@ static float select_at(float *v, int32_t n, int32_t k) {
     return v[k];
 }
 
-/* Median of n numbers, which it reorders. */
+/* Median of n numbers, which it reorders; of an even n the mean of both middle ones. */
 static float median(float *v, int32_t n) {
     const float high = select_at(v, n, n / 2);
     return n % 2 ? high : 0.5f * (high + select_at(v, n, n / 2 - 1));
 }
 
-/* Tracks point p of `from` in `to`, from the coarsest level to the finest. */
+/* Tracks point p of `from` in `to`, from the coarsest level to the finest; q: first guess, then
+ * result. False: lost. */
 static bool follow(const tld_view *from, const tld_view *to, int32_t levels, const float *p,
                    float *q) {
     float x = q[0] / (float)(1 << levels), y = q[1] / (float)(1 << levels);
@@ -90,8 +91,9 @@ static int32_t follow_all(const tld_view *from, const tld_view *to, tld_box box,
     return n;
 }
 
-/* The median ratio of distances between pairs of points, limited to `growth` a frame: larger values
- * come from a few wrong points. */
+/* The median ratio of distances between pairs of points; 1 if it is above o->growth a frame or
+ * below its inverse, as that comes from a few wrong points. room: for `most` ratios, which bound
+ * the pairs. */
 static float growth(const path *p, int32_t n, float *room, int32_t most, const tld_options *o) {
     int32_t m = 0;
     for (int32_t gap = 1; gap < n && m + n <= most; gap++)
@@ -104,7 +106,7 @@ static float growth(const path *p, int32_t n, float *room, int32_t most, const t
     return by > o->growth || by * o->growth < 1 ? 1 : by;
 }
 
-/* Mean distance between points and where they are followed back to. */
+/* Mean distance, in pixels, between n points and where they are followed back to. */
 static float mean_back(const path *paths, int32_t n) {
     float sum = 0;
     for (int32_t i = 0; i < n; i++) sum += paths[i].back;

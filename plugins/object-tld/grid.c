@@ -42,13 +42,15 @@ double tld_overlap(tld_box a, tld_box b) {
     return w <= 0 || h <= 0 ? 0 : w * h / (a.w * a.h + b.w * b.h - w * h);
 }
 
-/* Window indices along one side that touch [at, at + length). */
+/* [*lo, *hi): window indices along one side that touch [at, at + length). */
 static void touching(double at, double length, int32_t size, int32_t step, int32_t n, int32_t *lo,
                      int32_t *hi) {
     *lo = (int32_t)fmax(0, fmin(n, floor((at - size) / step)));
     *hi = (int32_t)fmax(0, fmin(n, ceil((at + length) / step) + 1));
 }
 
+/* Writes the windows with the highest overlap with the box, at least `least`, best first, to out,
+ * at most `most`. Returns how many. */
 int32_t tld_closest(const tld_grid *g, tld_box box, double least, int32_t most, int64_t *out) {
     double best[64];
     int32_t n = 0, x0, x1, y0, y1;

@@ -4,7 +4,7 @@
 
 enum { FIRST_NEGATIVES = 100, MOST_EXAMPLES = 50 * 200 };
 
-/* Draws a small rotation, shift and scaling. */
+/* Draws a rotation of at most half of `degrees` either way, and likewise a shift and a scaling. */
 static tld_warp draw_warp(tld_dice *d, double degrees, double shift, double scale) {
     const double turn = (tld_draw(d) - 0.5) * degrees * 3.14159265358979 / 180;
     const double by = 1 + (tld_draw(d) - 0.5) * scale;
@@ -47,7 +47,7 @@ static void learn_elsewhere(tld_tracker *t, tld_box box) {
 
 /* ---- nearest neighbour ---- */
 
-/* Learns a patch as an example for or against the object, if it is new. */
+/* Learns a patch as an example for (positive) or against the object, if it is new. */
 static void teach(tld_tracker *t, const float *patch, bool positive) {
     tld_similar s;
     tld_compare(&t->nearest, patch, 1, &s);
@@ -108,7 +108,7 @@ static void learn_first_rest(tld_tracker *t) {
     t->valid_threshold = fmax(t->valid_threshold, like);
 }
 
-/* Cuts the box to the picture; fails if too little is left. */
+/* Cuts *box to the picture; CNR_E_ARG if fewer than 4 x 4 pixels are left. */
 static cnr_status check_box(const tld_view *v, tld_box *box, cnr_error *err) {
     const double x1 = fmin(v->w, box->x + box->w), y1 = fmin(v->h, box->y + box->h);
     const double x0 = fmax(0, box->x), y0 = fmax(0, box->y);

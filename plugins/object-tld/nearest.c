@@ -5,7 +5,7 @@
 /* Number of learning steps after which a use of a patch counts half. */
 static const double half_life = 200;
 
-/* Frees the patches of a shelf. */
+/* Frees the patches of a shelf, and clears it. */
 static void free_shelf(tld_shelf *s) {
     tld_host->free(s->at);
     tld_host->free(s->used);
@@ -13,6 +13,7 @@ static void free_shelf(tld_shelf *s) {
     *s = (tld_shelf){0};
 }
 
+/* Frees both shelves, not n. */
 void tld_nearest_free(tld_nearest *n) {
     free_shelf(&n->positive);
     free_shelf(&n->negative);
@@ -37,7 +38,8 @@ cnr_status tld_nearest_make(tld_nearest *n, const tld_options *o, cnr_error *err
     return tld_host->fail(err, CNR_E_MEMORY, "tld", "no memory for patches");
 }
 
-/* Index of the highest of the first `n` correlations, and its value. */
+/* Index of the highest of the first `n` correlations, and its value in *out; -1, and -1: there are
+ * none. */
 static int32_t highest(const float *row, int32_t n, float *out) {
     int32_t best = -1;
     *out = -1;
@@ -56,7 +58,8 @@ static float relative(float positive, float negative) {
     return p + n > 0 ? n / (p + n) : 0;
 }
 
-/* Judges a patch by its correlations with the patches of both shelves. */
+/* Judges a patch by its correlations with the patches of both shelves; counts the nearest one as
+ * used. */
 static tld_similar judge(tld_nearest *n, const float *row, const float *against) {
     const tld_shelf *p = &n->positive, *q = &n->negative;
     tld_similar s;
@@ -72,6 +75,8 @@ static tld_similar judge(tld_nearest *n, const float *row, const float *against)
     return s;
 }
 
+/* Compares `count` patches with all that are remembered, and fills out[i] for patch i; without
+ * memory they are like none. */
 void tld_compare(tld_nearest *n, const float *patches, int32_t count, tld_similar *out) {
     enum { SOME = 16 };
     const tld_shelf *p = &n->positive, *q = &n->negative;
@@ -95,7 +100,7 @@ void tld_compared(tld_nearest *n, const float *products, int32_t count, tld_simi
         out[i] = judge(n, products + i * all, products + i * all + positives);
 }
 
-/* Removes patch i. */
+/* Removes patch i; those behind it move up. */
 static void drop(tld_shelf *s, int32_t i) {
     s->n--;
     memmove(s->at + (int64_t)i * TLD_PATCH_PITCH, s->at + (int64_t)(i + 1) * TLD_PATCH_PITCH,
@@ -104,7 +109,7 @@ static void drop(tld_shelf *s, int32_t i) {
     memmove(s->born + i, s->born + i + 1, (size_t)(s->n - i) * sizeof *s->born);
 }
 
-/* Patch that was nearest least often; the first stays. */
+/* Index of the patch that was nearest least often; the first patch, 0, stays. */
 static int32_t least_useful(const tld_shelf *s) {
     int32_t worst = 1; /* the first is the user's and stays */
     for (int32_t i = 2; i < s->n; i++)
@@ -112,6 +117,8 @@ static int32_t least_useful(const tld_shelf *s) {
     return worst;
 }
 
+/* Remembers a patch of the object (positive) or of others, behind patch `behind` (-1: at the end);
+ * a full shelf drops its least useful one. */
 void tld_remember(tld_nearest *n, bool positive, const float *patch, int32_t behind) {
     tld_shelf *s = positive ? &n->positive : &n->negative;
     int32_t at = behind < 0 || behind >= s->n ? s->n : behind + 1;

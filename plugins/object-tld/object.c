@@ -2,7 +2,7 @@
 #include "tld.h"
 #include <math.h>
 
-/* Arguments of a method. */
+/* Tracker and arguments of a method. */
 typedef struct call {
     tld_tracker *t;
     const cnr_tensor *const *in;
@@ -10,13 +10,14 @@ typedef struct call {
     cnr_error *err;
 } call;
 
-/* Frees a tracker. */
+/* Frees a tracker and all that it has. */
 static void destroy(void *state) {
     tld_tracker_free(state);
     tld_host->free(state);
 }
 
-/* Creates a tracker with options. */
+/* Creates a tracker with options; *state receives it. Fails with the option's fault or
+ * CNR_E_MEMORY. */
 static cnr_status create(const cnr_attr *const *options, int32_t n, void **state, cnr_error *err) {
     tld_tracker *t = tld_host->alloc(sizeof *t);
     if (!t) return tld_host->fail(err, CNR_E_MEMORY, "tld", "out of memory");
@@ -27,7 +28,8 @@ static cnr_status create(const cnr_attr *const *options, int32_t n, void **state
     return status;
 }
 
-/* Result `i` with those dims; the caller fills its data. NULL with err: out of memory. */
+/* Gives result `i` its type and dims, and memory of the host's, which it returns for the caller to
+ * fill. NULL with err: out of memory. */
 static void *give_sized(const call *c, int32_t i, int32_t dtype, int32_t rank, const int64_t *dim) {
     cnr_tensor *t = c->out[i];
     t->dtype = dtype;
@@ -56,7 +58,7 @@ static cnr_status begin_in(const call *c, cnr_status (*how)(tld_tracker *, const
 static cnr_status init(const call *c) { return begin_in(c, tld_init); }
 static cnr_status place(const call *c) { return begin_in(c, tld_place); }
 
-/* Gives box and confidence. */
+/* Gives box (x, y, w, h) and confidence as results 0 and 1. */
 static cnr_status give_box(const call *c) {
     double *box = give(c, 0, CNR_f64, 1, 4, 1),
            *confidence = box ? give(c, 1, CNR_f64, 0, 1, 1) : NULL;
@@ -141,7 +143,7 @@ static cnr_status compared(const call *c) {
     return give_box(c);
 }
 
-/* Method windows: position and size of all windows. */
+/* Method windows: result 0 is i32 of n x 4, x, y, width and height in pixels of each window. */
 static cnr_status windows(const call *c) {
     const tld_grid *g = &c->t->grid;
     int32_t *v = give(c, 0, CNR_i32, 2, g->windows, 4);
@@ -172,7 +174,8 @@ static cnr_status ferns(const call *c) {
     return CNR_OK;
 }
 
-/* Method detections: boxes and similarities of this frame. */
+/* Method detections: result 0 is f64 of n x 5, box (x, y, w, h) and similarity of each detection of
+ * this frame. */
 static cnr_status detections(const call *c) {
     const tld_tracker *t = c->t;
     double *v = give(c, 0, CNR_f64, 2, t->n_found, 5);
@@ -184,7 +187,8 @@ static cnr_status detections(const call *c) {
     return CNR_OK;
 }
 
-/* Each shelf as one grey picture, with patches below each other. */
+/* Method patches: results 0 and 1 are the positive and the negative shelf, each a grey picture with
+ * patches below each other. */
 static cnr_status patches(const call *c) {
     for (int32_t k = 0; k < 2; k++) {
         const tld_shelf *s = k ? &c->t->nearest.negative : &c->t->nearest.positive;
@@ -199,7 +203,8 @@ static cnr_status patches(const call *c) {
     return CNR_OK;
 }
 
-/* Method times: what parts of the last frame took, in ms. */
+/* Method times: result 0 is a list of what parts of the last frame took, in ms, and how many
+ * windows were looked at. */
 static cnr_status times(const call *c) {
     const tld_times *t = &c->t->times;
     const double list[] = {t->view,
@@ -218,7 +223,7 @@ static cnr_status times(const call *c) {
     return CNR_OK;
 }
 
-/* Method save: what was learned, as bytes. */
+/* Method save: result 0 is what was learned, as bytes; CNR_E_STATE before a beginning. */
 static cnr_status save(const call *c) {
     uint8_t *data;
     size_t bytes;
@@ -250,7 +255,7 @@ static cnr_status change(const call *c, double *option) {
 static cnr_status tracking(const call *c) { return change(c, &c->t->o.tracking); }
 static cnr_status learning(const call *c) { return change(c, &c->t->o.learning); }
 
-/* Method options: all options with their defaults. */
+/* Method options: result 0 is the text of all options with their defaults. */
 static cnr_status options(const call *c) {
     char *text = tld_options_text();
     if (!text) return tld_host->fail(c->err, CNR_E_MEMORY, "tld", "out of memory");
@@ -264,7 +269,7 @@ static cnr_status options(const call *c) {
 
 /* ---- the table ---- */
 
-/* All methods: name, inputs, results, help. */
+/* Calls X for each method: name, numbers of inputs and results, help. */
 /* clang-format off */
 #define METHODS(X) \
     X(init, 2, 0, "init(picture, { x, y, width, height })") \
@@ -290,18 +295,21 @@ static const struct method {
     cnr_status (*run)(const call *c);
     int32_t n_in, n_out;
 } table[] = {
+/* a method's function and numbers */
 #define X(run, n_in, n_out, text) {run, n_in, n_out},
     METHODS(X)
 #undef X
 };
 
 static const char *const methods[] = {
+/* a method's help */
 #define X(run, n_in, n_out, text) text,
     METHODS(X)
 #undef X
 };
 
-/* Calls a method. */
+/* Calls a method by its index, after checking the numbers of inputs and results; fails with the
+ * method's reason. */
 static cnr_status call_method(void *state, int32_t method, const cnr_tensor *const *in,
                               int32_t n_in, cnr_tensor *const *out, int32_t n_out, cnr_error *err) {
     const call c = {state, in, out, err};

@@ -6,7 +6,7 @@ static const cnr_port in[] = {{.name = "a", .help = "f32, m x k: patches"},
                               {.name = "b", .help = "f32, n x k: others"}};
 static const cnr_port out[] = {{.name = "y", .help = "f32, m x n; 0 where a patch is constant"}};
 
-/* Shape: rows of a x rows of b. */
+/* Output 0: f32 of rows of a x rows of b; fails unless both are f32 matrices of as many columns. */
 static cnr_status infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_error *err) {
     CNR_TRY(tld_want(node, 0, CNR_f32, 2, err));
     CNR_TRY(tld_want(node, 1, CNR_f32, 2, err));
@@ -18,7 +18,7 @@ static cnr_status infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_er
     return CNR_OK;
 }
 
-/* Multiply-accumulates. */
+/* Sets c->macs to the multiply-accumulates. */
 static void cost(const cnr_node *node, cnr_cost *c) {
     c->macs = (uint64_t)(cnr_count(node->outputs[0]) * node->inputs[0]->dim[1]);
 }
@@ -45,7 +45,7 @@ static double scale_of(const float *v, int64_t n, double *mean) {
     return squares > 1e-10 * most * most * (double)n ? 1 / sqrt(squares) : 0;
 }
 
-/* Correlation of each row of a with each row of b. */
+/* Correlation of each row of a with each row of b; returns CNR_OK. */
 static cnr_status reference(const cnr_run *run, cnr_error *err) {
     const cnr_tensor *a = run->node->inputs[0], *b = run->node->inputs[1];
     const int64_t k = a->dim[1], n = b->dim[0];
@@ -89,7 +89,7 @@ static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_ac
     return CNR_OK;
 }
 
-/* Workspace for the normalised rows. */
+/* Sets the workspace to room for the normalised rows of both inputs. */
 static cnr_status plan(const cnr_device *device, const cnr_node *node, cnr_space *workspace,
                        void **state, cnr_error *err) {
     (void)device;
@@ -102,7 +102,7 @@ static cnr_status plan(const cnr_device *device, const cnr_node *node, cnr_space
 
 enum { ROWS = 16 };
 
-/* Task: normalises a row. */
+/* Task i of the cnr_run `arg`: normalises some rows of both inputs into the workspace. */
 static void normalise(void *arg, int64_t i, int32_t thread) {
     const cnr_run *run = arg;
     const cnr_tensor *a = run->node->inputs[0], *b = run->node->inputs[1];
@@ -119,7 +119,7 @@ static void normalise(void *arg, int64_t i, int32_t thread) {
     }
 }
 
-/* Task: products of some rows. */
+/* Task i of the cnr_run `arg`: products of some normalised rows of input 0 with all of input 1. */
 static void multiply(void *arg, int64_t i, int32_t thread) {
     const cnr_run *run = arg;
     const int64_t n = run->outputs[0]->dim[1];
@@ -134,7 +134,7 @@ static void multiply(void *arg, int64_t i, int32_t thread) {
                     (float *)run->outputs[0]->data + lo * n);
 }
 
-/* Normalises, then multiplies. */
+/* Normalises, then multiplies on the stream's threads; returns CNR_OK. */
 static cnr_status run_cpu(const cnr_run *run, cnr_error *err) {
     const int64_t all = run->node->inputs[0]->dim[0] + run->node->inputs[1]->dim[0];
     int64_t lo, hi;

@@ -18,7 +18,7 @@ static const cnr_port in[] =
       .help = "f32, n: the result of an earlier stage"}};
 static const cnr_port out[] = {{.name = "y", .help = "f32, n: mean posteriors"}};
 
-/* Shape: one number a window. */
+/* Checks types and ranks of the inputs; the output has one f32 for each window. */
 static cnr_status infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_error *err) {
     static const int32_t dtypes[] = {CNR_u8, CNR_i32, CNR_f32, CNR_f32, CNR_f32},
                          ranks[] = {2, 2, 3, 2, 1};
@@ -37,12 +37,12 @@ static cnr_status infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_er
     return CNR_OK;
 }
 
-/* Operations. */
+/* Sets c->flops to one comparison for each window, fern and bit. */
 static void cost(const cnr_node *node, cnr_cost *c) {
     c->flops = (uint64_t)(node->outputs[0]->dim[0] * cnr_count(node->inputs[2]));
 }
 
-/* The pixel at a point of the window; computed in float, so that GPUs round alike. */
+/* The pixel at a point, 0 to 1, of the window; computed in float, so that GPUs round alike. */
 static inline int seen(const cnr_tensor *x, tld_window4 w, float px, float py) {
     const float fx = fminf(fmaxf(px, 0), 1), fy = fminf(fmaxf(py, 0), 1);
     const float ax = fx * (float)(w.w - 1), ay = fy * (float)(w.h - 1);
@@ -50,7 +50,8 @@ static inline int seen(const cnr_tensor *x, tld_window4 w, float px, float py) {
     return ((const uint8_t *)x->data)[iy * x->dim[1] + ix];
 }
 
-/* Mean posterior of window i. */
+/* Mean posterior of the codes of window i, over all ferns; 0 for an empty window and where the gate
+ * refuses it. */
 static float score(const cnr_node *node, int64_t i) {
     const cnr_tensor *const *in_ = node->inputs, *x = in_[0];
     const float *p = in_[2]->data, *posterior = in_[3]->data;
@@ -70,7 +71,7 @@ static float score(const cnr_node *node, int64_t i) {
     return sum / (float)ferns;
 }
 
-/* Scores of all windows. */
+/* Scores of the run's range of windows; returns CNR_OK. */
 static cnr_status reference(const cnr_run *run, cnr_error *err) {
     int64_t lo, hi;
     (void)err;
@@ -117,7 +118,8 @@ static void find_places(const cnr_node *node, int64_t w, int64_t h, int32_t *out
     }
 }
 
-/* Windows of the same size are adjacent: point offsets are computed once for all of them. */
+/* Task i of the cnr_run `arg`: windows of the same size are adjacent: point offsets are computed
+ * once for all of them. */
 static void part(void *arg, int64_t i, int32_t thread) {
     const cnr_run *run = arg;
     const cnr_tensor *const *in_ = run->node->inputs, *x = in_[0];
@@ -150,7 +152,7 @@ static void part(void *arg, int64_t i, int32_t thread) {
     }
 }
 
-/* Scores of all windows on the stream's threads. */
+/* Scores of all windows on the stream's threads; returns CNR_OK. */
 static cnr_status run_cpu(const cnr_run *run, cnr_error *err) {
     int64_t lo, hi;
     (void)err;

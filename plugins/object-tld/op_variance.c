@@ -5,7 +5,7 @@ static const cnr_port in[] = {{.name = "x", .help = "a grey picture: u8, height 
                               {.name = "windows", .help = "i32, n x 4: x, y, width, height"}};
 static const cnr_port out[] = {{.name = "y", .help = "f32, n"}};
 
-/* Shape: one number a window. */
+/* Checks types and ranks of the inputs; the output has one f32 for each window. */
 static cnr_status infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_error *err) {
     CNR_TRY(tld_want(node, 0, CNR_u8, 2, err));
     CNR_TRY(tld_want(node, 1, CNR_i32, 2, err));
@@ -14,12 +14,12 @@ static cnr_status infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_er
     return CNR_OK;
 }
 
-/* Operations. */
+/* Sets c->flops: four for each pixel and twelve for each window. */
 static void cost(const cnr_node *node, cnr_cost *c) {
     c->flops = (uint64_t)(cnr_count(node->inputs[0]) * 4 + node->outputs[0]->dim[0] * 12);
 }
 
-/* Variance of each window. */
+/* Variance of each window of the run's range; returns CNR_OK. */
 static cnr_status reference(const cnr_run *run, cnr_error *err) {
     const cnr_tensor *x = run->node->inputs[0];
     int64_t lo, hi;
@@ -54,7 +54,7 @@ const cnr_op tld_op_window_variance = {CNR_OP_SIZES,
 
 /* ---- CPU kernel ---- */
 
-/* Elements of an integral image. */
+/* Elements of an integral image of x. */
 static uint64_t corners_of(const cnr_tensor *x) {
     return (uint64_t)((x->dim[0] + 1) * (x->dim[1] + 1));
 }
@@ -69,7 +69,7 @@ static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_ac
     return CNR_OK;
 }
 
-/* Workspace for the integral images. */
+/* Sets the workspace to room for the integral images of sums and squares. */
 static cnr_status plan(const cnr_device *device, const cnr_node *node, cnr_space *workspace,
                        void **state, cnr_error *err) {
     (void)device;
@@ -79,7 +79,7 @@ static cnr_status plan(const cnr_device *device, const cnr_node *node, cnr_space
     return CNR_OK;
 }
 
-/* Task: variance of some windows. */
+/* Task i of the cnr_run `arg`: variance of some windows, from the integral images. */
 static void part(void *arg, int64_t i, int32_t thread) {
     const cnr_run *run = arg;
     const cnr_tensor *x = run->node->inputs[0];
@@ -102,7 +102,7 @@ static void part(void *arg, int64_t i, int32_t thread) {
     }
 }
 
-/* Integrates, then computes all windows. */
+/* Integrates, then computes all windows on the stream's threads; returns CNR_OK. */
 static cnr_status run_cpu(const cnr_run *run, cnr_error *err) {
     const cnr_tensor *x = run->node->inputs[0];
     uint64_t *squares = run->workspace_data;

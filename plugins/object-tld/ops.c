@@ -36,7 +36,8 @@ int32_t tld_split_windows(const cnr_node *node, cnr_split_axis *out, int32_t max
     return 1;
 }
 
-/* region hook: the same range of the windows and of inputs along them; other inputs as a whole. */
+/* Method region: the same range of inputs 1 and 4, which are along the windows; other inputs as a
+ * whole. */
 void tld_region_of(const cnr_node *node, int32_t axis, int64_t begin, int64_t end, int32_t port,
                    cnr_input_range *out) {
     (void)node;

@@ -11,13 +11,13 @@ extern const cnr_kernel tld_cpu_window_variance, tld_cpu_random_ferns, tld_cpu_c
 typedef struct tld_window4 {
     int64_t x, y, w, h;
 } tld_window4;
-/* A window cut to a picture of w x h. */
+/* A window (x, y, w, h) at v, cut to a picture of w x h. */
 static inline tld_window4 tld_within(const int32_t *v, int64_t w, int64_t h) {
     const int64_t x = cnr_max(0, cnr_min(v[0], w)), y = cnr_max(0, cnr_min(v[1], h));
     return (tld_window4){x, y, cnr_max(0, cnr_min(v[2], w - x)), cnr_max(0, cnr_min(v[3], h - y))};
 }
 
-/* The indices of axis 0 that the run computes. */
+/* [*lo, *hi): the indices of axis 0 that the run computes. */
 static inline void tld_range(const cnr_run *run, int64_t *lo, int64_t *hi) {
     const int whole = run->range_axis != 0;
     *lo = whole ? 0 : run->range_begin;
@@ -31,11 +31,12 @@ cnr_status tld_want_size(const cnr_node *node, int32_t i, int32_t axis, int64_t 
                          cnr_error *err);
 /* Output 0 is f32, one number for each window. */
 void tld_by_window(const cnr_node *node, cnr_tensor *const *outputs);
-/* Split axes of operators with one number a window. */
+/* Method split_axes: axis 0, the windows; returns 1, or 0 if max is below 1. */
 int32_t tld_split_windows(const cnr_node *node, cnr_split_axis *out, int32_t max);
+/* Method region: inputs 1 and 4 by the range of windows, others as a whole. */
 void tld_region_of(const cnr_node *node, int32_t axis, int64_t begin, int64_t end, int32_t port,
                    cnr_input_range *out);
-/* Frees a plan's state. */
+/* Method plan_free: frees what plan kept. */
 void tld_unplan(const cnr_device *device, void *state);
 
 enum { TLD_PART = 1024 }; /* windows that a thread computes at a time */

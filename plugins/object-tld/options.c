@@ -11,6 +11,7 @@ typedef struct row {
 } row;
 
 static const row rows[] = {
+/* the row of an option */
 #define X(name, standard, least, most, help) \
     {#name, offsetof(tld_options, name), standard, least, most, help},
     TLD_OPTIONS(X)

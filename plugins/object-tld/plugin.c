@@ -11,7 +11,7 @@ static const cnr_item items[] = {{CNR_KIND_OBJECT, &tld_object},
                                  {CNR_KIND_OPERATOR, &tld_op_correlation},
                                  {CNR_KIND_KERNEL, &tld_cpu_correlation}};
 
-/* Registers object, operators and kernels. */
+/* Chooses the vector functions of this processor, and registers object, operators and kernels. */
 static cnr_status init(const cnr_host *host, struct cnr_registrar *registrar, cnr_error *err) {
     (void)err;
     tld_host = host;

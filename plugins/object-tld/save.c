@@ -5,7 +5,7 @@
 #define MAGIC "CNRTLD1\n"
 enum { HEAD = 16 };
 
-/* The header's fields, as doubles. */
+/* The header's fields, stored as doubles in this order. */
 typedef enum slot {
     FERNS,
     BITS,
@@ -34,36 +34,36 @@ typedef struct cursor {
     uint8_t *at;
 } cursor;
 
-/* Writes a little-endian number. */
+/* Writes a little-endian number of `bytes` bytes, and moves on. */
 static void put(cursor *c, uint64_t v, int32_t bytes) {
     for (int32_t i = 0; i < bytes; i++) *c->at++ = (uint8_t)(v >> 8 * i);
 }
-/* Reads a little-endian number. */
+/* Reads a little-endian number of `bytes` bytes, and moves on. */
 static uint64_t take(cursor *c, int32_t bytes) {
     uint64_t v = 0;
     for (int32_t i = 0; i < bytes; i++) v |= (uint64_t)*c->at++ << 8 * i;
     return v;
 }
-/* Writes a double. */
+/* Writes a double of 8 bytes, and moves on. */
 static void put_double(cursor *c, double v) {
     uint64_t u;
     memcpy(&u, &v, sizeof u);
     put(c, u, 8);
 }
-/* Reads a double. */
+/* Reads a double of 8 bytes, and moves on. */
 static double take_double(cursor *c) {
     const uint64_t u = take(c, 8);
     double v;
     memcpy(&v, &u, sizeof v);
     return v;
 }
-/* Writes a float. */
+/* Writes a float of 4 bytes, and moves on. */
 static void put_float(cursor *c, float v) {
     uint32_t u;
     memcpy(&u, &v, sizeof u);
     put(c, u, 4);
 }
-/* Reads a float. */
+/* Reads a float of 4 bytes, and moves on. */
 static float take_float(cursor *c) {
     const uint32_t u = (uint32_t)take(c, 4);
     float v;
@@ -71,7 +71,7 @@ static float take_float(cursor *c) {
     return v;
 }
 
-/* Writes the patches of a shelf. */
+/* Writes the patches of a shelf, without their padding. */
 static void put_shelf(cursor *c, const tld_shelf *s) {
     for (int32_t i = 0; i < s->n; i++)
         for (int32_t p = 0; p < TLD_PATCH; p++)
@@ -126,7 +126,8 @@ static bool sound(const double *h) {
            within(h[VALID], 0, 1);
 }
 
-/* Reads patches as tld_patch makes them; false: invalid. */
+/* Reads `count` patches of the object (positive) or of others, as tld_patch makes them; false:
+ * invalid. */
 static bool take_shelf(cursor *c, tld_nearest *n, bool positive, int32_t count) {
     float patch[TLD_PATCH_PITCH] = {0};
     for (int32_t i = 0; i < count; i++) {
@@ -159,11 +160,13 @@ static bool take_ferns(cursor *c, tld_ferns *f) {
     return true;
 }
 
-/* Fills err: why the bytes are refused. */
+/* Fails with CNR_E_FORMAT: why the bytes are refused. */
 static cnr_status refuse(cnr_error *err, const char *why) {
     return tld_host->fail(err, CNR_E_FORMAT, "model", "%s", why);
 }
 
+/* Replaces what was learned by saved bytes; the next frame is searched as after a loss. Fails for
+ * bytes that are no sound model; the tracker may then have to begin anew. */
 cnr_status tld_load(tld_tracker *t, const uint8_t *data, size_t bytes, cnr_error *err) {
     double head[HEAD];
     if (bytes < sizeof MAGIC - 1 + sizeof head || memcmp(data, MAGIC, sizeof MAGIC - 1) != 0)

@@ -17,7 +17,7 @@ typedef struct work {
     const tld_scale *scale;
     const plane *plane;
     const int32_t *offsets; /* comparisons of all ferns, one fern after the other */
-    int32_t first, last;    /* rows of windows */
+    int32_t first, last;    /* range of rows of windows */
     uint64_t *scratch;
     uint8_t *pass;
     tld_candidate *list;
@@ -25,6 +25,7 @@ typedef struct work {
     uint64_t ns[2]; /* of variance and votes */
 } work;
 
+/* Frees the scratch memory and the list, and clears s. */
 void tld_scan_free(tld_scan *s) {
     for (int32_t i = 0; i < 64; i++) tld_host->free(s->scratch[i]);
     tld_host->free(s->list);
@@ -41,7 +42,8 @@ static void *scratch_of(tld_scan *s, int32_t which, size_t bytes) {
     return s->scratch[which];
 }
 
-/* Offsets of all comparisons at a scale. */
+/* Fills out with the pixel offsets, from a window's corner, of both points of all comparisons at a
+ * scale, in rows that are sorted by position modulo the step. */
 static void offsets_of(const tld_scan *s, const tld_scale *k, int64_t pitch, int32_t *out) {
     const tld_ferns *f = s->ferns;
     for (int32_t i = 0; i < f->n; i++)
@@ -77,7 +79,8 @@ static void vote(work *w, int32_t y, int32_t at, int32_t n) {
             w->list[w->n++] = (tld_candidate){first + i, sum[i] / (float)f->n};
 }
 
-/* Variance of all windows first, then votes: two loops, so that each can be timed. */
+/* Thread: variance of all windows of the rows first, then votes of those that pass: two loops, so
+ * that each can be timed. */
 static void *run_rows(void *arg) {
     work *w = arg;
     const tld_scan *s = w->scan;
@@ -142,6 +145,8 @@ static cnr_status run_scale(tld_scan *s, const tld_scale *k, const plane *p, con
     return CNR_OK;
 }
 
+/* Call first: makes room for an entry for every window, and zeroes the times. CNR_E_MEMORY: there
+ * is none. */
 cnr_status tld_scan_room(tld_scan *s, cnr_error *err) {
     s->ns_variance = s->ns_votes = 0;
     if (s->list && s->room >= s->grid->windows) return CNR_OK;

@@ -22,12 +22,12 @@ enum {
     TLD_MOST_SIDE = 16384
 };
 
-/* A rectangle, in pixels. */
+/* A rectangle in pixels: left upper corner, width and height. */
 typedef struct tld_box {
     double x, y, w, h;
 } tld_box; /* in pixels; x, y: top left corner */
 
-/* Splitmix64: the same sequence on every machine. */
+/* State of Splitmix64, which draws the same sequence on every machine. */
 typedef struct tld_dice {
     uint64_t state;
 } tld_dice;
@@ -110,13 +110,15 @@ typedef struct tld_dice {
     X(learning, 1, 0, 1, "0: what is known stays as it is") \
     X(threads, 1, 1, 64, "of the detector; the boxes are the same with any number")
 
-/* Options of a tracker. */
+/* Options of a tracker; TLD_OPTIONS has their meaning. */
 typedef struct tld_options {
+/* a member for an option */
 #define X(name, standard, least, most, help) double name;
     TLD_OPTIONS(X)
 #undef X
 } tld_options;
-/* The defaults, changed by the list. */
+/* Sets *out to the defaults, changed by the list; fails for an unknown name, or a number out of
+ * range. */
 cnr_status tld_options_read(const cnr_attr *const *list, int32_t n, tld_options *out,
                             cnr_error *err);
 /* A line "name  default  help" for each option; freed by host->free. NULL: out of memory. */
@@ -141,15 +143,16 @@ typedef struct tld_view {
 } tld_view;
 /* Reuses the view's memory. The picture is u8 H W C, C 1 or 3. */
 cnr_status tld_view_make(tld_view *v, const cnr_tensor *picture, double blur, cnr_error *err);
-void tld_view_free(tld_view *v);
-/* Variance of the grey pixels of a rectangle. */
+void tld_view_free(tld_view *v); /* Frees the view's memory and clears v. */
+/* Variance of the grey pixels of a rectangle inside the view, from its integral images. */
 double tld_variance(const tld_view *v, int32_t x, int32_t y, int32_t w, int32_t h);
-/* The TLD_PATCH values of the box's patch, mean 0 and norm 1. Returns the variance of its
- * pixels. */
+/* Writes the TLD_PATCH values of the box's patch, mean 0 and norm 1, to out. Returns the variance
+ * of its pixels. */
 double tld_patch(const tld_view *v, tld_box box, float *out);
 
 /* ---- grid.c: the windows of the detector ---- */
-/* Windows of one size. */
+/* Windows of one size: their width and height in pixels, the step between them, how many there are
+ * across and down, and the first one's index. */
 typedef struct tld_scale {
     int32_t w, h, step, nx, ny;
     int64_t first; /* index of its first window */
@@ -163,13 +166,14 @@ typedef struct tld_grid {
 /* Makes the grid for a box and a picture. */
 void tld_grid_make(tld_grid *g, const tld_options *o, double box_w, double box_h, int32_t width,
                    int32_t height);
-/* Window of an index. */
+/* The window of an index, in pixels. */
 tld_box tld_window(const tld_grid *g, int64_t index);
-/* Scale that a window belongs to. */
+/* Index of the scale that a window belongs to. */
 int32_t tld_scale_of(const tld_grid *g, int64_t index);
-double tld_overlap(tld_box a, tld_box b); /* intersection over union */
-/* The windows with the highest overlap with the box, at least `least`, best first. Returns how
- * many. */
+/* Area of the intersection over that of the union; 0: they don't touch. */
+double tld_overlap(tld_box a, tld_box b);
+/* Writes the windows with the highest overlap with the box, at least `least`, best first, to out,
+ * at most `most`. Returns how many. */
 int32_t tld_closest(const tld_grid *g, tld_box box, double least, int32_t most, int64_t *out);
 
 /* ---- ferns.c ---- */
@@ -177,21 +181,24 @@ int32_t tld_closest(const tld_grid *g, tld_box box, double least, int32_t most, 
 typedef struct tld_ferns {
     int32_t n, bits;
     float place[TLD_MOST_FERNS][TLD_MOST_BITS][4]; /* x1 y1 x2 y2, as fractions of the window */
-    float *posterior;                              /* n << bits */
+    float *posterior;                              /* n << bits numbers: by fern, then by code */
     uint16_t *hits; /* 2 * (n << bits): counts of positives and of negatives */
 } tld_ferns;
 /* Draws the comparisons of all ferns and forgets what was learned. */
 cnr_status tld_ferns_make(tld_ferns *f, const tld_options *o, tld_dice *dice, cnr_error *err);
-void tld_ferns_free(tld_ferns *f);
+void tld_ferns_free(tld_ferns *f); /* Frees the tables and clears f. */
 /* A window's codes, rotated, shifted and scaled by `warp` (NULL: not at all). */
 typedef struct tld_warp {
     double a, b, c, d, dx, dy, noise;
 } tld_warp;
-/* Code of each fern for a box of a view, warped if warp is not NULL. */
+/* codes: the code of each fern for a box of a view, warped if warp is not NULL; dice: for the
+ * warp's noise. */
 void tld_codes(const tld_ferns *f, const tld_view *v, tld_box box, const tld_warp *warp,
                tld_dice *dice, uint16_t *codes);
-double tld_vote(const tld_ferns *f, const uint16_t *codes); /* mean posterior */
-/* Counts the codes as those of the object, or not. */
+/* mean posterior of the codes, one for each fern: 0 to 1 */
+double tld_vote(const tld_ferns *f, const uint16_t *codes);
+/* Counts the codes, one for each fern, as those of the object, or not, and updates their
+ * posteriors. */
 void tld_ferns_learn(tld_ferns *f, const uint16_t *codes, bool positive);
 
 /* A window that may hold the object. */
@@ -216,7 +223,7 @@ typedef struct tld_scan {
 cnr_status tld_scan_room(tld_scan *s, cnr_error *err);
 /* Scans all windows on up to `threads` threads. */
 cnr_status tld_scan_run(tld_scan *s, int32_t threads, cnr_error *err);
-void tld_scan_free(tld_scan *s);
+void tld_scan_free(tld_scan *s); /* Frees the scratch memory and the list, and clears s. */
 
 /* ---- nearest.c ---- */
 typedef struct tld_shelf { /* patches of one class; the first is never removed */
@@ -230,7 +237,8 @@ typedef struct tld_nearest {
     tld_shelf positive, negative;
     uint64_t clock;
 } tld_nearest;
-/* How similar a patch is. */
+/* How similar a patch is to learned ones, by correlations: -1 to 1; relative and conservative ones:
+ * 0 to 1. */
 typedef struct tld_similar {
     float relative, conservative;   /* 0 to 1; the second uses the first half of the positives */
     float to_positive, to_negative; /* highest correlations, -1 to 1 */
@@ -238,17 +246,20 @@ typedef struct tld_similar {
 } tld_similar;
 /* Makes room for the patches and forgets all. */
 cnr_status tld_nearest_make(tld_nearest *n, const tld_options *o, cnr_error *err);
-void tld_nearest_free(tld_nearest *n);
+void tld_nearest_free(tld_nearest *n); /* Frees both shelves, not n. */
 /* Compares `count` patches with all that are remembered. */
 void tld_compare(tld_nearest *n, const float *patches, int32_t count, tld_similar *out);
-/* The same if the correlations were computed elsewhere: for each patch a row of positive.most and
- * then negative.most correlations; only those of existing patches count. */
+/* Judges `count` patches whose correlations were computed elsewhere: for each a row of
+ * positive.most and then negative.most correlations, of which only those of existing patches
+ * count. */
 void tld_compared(tld_nearest *n, const float *products, int32_t count, tld_similar *out);
-/* Remembers a patch, behind patch `behind` (-1: at the end) */
+/* Remembers a patch of the object (positive) or of others, behind patch `behind` (-1: at the end);
+ * a full shelf drops one. */
 void tld_remember(tld_nearest *n, bool positive, const float *patch, int32_t behind);
 
 /* ---- flow.c ---- */
-typedef struct tld_quality {       /* medians over the points */
+/* medians over the points: backward error in pixels, correlation, spread of motions */
+typedef struct tld_quality {
     float error, likeness, spread; /* of the backward error, in pixels; of 1 - similarity; of the
                                       distance from the box's motion */
 } tld_quality;
@@ -259,14 +270,15 @@ bool tld_flow(const tld_view *from, const tld_view *to, tld_box box, const doubl
 
 /* ---- usual.c: compares the quality of tracking with its recent average ---- */
 enum { TLD_SIGNS = 4 };
-/* How the object usually moves and looks. */
+/* How the object usually moves and looks: mean and variance of each sign, and the running
+ * excess. */
 typedef struct tld_usual {
     double mean[TLD_SIGNS], variance[TLD_SIGNS];
     double sum;     /* of the excess over the average */
     int32_t frames; /* frames in the average */
 } tld_usual;
-/* How much worse than average recent frames were, in deviations: 0 to `most`. Confidence NaN:
- * unknown; hidden: does not change the average. */
+/* Returns how much worse than average recent frames were, in deviations: 0 to `most`, and updates
+ * u. confidence NaN: unknown; hidden: the average does not change. */
 double tld_unusual(tld_usual *u, const tld_quality *q, double confidence, bool hidden, double most);
 
 /* ---- track.c ---- */
@@ -279,14 +291,14 @@ typedef struct tld_found {
 typedef struct tld_times {
     double view, flow, variance, ferns, nearest, learning, all;
 } tld_times;
-/* A tracker. */
+/* A tracker: options, both views, what was learned, and where the object is. */
 typedef struct tld_tracker {
     tld_options o;
     tld_dice dice;
     tld_view views[2]; /* of this frame and the previous */
     int32_t now;
     bool prepared;              /* tld_prepare was called, tld_finish must follow */
-    bool picked;                /* tld_pick was called */
+    bool picked;                /* tld_pick was called for this frame */
     bool begun, tracked, valid; /* the last frame can be tracked from; the path is trusted */
     bool doubted;               /* tracked worse than average: neither reported nor learned */
     bool fresh;                 /* started by the detector and never trusted yet */
@@ -308,7 +320,7 @@ typedef struct tld_tracker {
     tld_ferns ferns;
     tld_nearest nearest;
     tld_scan scan;
-    float *patches; /* of the candidates */
+    float *patches; /* those of the candidates */
     tld_similar *similar;
     tld_found *found;
     int32_t n_candidates, n_found;
@@ -316,7 +328,8 @@ typedef struct tld_tracker {
 } tld_tracker;
 /* After an error the tracker is unchanged; before the first init it stays uninitialised. */
 cnr_status tld_init(tld_tracker *t, const cnr_tensor *picture, tld_box box, cnr_error *err);
-/* Like tld_init, but keeps what was learned before (from another video). */
+/* Places the object at the box of a picture, like tld_init, but keeps what was learned before (from
+ * another video); fails if nothing was. */
 cnr_status tld_place(tld_tracker *t, const cnr_tensor *picture, tld_box box, cnr_error *err);
 /* Sets t->box and t->confidence >= 0; -1: the object is absent. */
 cnr_status tld_track(tld_tracker *t, const cnr_tensor *picture, cnr_error *err);
@@ -331,12 +344,13 @@ cnr_status tld_finish(tld_tracker *t, const float *votes, cnr_error *err);
 cnr_status tld_pick(tld_tracker *t, const float *votes, cnr_error *err);
 /* Ends a frame with the correlations of the patches that were picked. */
 cnr_status tld_finish_compared(tld_tracker *t, const float *products, cnr_error *err);
-void tld_tracker_free(tld_tracker *t);
+void tld_tracker_free(tld_tracker *t); /* Frees all that the tracker has, not t. */
 /* Makes room for as many candidates as options allow. */
 cnr_status tld_make_room(tld_tracker *t, cnr_error *err);
 
 /* ---- align.c ---- */
-/* `before`: the box of the previous frame, whose size may be kept. */
+/* Returns the box moved and scaled to where it looks most like what was learned; `before`: the box
+ * of the previous frame, whose size may be kept. */
 tld_box tld_align(const tld_tracker *t, tld_box box, tld_box before);
 
 /* ---- save.c ---- */
@@ -351,7 +365,8 @@ static inline int32_t tld_pixel(float p, int32_t side) {
     return (int32_t)(at + 0.5f);
 }
 
-static inline double tld_draw(tld_dice *d) { /* 0 <= x < 1 */
+/* the next number, 0 <= x < 1 */
+static inline double tld_draw(tld_dice *d) {
     uint64_t z = d->state += 0x9e3779b97f4a7c15u;
     z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
     z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;

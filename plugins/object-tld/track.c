@@ -3,6 +3,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+/* Frees all that the tracker has, not t. */
 void tld_tracker_free(tld_tracker *t) {
     tld_view_free(&t->views[0]);
     tld_view_free(&t->views[1]);
@@ -78,7 +79,8 @@ static cnr_status pick(tld_tracker *t, const float *votes, cnr_error *err) {
     return CNR_OK;
 }
 
-/* Finds the candidates that are similar to the object. */
+/* Fills t->found with the candidates that are similar to the object, by products (NULL: compared
+ * here). */
 static void find(tld_tracker *t, const float *products) {
     uint64_t clock = tld_host->now_ns();
     if (products) tld_compared(&t->nearest, products, t->n_candidates, t->similar);
@@ -100,7 +102,8 @@ cnr_status tld_detect(tld_tracker *t, const float *votes, cnr_error *err) {
 
 /* ---- the integrator ---- */
 
-/* Merges detections reachable from `first` by overlaps of one half, as their mean. */
+/* Merges detections reachable from `first` by overlaps of one half, and marks them in `taken`;
+ * returns their mean. */
 static tld_found merge(const tld_tracker *t, int32_t first, bool *taken) {
     int32_t queue[2048], n = 0;
     tld_found sum = {{0}, 0, 0};
@@ -134,8 +137,9 @@ static int32_t clusters_of(const tld_tracker *t, tld_found *out) {
     return n;
 }
 
-/* Pulls the path towards detections at the same place. Small windows are denser than large ones:
- * each is weighted by the area around it, or the box would shrink gradually. */
+/* Pulls the path's box towards detections at the same place; true: there were some. Small windows
+ * are denser than large ones: each is weighted by the area around it, or the box would shrink
+ * gradually. */
 static bool pull(tld_tracker *t) {
     const double weight = t->o.pull, side = fmin(t->box.w, t->box.h);
     tld_box sum = {weight * t->box.x, weight * t->box.y, weight * t->box.w, weight * t->box.h};
@@ -151,7 +155,7 @@ static bool pull(tld_tracker *t) {
     return n > weight;
 }
 
-/* Goes on from a detection. */
+/* Takes the box of a detection as the new start of the path, and forgets doubts. */
 static void begin_at(tld_tracker *t, const tld_found *f) {
     t->usual.sum = 0;
     t->rivalled = 0;
@@ -229,7 +233,8 @@ static void doubt(tld_tracker *t, const tld_quality *q, double relative) {
     if (t->valid) t->fresh = false;
 }
 
-/* Computes the path's confidence, and whether it stays valid. */
+/* Sets the confidence of the followed box, and whether the path stays valid, by what the patch in
+ * it is like. */
 static void judge_path(tld_tracker *t, const tld_quality *q) {
     float patch[TLD_PATCH_PITCH];
     tld_similar s;
@@ -249,7 +254,7 @@ static void judge_path(tld_tracker *t, const tld_quality *q) {
     if (t->doubts > t->o.patience || t->unlike > 3 * t->o.patience) t->tracked = false;
 }
 
-/* Follows the box from the last frame. */
+/* Follows the box from the last frame's view to the present one; t->tracked: it was found. */
 static void follow_path(tld_tracker *t) {
     const tld_view *now = &t->views[t->now], *before = &t->views[!t->now];
     tld_box moved;
@@ -286,8 +291,9 @@ cnr_status tld_prepare(tld_tracker *t, const cnr_tensor *picture, cnr_error *err
     return CNR_OK;
 }
 
-/* Counts frames that show the object. A path that began at a detection counts only while it is more
- * similar to the object than to negatives: it may be something similar. */
+/* Counts frames that show the object (there), and those that don't down. A path that began at a
+ * detection counts only while it is more similar to the object than to negatives: it may be
+ * something similar. */
 static void count_seen(tld_tracker *t, bool there) {
     const int32_t most = 2 * (int32_t)t->o.probation;
     if (!there) t->seen = (int32_t)cnr_max(t->seen - 1, 0);
@@ -301,7 +307,8 @@ static bool is_reported(const tld_tracker *t) {
     return t->valid || t->seen >= (int32_t)t->o.probation;
 }
 
-/* Finishes the frame after detection. */
+/* Finishes the frame after detection: chooses between path and detections, learns, and notes times.
+ * Fails with CNR_E_MEMORY. */
 static cnr_status conclude(tld_tracker *t, uint64_t begun, cnr_error *err) {
     const cnr_status status = integrate(t, err);
     if (status) {

@@ -4,6 +4,7 @@
 
 enum { MOST_RADIUS = 20, SLACK = 128 };
 
+/* Frees the view's memory and clears v. */
 void tld_view_free(tld_view *v) {
     tld_host->free(v->block);
     *v = (tld_view){0};
@@ -32,7 +33,8 @@ static size_t lay(tld_view *v, uint8_t *base) {
     return at + rounded(corners * sizeof *v->squares);
 }
 
-/* Makes room for a picture of that size. */
+/* Makes room for a picture of that size and lays out its levels; the old room stays where it
+ * suffices. Fails with CNR_E_MEMORY. */
 static cnr_status size_to(tld_view *v, int32_t w, int32_t h, cnr_error *err) {
     if (v->block && v->w == w && v->h == h) return CNR_OK;
     v->w = w;
@@ -66,7 +68,8 @@ static void pad(const tld_level *l) {
     }
 }
 
-/* Gaussian weights with sum 256, the middle one first. */
+/* Writes the Gaussian weights from the middle one on, whose sum over both sides is 256; returns the
+ * radius. */
 static int32_t taps_of(double deviation, uint16_t *taps) {
     const int32_t radius = (int32_t)cnr_min(MOST_RADIUS, (int64_t)ceil(2.5 * deviation));
     double sum = 0, weight[MOST_RADIUS + 1];
@@ -83,7 +86,8 @@ static int32_t taps_of(double deviation, uint16_t *taps) {
     return radius;
 }
 
-/* Fails if a tensor is no picture. */
+/* Fails unless a tensor is a picture, u8 of H W C with C 1 or 3, of 16 pixels to TLD_MOST_SIDE a
+ * side. */
 static cnr_status check(const cnr_tensor *p, cnr_error *err) {
     if (!p || p->dtype != CNR_u8 || p->rank != 3 || !p->data || (p->dim[2] != 1 && p->dim[2] != 3))
         return tld_host->fail(err, CNR_E_ARG, "picture", "want u8, height x width x 1 or 3");
@@ -94,6 +98,8 @@ static cnr_status check(const cnr_tensor *p, cnr_error *err) {
     return CNR_OK;
 }
 
+/* Makes the view of a picture, u8 of H W C with C 1 or 3, in the view's memory: grey, blurred by
+ * deviation (pixels), in levels. */
 cnr_status tld_view_make(tld_view *v, const cnr_tensor *picture, double deviation, cnr_error *err) {
     uint16_t taps[MOST_RADIUS + 1];
     CNR_TRY(check(picture, err));
@@ -143,8 +149,8 @@ static void places_of(double from, double length, float unit, int32_t side, plac
     }
 }
 
-/* Samples the level at which a cell of the patch is one to two pixels, so that every pixel
- * contributes. */
+/* Writes the box's normalised patch to `out`, and returns the variance of its pixels. It samples
+ * the level at which a cell of the patch is one to two pixels, so that every pixel contributes. */
 double tld_patch(const tld_view *v, tld_box box, float *out) {
     const double cell = fmax(box.w, box.h) / TLD_SIDE;
     int32_t i = 0;

@@ -1,13 +1,14 @@
 /* Adreno GPUs by OpenCL. */
 #include "tune.h"
 
-/* Score of the best device, before OpenCL is asked. */
+/* The highest score that a device here may get, from files of the kernel's driver, before OpenCL is
+ * asked. */
 static int32_t most(void) {
     static const char *const files[] = {"/dev/kgsl-3d0", "/sys/module/msm", NULL};
     return ocl_most(files, OCL_SCORE_OWN, OCL_SCORE_DRIVES);
 }
 
-/* Describes a device. */
+/* Fills *out with the device of this index; CNR_E_NOT_FOUND: there is none. */
 static cnr_status describe(int32_t index, cnr_device_info *out, cnr_error *err) {
     const ocl_found *f = ocl_describe(index, out);
     if (!f)
@@ -16,7 +17,7 @@ static cnr_status describe(int32_t index, cnr_device_info *out, cnr_error *err) 
     return CNR_OK;
 }
 
-/* Opens a device with this plugin's tunes. */
+/* Opens a device with this plugin's tunes; options are ignored. */
 static cnr_status device_open(cnr_device *device, const cnr_device_options *options,
                               cnr_error *err) {
     (void)options;

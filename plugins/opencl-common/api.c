@@ -35,9 +35,10 @@ static const char *const libraries[] = {"libOpenCL.so.1",
 #endif
 };
 
-/* Finds all functions of a library. 0: one lacks. */
+/* Puts the functions of a library in force. 0: one lacks, and `reason` says which. */
 static int look_up(void *library) {
     ocl_api api = {.library = library};
+/* loads one function; leaves with 0 and a reason where the library lacks it */
 #define X(name) \
     *(void **)&api.name = dlsym(library, #name); \
     if (!api.name) { \
@@ -46,6 +47,7 @@ static int look_up(void *library) {
     }
     OCL_FUNCTION_LIST(X)
 #undef X
+/* loads one function; NULL where the library lacks it */
 #define X(name) *(void **)&api.name = dlsym(library, #name);
     OCL_OPTIONAL_LIST(X)
 #undef X
@@ -61,7 +63,8 @@ static int open_library(const char *name) {
     return 0;
 }
 
-/* Tries each of the files in `list`, separated by colons. */
+/* Opens the first of the files in `list`, separated by colons, that has OpenCL; else `reason` says
+ * there is none. */
 static void open_listed(const char *list) {
     char name[1024];
     reason = "no library of CNNRUN_OPENCL has OpenCL";

@@ -6,7 +6,7 @@
 #define CL_USE_DEPRECATED_OPENCL_1_1_APIS
 #include <CL/cl.h>
 
-/* Functions that a library must have. */
+/* Calls X with the name of each function that a library must have. */
 /* clang-format off */
 #define OCL_FUNCTION_LIST(X) \
     X(clGetPlatformIDs) X(clGetPlatformInfo) X(clGetDeviceIDs) X(clGetDeviceInfo) \
@@ -31,8 +31,10 @@
     X(clGetExtensionFunctionAddressForPlatform)
 /* clang-format on */
 
-/* Functions of the OpenCL library. */
+/* Pointers to the functions of the OpenCL library that was opened; those of the optional list may
+ * be NULL. */
 typedef struct ocl_api {
+/* a pointer to one function */
 #define X(name) __typeof__(&name) name;
     OCL_FUNCTION_LIST(X)
     OCL_OPTIONAL_LIST(X)

@@ -14,7 +14,8 @@
 
 enum { LEAST = 4, MOST = 4096, MOST_MISSES = 8 };
 
-/* A launch of a kernel. */
+/* A launch of a kernel that waits: offset and numbers of work-items, size of a work-group, and the
+ * arguments. */
 typedef struct ocl_command {
     ocl_slot *slot;
     size_t from[3], global[3], local[3];
@@ -38,6 +39,7 @@ void ocl_batch_open(ocl_device *d) {
     if (!strstr(extensions, "cl_khr_command_buffer")) return;
     ocl_cl.clGetDeviceInfo(d->found->device, OCL_COMMAND_BUFFER_QUEUE, sizeof wants, &wants, NULL);
     if (wants) return; /* of queues that ours are not */
+/* loads one function of the extension from the platform; NULL: it lacks it */
 #define X(member, name) \
     *(void **)&b.member = ocl_cl.clGetExtensionFunctionAddressForPlatform(platform, name);
     OCL_BUFFER_FUNCTIONS(X)
@@ -57,7 +59,7 @@ static void fill(ocl_command *c, ocl_slot *slot, const size_t from[3], const siz
     memcpy(c->args, slot->args, sizeof c->args);
 }
 
-/* 1 if a launch is the same but for arguments. */
+/* 1 if the launch c has this slot and these sizes, whatever its arguments. */
 static int same(const ocl_command *c, const ocl_slot *slot, const size_t from[3],
                 const size_t global[3], const size_t local[3]) {
     return c->slot == slot && memcmp(c->global, global, sizeof c->global) == 0 &&
@@ -66,7 +68,8 @@ static int same(const ocl_command *c, const ocl_slot *slot, const size_t from[3]
            memcmp(c->args, slot->args, sizeof c->args) == 0;
 }
 
-/* Sets the arguments that have changed. */
+/* Sets those arguments of the slot's kernel that differ from the last set ones; returns OpenCL's
+ * code. */
 static cl_int apply(ocl_slot *slot, const ocl_arg *args) {
     cl_int code = CL_SUCCESS;
     for (cl_uint i = 0; i < OCL_MOST_ARGS && code == CL_SUCCESS; i++)
@@ -76,7 +79,7 @@ static cl_int apply(ocl_slot *slot, const ocl_arg *args) {
     return code;
 }
 
-/* Queues a launch. */
+/* Sets the launch's arguments and queues it; returns OpenCL's code. */
 static cl_int queue_one(ocl_stream *s, const ocl_command *c) {
     const cl_int code = apply(c->slot, c->args);
     return code != CL_SUCCESS ? code
@@ -94,7 +97,7 @@ static void queue_first(ocl_stream *s, int32_t n) {
 
 /* ---- recording ---- */
 
-/* Forgets the recorded launches. */
+/* Releases the command buffer and empties the list of recorded launches. */
 static void forget(const ocl_device *d, ocl_batch *b) {
     if (b->buffer) d->buffers.release(b->buffer);
     b->buffer = NULL;
@@ -143,6 +146,8 @@ static void learn(ocl_stream *s, ocl_slot *slot, const size_t from[3], const siz
     b->n = b->at;
 }
 
+/* 1: the launch is the next recorded one, and the whole record is sent later; 0: the caller queues
+ * it now. Records launches until they repeat. */
 int ocl_batch_launch(cnr_stream *stream, ocl_slot *slot, const size_t from[3],
                      const size_t global[3], const size_t local[3]) {
     ocl_stream *s = stream->state;
@@ -163,7 +168,8 @@ int ocl_batch_launch(cnr_stream *stream, ocl_slot *slot, const size_t from[3],
         b->at++;
         return 1;
     }
-    ocl_arg own[OCL_MOST_ARGS]; /* the same kernel may be among those that wait */
+    /* values of the launch itself, as the same kernel may be among those that wait */
+    ocl_arg own[OCL_MOST_ARGS];
     memcpy(own, slot->args, sizeof own);
     queue_first(s, b->at);
     if (apply(slot, own) != CL_SUCCESS) b->late = CL_INVALID_KERNEL_ARGS;
@@ -186,6 +192,8 @@ static void end_recorded(const ocl_device *d, ocl_stream *s) {
     if ((b->at > 0 || b->differs) && ++b->misses > MOST_MISSES) b->off = 1;
 }
 
+/* Ends a sequence of launches: sends those that were recorded, or, where two sequences were alike,
+ * makes their record. */
 void ocl_batch_end(cnr_stream *stream) {
     ocl_stream *s = stream->state;
     const ocl_device *d = stream->device->state;

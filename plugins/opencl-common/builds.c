@@ -8,7 +8,7 @@
 
 enum { MOST_BUILDERS = 16 };
 
-/* A thread that builds programs. */
+/* A thread that builds programs; ended: it has found no more to do. */
 typedef struct ocl_builder {
     pthread_t thread;
     ocl_device *device;
@@ -16,7 +16,8 @@ typedef struct ocl_builder {
         ended; /* begun: a thread was made for it; ended: the thread is done but for being joined */
 } ocl_builder;
 
-/* The longest takes longest, mostly, so it is begun first. The lock is held. */
+/* The waiting program with the longest text, or NULL: the longest takes longest, mostly, so it is
+ * begun first. The lock is held. */
 static ocl_program *next_waiting(const ocl_device *d) {
     ocl_program *longest = NULL;
     size_t most = 0;
@@ -30,7 +31,8 @@ static ocl_program *next_waiting(const ocl_device *d) {
     return longest;
 }
 
-/* The lock is held, but not meanwhile. */
+/* Builds a program and notes its state and reason. The lock is held before and after, but not
+ * meanwhile. */
 static void build(ocl_device *d, ocl_program *p) {
     p->state = OCL_BUILDS;
     pthread_mutex_unlock(&d->lock);
@@ -51,7 +53,7 @@ static void *work(void *arg) {
     return NULL;
 }
 
-/* Waits for the thread's end. */
+/* Waits for the thread's end, if it was begun, and forgets it. */
 static void leave(ocl_builder *b) {
     if (b->begun) pthread_join(b->thread, NULL);
     b->begun = b->ended = 0;
@@ -83,6 +85,8 @@ void ocl_builds_begin(ocl_device *d) {
     }
 }
 
+/* Ends the threads that build, and frees them; programs that waited have failed. Nothing will be
+ * built after it. */
 void ocl_builds_end(ocl_device *d) {
     pthread_mutex_lock(&d->lock);
     for (ocl_program *p = d->programs; p; p = p->next)
@@ -95,7 +99,8 @@ void ocl_builds_end(ocl_device *d) {
 
 /* ---- whoever waits ---- */
 
-/* Creates a kernel once, to see that it works. */
+/* Creates the requested kernel once, and releases it, to see that it works; fails with OpenCL's
+ * reason. */
 static cnr_status look_at(const ocl_device *d, ocl_request *r, cnr_error *err) {
     cl_int code;
     cl_kernel kernel = ocl_cl.clCreateKernel(r->program->program, r->name, &code);
@@ -107,7 +112,8 @@ static cnr_status look_at(const ocl_device *d, ocl_request *r, cnr_error *err) {
     return CNR_OK;
 }
 
-/* Helps to build until the program is ready. The lock is held. */
+/* Helps to build until the request's program is ready; fails with what the compiler says. The lock
+ * is held. */
 static cnr_status finish(ocl_device *d, ocl_request *r, cnr_error *err) {
     ocl_program *p = r->program;
     while (p->state == OCL_WAITS || p->state == OCL_BUILDS) {

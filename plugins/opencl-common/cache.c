@@ -36,6 +36,7 @@ static const char *folder_of(const ocl_device *d) {
     return d->device ? d->device->cache_dir : NULL;
 }
 
+/* The binary, of *bytes, by host->alloc; NULL is a miss, and *why says which kind. */
 unsigned char *ocl_cache_load(const ocl_device *d, const ocl_key *key, size_t *bytes,
                               const char **why) {
     char name[80];

@@ -5,12 +5,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* Name of an OpenCL error; "unknown". */
+/* The name of an OpenCL error code; a sentence for NVIDIA's -9999, and "error" for unknown ones. */
 static const char *code_name(cl_int code) {
     static const struct {
         cl_int code;
         const char *name;
     } names[] = {
+/* a code and its name */
 #define X(name) {name, #name},
         X(CL_DEVICE_NOT_FOUND) X(CL_DEVICE_NOT_AVAILABLE) X(CL_COMPILER_NOT_AVAILABLE)
             X(CL_MEM_OBJECT_ALLOCATION_FAILURE) X(CL_OUT_OF_RESOURCES) X(CL_OUT_OF_HOST_MEMORY) X(
@@ -37,7 +38,8 @@ cnr_status ocl_fail(cnr_error *err, const char *where, const char *call, cl_int 
                           code_name(code), (int)code);
 }
 
-/* The row for a device; $CNNRUN_OPENCL_TUNE names a family, whose first row is taken anywhere. */
+/* The row for a device: the first of the family that $CNNRUN_OPENCL_TUNE names, else the first
+ * whose name the device's names contain, else the last. */
 static const ocl_tune *choose_tune(const ocl_tune *tunes, int32_t n, const ocl_found *f) {
     const char *forced = secure_getenv("CNNRUN_OPENCL_TUNE");
     for (int32_t i = 0; forced && *forced && i < n; i++)
@@ -63,7 +65,7 @@ static cl_ulong number(const ocl_device *d, cl_device_info what, size_t bytes) {
 /* Kernels count elements of 4 bytes in an int. */
 #define MOST_BYTES ((cl_ulong)INT32_MAX * 4 - 63)
 
-/* Describes the memory classes of a device. */
+/* Fills d's memory classes: buffers, and images where the device has them, with their limits. */
 static void describe_memory(ocl_device *d) {
     const cl_device_id id = d->found->device;
     cl_ulong most = number(d, CL_DEVICE_MAX_MEM_ALLOC_SIZE, sizeof(cl_ulong));
@@ -130,6 +132,8 @@ cnr_status ocl_device_open(cnr_device *device, const ocl_tune *tunes, int32_t n_
     return CNR_OK;
 }
 
+/* Waits for builds and frees the device's programs, context and state; nothing of a lost device is
+ * released. State NULL: nothing. */
 void ocl_device_close(cnr_device *device) {
     ocl_device *d = device->state;
     if (!d) return;
@@ -142,7 +146,8 @@ void ocl_device_close(cnr_device *device) {
     ocl_host->free(d);
 }
 
-/* Pixels are floats, alone or four together. */
+/* Creates an image as wide and high as mem says; mem->bytes tells whether a pixel is one float,
+ * four halves or four floats. *code receives OpenCL's code. NULL: failed. */
 static cl_mem make_image(const ocl_device *d, const cnr_mem *mem, cl_int *code) {
     const uint64_t pixels = (uint64_t)mem->width * (uint64_t)mem->height;
     const cl_image_desc desc = {.image_type = CL_MEM_OBJECT_IMAGE2D,

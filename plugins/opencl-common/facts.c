@@ -9,7 +9,8 @@
 enum { ROUNDS = 5, LAUNCHES = 500, ITEMS = 1 << 16, CHAINS = 8, GROUP = 64, LOADS = 4 };
 #define MOST_BYTES ((uint64_t)128 << 20)
 
-/* A measurement. */
+/* A measurement: its stream, two buffers of `bytes`, host memory, and the function that receives
+ * results. */
 typedef struct measure {
     cnr_stream *stream;
     const cnr_device *device;
@@ -39,7 +40,7 @@ int ocl_has_extension(const ocl_found *f, const char *name) {
            strstr(text, name) != NULL;
 }
 
-/* Tells what is known without measuring. */
+/* Tells `tell` the properties that are known without measuring. */
 static void tell_known(const ocl_found *f, cnr_property_fn tell, void *arg) {
     const int half = ocl_has_extension(f, "cl_khr_fp16");
     tell(arg, "version", f->version, 0);
@@ -85,7 +86,7 @@ typedef struct arithmetic {
     int32_t rounds;
 } arithmetic;
 
-/* Launches multiply-adds. */
+/* Launches the kernel of multiply-adds. */
 static cnr_status do_fma(measure *m, const void *what, cnr_error *err) {
     const arithmetic *a = what;
     const union {
@@ -104,7 +105,7 @@ static cnr_status do_fma(measure *m, const void *what, cnr_error *err) {
 /* A GPU is through with one in the time that the host takes to hear of it. */
 static int32_t passes(const measure *m) { return processor(m) ? 1 : 8; }
 
-/* Launches reads of memory. */
+/* Launches the kernel that reads or copies memory, `passes` times. */
 static cnr_status do_memory(measure *m, const void *what, cnr_error *err) {
     /* a GPU hides what memory takes behind many work-items of a few loads */
     const int64_t items = processor(m) ? ITEMS : cnr_max(ITEMS, (int64_t)(m->bytes / 16 / LOADS));
@@ -131,19 +132,20 @@ static cnr_status do_launches(measure *m, const void *what, cnr_error *err) {
     return CNR_OK;
 }
 
-/* Writes to the device. */
+/* Queues a write of all bytes from host to x. */
 static cnr_status do_write(measure *m, const void *what, cnr_error *err) {
     (void)what;
     return ocl_write(m->stream, &m->x, 0, m->host, m->bytes, err);
 }
 
-/* Reads from the device. */
+/* Queues a read of all bytes from x to host. */
 static cnr_status do_read(measure *m, const void *what, cnr_error *err) {
     (void)what;
     return ocl_read(m->stream, &m->x, 0, m->host, m->bytes, err);
 }
 
-/* Measures GFLOPS of multiply-adds. */
+/* Measures multiply-adds in f32 and tells "fma_gflops"; fails where the kernel cannot be built or
+ * run. */
 static cnr_status tell_fma(measure *m, cnr_error *err) {
     arithmetic a = {.rounds = 64};
     cnr_status status =
@@ -157,7 +159,8 @@ static cnr_status tell_fma(measure *m, cnr_error *err) {
     return took < 0 && !status ? CNR_E_DEVICE : status;
 }
 
-/* `times`: how often the bytes pass. */
+/* Measures `work`, with device code `kernel` (NULL: none), and tells `name` in GB/s; `times`: how
+ * often m->bytes pass in a call. */
 static cnr_status tell_rate(measure *m, const char *name, const char *kernel,
                             cnr_status (*work)(measure *, const void *, cnr_error *), double times,
                             cnr_error *err) {
@@ -169,7 +172,7 @@ static cnr_status tell_rate(measure *m, const char *name, const char *kernel,
     return CNR_OK;
 }
 
-/* Measures the time of a launch. */
+/* Measures and tells the time of a launch in microseconds. */
 static cnr_status tell_launch(measure *m, cnr_error *err) {
     const ocl_code *code;
     CNR_TRY(ocl_code_get(m->device, &source, NULL, options_of(m), "measure_launch", &code, err));
@@ -179,7 +182,7 @@ static cnr_status tell_launch(measure *m, cnr_error *err) {
     return CNR_OK;
 }
 
-/* Tells the width of a wave. */
+/* Tells the width of a wave in work-items, as the driver prefers it. */
 static cnr_status tell_wave(measure *m, cnr_error *err) {
     const ocl_device *d = m->device->state;
     const ocl_code *code;
@@ -197,7 +200,7 @@ static cnr_status tell_wave(measure *m, cnr_error *err) {
     return CNR_OK;
 }
 
-/* Measures everything. */
+/* Measures and tells all; stops at the first failure. */
 static cnr_status measure_all(measure *m, cnr_error *err) {
     CNR_TRY(tell_wave(m, err));
     CNR_TRY(tell_fma(m, err));

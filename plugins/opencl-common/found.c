@@ -35,7 +35,7 @@ int ocl_contains(const char *text, const char *part) {
     return n == 0;
 }
 
-/* A text that a device tells, without spaces around. */
+/* Writes a text that a device tells, without spaces around, to `out`; "": it tells none. */
 static void device_text(cl_device_id device, cl_device_info what, char *out, size_t room) {
     char text[1024] = "";
     size_t n = 0;
@@ -46,7 +46,8 @@ static void device_text(cl_device_id device, cl_device_info what, char *out, siz
     snprintf(out, room, "%.*s", (int)(room - 1), from);
 }
 
-/* Notes why a device can't be used, if it can't. */
+/* Sets f->refused to the reason if the device can't be used, and adds the quirks that are known of
+ * it to f->quirks. */
 static void judge(ocl_found *f) {
     cl_bool compiler = CL_FALSE, available = CL_FALSE, little = CL_FALSE;
     const cl_device_id id = f->device;
@@ -72,13 +73,13 @@ static void judge(ocl_found *f) {
     }
 }
 
-/* "OpenCL 1.2 vendor's text" -> 12; 0: it is no such text. */
+/* The version in OpenCL's text as major * 10 + minor, such as 12; 0: it is no such text. */
 static int32_t level_of(const char *version) {
     int major = 0, minor = 0;
     return sscanf(version, "OpenCL %d.%d", &major, &minor) == 2 ? major * 10 + minor : 0;
 }
 
-/* Asks a device what it is. */
+/* Fills f with what a device says of itself; number: its place among all. */
 static void fill(ocl_found *f, cl_platform_id platform, cl_device_id device, int32_t number) {
     cl_device_local_mem_type local = CL_NONE;
     memset(f, 0, sizeof *f);
@@ -122,7 +123,8 @@ static int take_platform(cl_platform_id platform) {
     return 1;
 }
 
-/* Looks for all devices; returns how many. */
+/* Lists all devices in `all`, once; returns how many, negative: failed. 0 where there is no
+ * library. */
 static int32_t look(cnr_error *err) {
     cl_platform_id platforms[32];
     const char *why;
@@ -148,6 +150,8 @@ int32_t ocl_count(cnr_error *err) {
     return n;
 }
 
+/* Fills *out for the device of that index and returns it, NULL: there is none; all but the score,
+ * which is 0 with `why` for what can't be driven. */
 const ocl_found *ocl_describe(int32_t index, cnr_device_info *out) {
     if (index < 0 || index >= all.n) return NULL;
     const ocl_found *f = &all.at[index];

@@ -80,7 +80,8 @@ int ocl_half_emulated(void) {
     return forced && strcmp(forced, "emulated") == 0;
 }
 
-/* Asks whether the device computes in 16 bits. */
+/* How the device computes in 16 bits: EMULATED where that is switched on, REAL where a program with
+ * cl_khr_fp16 builds, else NONE, which is logged with its reason. */
 static int32_t ask(const ocl_device *d) {
     const char *name = d->device ? d->device->name : d->found->name;
     if (ocl_half_emulated()) return EMULATED;
@@ -108,8 +109,9 @@ static int row_fits(const cnr_node *node) {
     return !weight || weight->rank < 3 || weight->dim[weight->rank - 1] <= CNR_F16_TERMS;
 }
 
-/* Accepts a node for a kernel that multiplies in f16. It goes before all f32 kernels, in the
- * same order, because it does twice as many products a cycle. */
+/* Accepts, if `full` does, a node for a kernel that multiplies in f16; its score lies half-way from
+ * full's to 1000, so that it goes before all f32 kernels, as it does twice as many products a
+ * cycle. Refuses where the device lacks halves or rows are too long. */
 cnr_status ocl_math_accepts(const cnr_kernel *full, const cnr_device *device, const cnr_node *node,
                             cnr_accept *out) {
     if (half_of(device) == NONE) return cnr_refuse(out, "the device has no arithmetic in halves");

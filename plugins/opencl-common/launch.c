@@ -8,7 +8,8 @@ void ocl_begin(ocl_call *call, cnr_stream *stream, const ocl_code *code) {
     call->slot = ocl_stream_slot(stream, code, &call->error);
 }
 
-/* Sets the next argument. */
+/* Sets the launch's next argument to these bytes; a failure is kept in call->error, and later calls
+ * do nothing. */
 static void set(ocl_call *call, size_t bytes, const void *value) {
     const cl_uint n = call->n++;
     if (call->error != CL_SUCCESS) return;
@@ -53,7 +54,8 @@ void ocl_arg_longs(ocl_call *call, const int64_t *values, int32_t n) {
 /* Most groups along the second and third side of a grid on NVIDIA. */
 #define MOST_GROUPS 65535
 
-/* Work-groups of the next piece of a large launch. */
+/* Work-groups of the next piece of a large launch: those left of `all` after `from`, at most
+ * MOST_GROUPS. */
 static size_t piece(int64_t all, int64_t from) {
     return (size_t)(all - from < MOST_GROUPS ? all - from : MOST_GROUPS);
 }

@@ -40,8 +40,9 @@ typedef struct ocl_tune {
     const char *family; /* name of the row, "nvidia" (CNNRUN_OPENCL_TUNE) */
     const char *name;   /* part of the device's name, vendor or platform; "" fits all */
     int32_t line;       /* work-items in a row of a work-group, a multiple of the warp */
-    int32_t dense_line; /* the same for dense, whose rows are often short */
-    int32_t conv_buffer, conv_image, dense_buffer, dense_image; /* scores, 0: never */
+    int32_t dense_line; /* work-items of a work-group for dense, whose rows are often short */
+    /* scores of the packed kernels by operator and memory; 0: never */
+    int32_t conv_buffer, conv_image, dense_buffer, dense_image;
     int32_t wide;          /* elements of a vector that a work-item does at once */
     int32_t rows;          /* 1: a work-item is a loop on a processor, best along rows */
     int32_t fused;         /* 1: its mad() is two operations, its fma() one */
@@ -106,7 +107,7 @@ typedef struct ocl_buffers {
                                  cl_event *);
     cl_int(CL_API_CALL *release)(void *);
 } ocl_buffers;
-/* Their names. */
+/* Calls X with member and name of each function of the command buffer extension. */
 /* clang-format off */
 #define OCL_BUFFER_FUNCTIONS(X) \
     X(create, "clCreateCommandBufferKHR") X(launch, "clCommandNDRangeKernelKHR") \
@@ -115,7 +116,7 @@ typedef struct ocl_buffers {
 /* clang-format on */
 enum { OCL_COMMAND_BUFFER_QUEUE = 0x12AA }; /* property that queues for command buffers need */
 
-/* An open device. */
+/* An open device: its context, limits, tune and programs; the lock guards programs and builds. */
 typedef struct ocl_device {
     uint64_t layout; /* OCL_LAYOUT, for plugins whose kernels run on others' devices */
     const ocl_found *found;
@@ -150,9 +151,10 @@ enum { OCL_BUFFER = 0, OCL_IMAGE = 1 };
 extern const cnr_host *ocl_host;
 
 /* ---- found.c ---- */
-/* Number of devices; negative: an error. */
+/* Number of devices, looked for at the first call; negative: an error, with err set. */
 int32_t ocl_count(cnr_error *err);
-/* Fills everything but the score, which is 0 with `why` for what can't be driven. */
+/* Fills *out for the device of that index and returns it, NULL: there is none; all but the score,
+ * which is 0 with `why` for what can't be driven. */
 const ocl_found *ocl_describe(int32_t index, cnr_device_info *out);
 /* Scores the description for a device class: OCL_SCORE_OWN for its family, which the device's name
  * or version tells (NULL: none); for others by whether local memory is what the class is written
@@ -167,9 +169,10 @@ typedef enum ocl_local {
 void ocl_score(const ocl_found *f, const char *cls, const char *family, ocl_local local,
                cnr_device_info *out);
 enum { OCL_SCORE_OWN = 300, OCL_SCORE_SUITS = 40, OCL_SCORE_DRIVES = 20 };
-/* `here` where one of the files is, which a kernel driver makes; else `elsewhere`. */
+/* `here` where one of the NULL-terminated `files` exists, which a kernel driver makes; else
+ * `elsewhere`. */
 int32_t ocl_most(const char *const *files, int32_t here, int32_t elsewhere);
-void ocl_forget(void); /* called at exit */
+void ocl_forget(void); /* frees the list of devices; called at exit */
 /* 1: text contains part, upper and lower case alike. */
 int ocl_contains(const char *text, const char *part);
 
@@ -177,21 +180,26 @@ int ocl_contains(const char *text, const char *part);
 /* Opens the device with the sizes of the tune that suits it. */
 cnr_status ocl_device_open(cnr_device *device, const ocl_tune *tunes, int32_t n_tunes,
                            cnr_error *err);
+/* Waits for builds and frees the device's programs, context and state; nothing of a lost device is
+ * released. State NULL: nothing. */
 void ocl_device_close(cnr_device *device);
-/* Allocates a buffer or an image. */
+/* Allocates a buffer or an image of out's class and size, which ocl_free frees; fails with OpenCL's
+ * reason. */
 cnr_status ocl_alloc(const cnr_device *device, cnr_mem *out, cnr_error *err);
 /* Host memory from which the device copies fast; NULL: there is none. */
 void *ocl_host_alloc(const cnr_device *device, uint64_t bytes);
-/* Frees such memory. */
+/* Frees host memory from ocl_host_alloc; NULL: nothing. */
 void ocl_host_free(const cnr_device *device, void *memory);
-/* Frees a buffer or an image. */
+/* Frees a buffer or an image of mem, and clears its handle. */
 void ocl_free(const cnr_device *device, cnr_mem *mem);
-/* "clBuildProgram: CL_OUT_OF_RESOURCES"; a status that fits. */
+/* Fails with a text such as "clBuildProgram: CL_OUT_OF_RESOURCES"; returns a status that fits the
+ * code. */
 cnr_status ocl_fail(cnr_error *err, const char *where, const char *call, cl_int code);
 
 /* ---- stream.c: the device class's functions ---- */
-/* Opens a stream: a command queue. */
+/* Opens a stream, that is a command queue, in stream->state; fails on a lost device. */
 cnr_status ocl_stream_open(const cnr_device *device, cnr_stream *stream, cnr_error *err);
+/* Waits for the queue (not of a lost device) and frees the stream's state; state NULL: nothing. */
 void ocl_stream_close(cnr_stream *stream);
 /* Queues a copy from the host; `from` must last until the stream has done it. */
 cnr_status ocl_write(cnr_stream *stream, const cnr_mem *to, uint64_t offset, const void *from,
@@ -199,26 +207,27 @@ cnr_status ocl_write(cnr_stream *stream, const cnr_mem *to, uint64_t offset, con
 /* Queues a copy to the host; `to` is written once the stream has done it. */
 cnr_status ocl_read(cnr_stream *stream, const cnr_mem *from, uint64_t offset, void *to,
                     uint64_t bytes, cnr_error *err);
-/* Queues a copy between buffers. */
+/* Queues a copy of the first `bytes` between two buffers, or of a whole image to another; fails
+ * past the end of either, and between images and buffers. */
 cnr_status ocl_copy(cnr_stream *stream, const cnr_mem *from, const cnr_mem *to, uint64_t bytes,
                     cnr_error *err);
-/* Maps a buffer; NULL: failed, see err. */
+/* Maps a buffer for the host, waiting for it; write: it will be written. NULL: failed, see err. */
 void *ocl_map(cnr_stream *stream, const cnr_mem *mem, int32_t write, cnr_error *err);
-/* Ends a mapping. */
+/* Queues the end of a mapping; address NULL: nothing. */
 void ocl_unmap(cnr_stream *stream, const cnr_mem *mem, void *address);
-/* Waits for all queued work. */
+/* Waits for all queued work; fails if it did, or if the device is lost. */
 cnr_status ocl_sync(cnr_stream *stream, cnr_error *err);
-/* Records an event. */
+/* Queues a marker; *event receives it, for ocl_event_free. */
 cnr_status ocl_record(cnr_stream *stream, void **event, cnr_error *err);
 /* Lets later work of the stream wait for an event. */
 cnr_status ocl_wait(cnr_stream *stream, void *event, cnr_error *err);
-/* Waits for an event. */
+/* Waits on the host for an event. */
 cnr_status ocl_await(const cnr_device *device, void *event, cnr_error *err);
-/* Frees an event. */
+/* Frees an event; NULL: nothing. */
 void ocl_event_free(const cnr_device *device, void *event);
-/* Nanoseconds between two events. */
+/* Nanoseconds between the ends of two events; negative: the driver does not tell. */
 int64_t ocl_elapsed(const cnr_device *device, void *from, void *to);
-/* Starts queued work. */
+/* Sends queued work to the device, without waiting. */
 void ocl_flush(cnr_stream *stream);
 
 /* ---- half.c ---- */
@@ -229,7 +238,7 @@ int ocl_half_emulated(void);
 void *ocl_native(const cnr_device *device, const char *name);
 
 /* ---- facts.c ---- */
-/* 1: the device has the extension. */
+/* 1: the device has an extension whose name contains `name`. */
 int ocl_has_extension(const ocl_found *f, const char *name);
 /* Implements cnr_device_class.properties: tells known properties; with a stream it also times the
  * device (arithmetic, bandwidth, launch), which allocates buffers. */
@@ -274,7 +283,7 @@ cnr_status ocl_facts(int32_t index, cnr_stream *stream, cnr_property_fn tell, vo
 
 /* A source file of kernels/, embedded; under $CNNRUN_KERNEL_DIR its place is `path`. */
 typedef struct ocl_source {
-    const char *path; /* "common/max_pool.cl" */
+    const char *path; /* place of the text in the sources, such as "common/max_pool.cl" */
     const char *text;
 } ocl_source;
 /* A source of kernels that is part of the plugin. */
@@ -291,15 +300,16 @@ cnr_status ocl_code_get(const cnr_device *device, const ocl_source *source, cons
 cnr_status ocl_planned(const cnr_device *device, cnr_error *err);
 /* Waits for one program, whichever thread asked for it. */
 cnr_status ocl_code_wait(const cnr_device *device, const ocl_code *code, cnr_error *err);
+/* Waits for builds, logs how many programs came from the cache, and frees the device's programs. */
 void ocl_programs_free(ocl_device *d);
 
 /* Name of a file in the cache of compiled programs. */
 typedef struct ocl_key {
     char hex[65];
 } ocl_key;
-/* Name for a program: device, driver, text and options. */
+/* The cache's name for a program: a digest of device, driver, text and options. */
 ocl_key ocl_cache_key(const ocl_device *d, const char *head, const char *text, const char *options);
-/* The binary, by host->alloc; NULL is a miss, and *why says which kind. */
+/* The binary, of *bytes, by host->alloc; NULL is a miss, and *why says which kind. */
 unsigned char *ocl_cache_load(const ocl_device *d, const ocl_key *key, size_t *bytes,
                               const char **why);
 /* Failing is no error: the next start builds again. */
@@ -317,16 +327,19 @@ typedef struct ocl_call {
     cl_int error;
 } ocl_call;
 
-/* Begins a launch of a kernel. */
+/* Begins a launch of a kernel: fills *call, with an error in call->error where the kernel could not
+ * be made. */
 void ocl_begin(ocl_call *call, cnr_stream *stream, const ocl_code *code);
 /* Two parameters: the buffer, and where in it, in elements of 4 bytes. */
 void ocl_arg_buffer(ocl_call *call, const cnr_mem *mem);
-/* Sets the next argument to an image. */
+/* Sets the next argument to mem's image. */
 void ocl_arg_image(ocl_call *call, const cnr_mem *mem);
 /* Sets the next argument to a whole number. */
 void ocl_arg_int(ocl_call *call, int64_t value);
-void ocl_arg_ints(ocl_call *call, const cl_int *values, int32_t n);   /* intN */
-void ocl_arg_longs(ocl_call *call, const int64_t *values, int32_t n); /* the same, at most 16 */
+/* Sets the next argument to a vector intN of n values. */
+void ocl_arg_ints(ocl_call *call, const cl_int *values, int32_t n);
+/* as ocl_arg_ints, from n values of 64 bits, at most 16 */
+void ocl_arg_longs(ocl_call *call, const int64_t *values, int32_t n);
 /* Work-items in each direction, at least; `line` of them in a row of a work-group. */
 cnr_status ocl_launch(ocl_call *call, int64_t x, int64_t y, int64_t z, int32_t line,
                       cnr_error *err);

@@ -13,7 +13,8 @@ enum { ITEMS = 128, BLOCK = 32, MOST_WIDE = 4, WHOLE = 64, MOST_CUTS = 16 };
  * blocks. */
 enum { RESIDENT = 2, JOIN = 3 };
 
-/* Plan of attention. */
+/* What plan keeps for run: the codes of the blocks and of joining cuts, and how queries and keys
+ * are divided. */
 typedef struct attention_state {
     const ocl_code *code, *join; /* join: NULL if each work-group reads all rows of k */
     attention a;
@@ -31,9 +32,9 @@ static uint64_t local_bytes(const attention_state *s) {
            sizeof(float);
 }
 
-/* Estimates the time of all work-groups, in units of the time for a block of 16 rows of q by
- * 32 rows of k. With more rows per work-item, each reads less local memory. Cuts take
- * another launch. */
+/* Estimated time of all work-groups with `rows` rows a work-item and keys in `cuts` parts, in units
+ * of a block of 16 rows of q by 32 rows of k. More rows per work-item read less local memory; cuts
+ * take another launch. */
 static double blocks_of(const ocl_device *d, const attention_state *s, int32_t rows, int64_t cuts) {
     const attention *a = &s->a;
     const int64_t groups = attention_batches(a) * cnr_div_up(a->m, 16 * rows) *
@@ -88,7 +89,7 @@ static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_ac
     return why ? cnr_refuse(out, why) : cnr_take(node, out, 500);
 }
 
-/* Compiles the kernel for the sizes. */
+/* Builds the code for the sizes, and sets the workspace that cuts need. */
 static cnr_status plan(const cnr_device *device, const cnr_node *node, cnr_space *workspace,
                        void **state, cnr_error *err) {
     static const ocl_source source = OCL_SOURCE("common/attention.cl", attention_cl);

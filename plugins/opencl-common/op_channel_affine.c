@@ -23,7 +23,7 @@ static int is_affine(const cnr_node *node) {
     return good;
 }
 
-/* Takes operators that are scale and shift by channel. */
+/* Takes operators that are scale and shift by channel; for others out->why says why. */
 static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
     const cnr_tensor *x = cnr_own_input(node, 0);
     const int32_t own = cnr_own_inputs(node);
@@ -40,7 +40,7 @@ static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_ac
     return CNR_OK;
 }
 
-/* Bytes of scale and shift. */
+/* Sets out->bytes to those of scale and shift of all channels. */
 static cnr_status prepare_size(const cnr_device *device, const cnr_node *node, cnr_space *out,
                                cnr_error *err) {
     (void)device, (void)err;
@@ -48,7 +48,8 @@ static cnr_status prepare_size(const cnr_device *device, const cnr_node *node, c
     return CNR_OK;
 }
 
-/* Asks the operator for scale and shift. */
+/* Fills blob with each channel's scale, then each shift, as the operator tells them; fails where it
+ * does not. */
 static cnr_status prepare(const cnr_device *device, const cnr_node *node, void *blob,
                           cnr_error *err) {
     const int64_t channels = channels_of(node->inputs[0]);
@@ -57,7 +58,8 @@ static cnr_status prepare(const cnr_device *device, const cnr_node *node, void *
     return ocl_host->fail(err, CNR_E_STATE, node->name, "is no longer a factor and a shift");
 }
 
-/* Compiles the kernel. */
+/* Compiles the kernel, and keeps it with what run needs in *state; fails for want of memory, or
+ * where the node is not taken. */
 static cnr_status plan(const cnr_device *device, const cnr_node *node, cnr_space *workspace,
                        void **state, cnr_error *err) {
     static const ocl_source source = OCL_SOURCE("common/channel_affine.cl", channel_affine_cl);

@@ -50,7 +50,7 @@ static cnr_status accepts_buffer(const cnr_device *device, const cnr_node *node,
     return take_packed(node, out, ocl_of(device)->tune->conv_buffer);
 }
 
-/* Takes convolutions with packed weights in an image. */
+/* Takes convolutions with packed weights in an image; for others out->why says why. */
 static cnr_status accepts_image(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
     const ocl_device *d = ocl_of(device);
     if (d->n_memory <= OCL_IMAGE) return cnr_refuse(out, "the device has no images");
@@ -62,7 +62,8 @@ static cnr_status accepts_image(const cnr_device *device, const cnr_node *node, 
     return CNR_OK;
 }
 
-/* Size of the packed weights. */
+/* Sets out to the size of the packed weights; as an image: width and height in pixels of four
+ * floats. */
 static cnr_status size_of_weights(const cnr_node *node, int32_t memory_class, cnr_space *out) {
     out->width = ocl_conv_terms(node);
     out->height = blocks_of(node) * ocl_conv_group(node);
@@ -86,7 +87,7 @@ static cnr_status image_size(const cnr_device *device, const cnr_node *node, cnr
     return size_of_weights(node, OCL_IMAGE, out);
 }
 
-/* Packs the weights by 4 output channels. */
+/* Packs the weights into blob by 4 output channels, padded with zeros. */
 static cnr_status pack(const cnr_device *device, const cnr_node *node, void *blob, cnr_error *err) {
     const cnr_tensor *weight = node->inputs[1];
     const int64_t group = ocl_conv_group(node), each = weight->dim[0] / group,
@@ -104,7 +105,9 @@ static cnr_status pack(const cnr_device *device, const cnr_node *node, void *blo
 
 /* ---- planning and running ---- */
 
-/* Plans with further options beside the window; a kernel with NULL gets these when it runs. */
+/* Plans with further build options beside the window's; options NULL: the kernel gets the window as
+ * arguments when it runs. flat: as ocl_shape_of's; how: type of the products. *out receives the
+ * state. */
 static cnr_status plan_with(const cnr_device *device, const cnr_node *node,
                             const ocl_source *source, const char *kernel, const char *options,
                             int flat, int how, void **out, cnr_error *err) {
@@ -126,7 +129,7 @@ static cnr_status plan_with(const cnr_device *device, const cnr_node *node,
     return ocl_plan_end(&p, out);
 }
 
-/* Sets the arguments that all kernels have. */
+/* Sets the arguments that all kernels have: bias (or any buffer), and sizes. */
 static void common_args(ocl_call *call, const cnr_run *run, const conv_state *s) {
     const cnr_node *node = run->node;
     ocl_arg_buffer(call, s->has_bias ? &node->inputs[2]->mem : &node->inputs[0]->mem);
@@ -140,7 +143,7 @@ static void blocks_in(const conv_state *s, const ocl_box *box, int64_t *first, i
     *end = last / each * s->blocks + last % each / 4 + 1;
 }
 
-/* Launches a kernel with packed weights, `wide` columns a work-item. */
+/* Launches a kernel with packed weights, in a buffer or an image, `wide` columns a work-item. */
 static cnr_status run_packed(const cnr_run *run, int image, int64_t wide, cnr_error *err) {
     const conv_state *s = run->state;
     ocl_call call;
@@ -161,7 +164,8 @@ static cnr_status run_packed(const cnr_run *run, int image, int64_t wide, cnr_er
                       box.end[0] - box.begin[0], s->line, err);
 }
 
-/* Launches a kernel with weights as they are. */
+/* Launches a kernel with weights as they are, `wide` outputs a work-item; windowed: it was built
+ * for its window. */
 static cnr_status run_stored(const cnr_run *run, int windowed, int64_t wide, cnr_error *err) {
     const conv_state *s = run->state;
     ocl_call call;
@@ -203,16 +207,16 @@ static cnr_status run_buffer(const cnr_run *run, cnr_error *err) {
 static cnr_status run_image(const cnr_run *run, cnr_error *err) {
     return run_packed(run, 1, 2, err);
 }
-/* Launches the depthwise kernel. */
+/* Launches the depthwise kernel for the run's part, 4 outputs a work-item. */
 static cnr_status run_depthwise(const cnr_run *run, cnr_error *err) {
     return run_stored(run, 1, 4, err);
 }
-/* Launches the plain kernel. */
+/* Launches the plain kernel for the run's part, one output a work-item. */
 static cnr_status run_plain(const cnr_run *run, cnr_error *err) {
     return run_stored(run, 0, 1, err);
 }
 
-/* Takes depthwise convolutions. */
+/* Takes depthwise convolutions; for others out->why says why. */
 static cnr_status accepts_depthwise(const cnr_device *device, const cnr_node *node,
                                     cnr_accept *out) {
     const cnr_tensor *weight = cnr_own_input(node, 1);

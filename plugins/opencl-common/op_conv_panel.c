@@ -30,7 +30,7 @@ typedef struct panel_state {
 
 /* ---- the layout ---- */
 
-/* 1 for windows of one pixel without stride or padding. */
+/* 1 for windows of one pixel without stride or padding, in height and width. */
 static int pointwise(const ocl_shape *s) {
     for (int32_t i = 1; i < 3; i++)
         if (s->k[i] != 1 || s->stride[i] != 1 || s->begin[i] || s->end[i]) return 0;
@@ -57,7 +57,8 @@ static void as_padded(panelling *p) {
     p->least = INT32_MAX;
 }
 
-/* Lays the input out in columns. */
+/* Lays the input out in columns: sets p's form and sizes for a copy with a row for each term of a
+ * window. */
 static void as_columns(panelling *p) {
     const ocl_shape *s = &p->shape;
     const int64_t item = p->panel->nv * p->panel->vw, pixels = s->out[1] * s->out[2];
@@ -70,7 +71,7 @@ static void as_columns(panelling *p) {
     p->bytes = s->group * p->terms * p->plane * 4;
 }
 
-/* Reads the input in place. */
+/* Reads the input in place: sets p's form and sizes for that. */
 static void as_is(panelling *p) {
     const ocl_shape *s = &p->shape;
     p->how = AS_IS;
@@ -100,7 +101,7 @@ double ocl_panel_use(const ocl_tune *tune, const ocl_panel *k) {
     return products / (products + loads);
 }
 
-/* Computed over useful multiply-adds, less for panels that load more a product. */
+/* Useful multiply-adds as a part of those computed, less for panels that load more a product. */
 static double efficiency(const cnr_device *device, const panelling *p) {
     const ocl_tune *tune = ocl_of(device)->tune;
     const ocl_panel *k = p->panel;
@@ -133,7 +134,7 @@ static const char *panelling_of(const cnr_device *device, const cnr_node *node, 
     return p->bytes / 4 < INT32_MAX ? NULL : "its layout is larger than kernels count";
 }
 
-/* Takes convolutions by that row. */
+/* Takes convolutions by that row; for others out->why says why. */
 static cnr_status accepts_row(const cnr_device *device, const cnr_node *node, cnr_accept *out,
                               int32_t row) {
     panelling p;
@@ -147,7 +148,8 @@ static cnr_status accepts_row(const cnr_device *device, const cnr_node *node, cn
 
 /* ---- weights: [block][term][MT] ---- */
 
-/* Size of the packed weights. */
+/* Sets out->bytes to the packed weights' size for a row of the table of panels; fails where that
+ * row does not fit. */
 static cnr_status size_row(const cnr_device *device, const cnr_node *node, cnr_space *out,
                            cnr_error *err, int32_t row) {
     panelling p;
@@ -157,7 +159,7 @@ static cnr_status size_row(const cnr_device *device, const cnr_node *node, cnr_s
     return CNR_OK;
 }
 
-/* Packs the weights in panels. */
+/* Packs the weights into blob in the row's panels; fails where the row does not fit. */
 static cnr_status pack_row(const cnr_device *device, const cnr_node *node, void *blob,
                            cnr_error *err, int32_t row) {
     panelling p;
@@ -182,7 +184,8 @@ void ocl_plan_panel(ocl_plan *p, const ocl_panel *k, const ocl_shape *s, int64_t
                          s ? (int)s->stride[i] : 1, "DHW"[i], s ? (int)s->dilation[i] : 1);
 }
 
-/* Compiles the kernels. */
+/* Plans for a row: builds the code, sets the workspace of the laid-out input, and puts the state
+ * into *out. */
 static cnr_status plan_row(const cnr_device *device, const cnr_node *node, cnr_space *workspace,
                            void **out, cnr_error *err, int32_t row, int how) {
     static const ocl_source source = OCL_SOURCE("common/conv_panel.cl", conv_panel_cl);
@@ -271,7 +274,7 @@ static cnr_status run_panel(const cnr_run *run, cnr_error *err) {
                       p->how == AS_IS ? g->n : 1, s->line, err);
 }
 
-/* Defines the kernels of a row. */
+/* Defines the functions and kernels of row i of the table of panels. */
 #define ROW(i) \
     OCL_ROW(i) \
     OCL_PLAN(plan_##i, plan_row(device, node, workspace, state, err, i, OCL_F32)) \

@@ -19,7 +19,7 @@ typedef struct strip_state {
     int32_t has_bias;
 } strip_state;
 
-/* How the node is cut; else why it is not. */
+/* Fills s with how the node is cut into strips, and returns NULL; else returns why it cannot be. */
 static const char *cut(const cnr_device *device, const cnr_node *node, strip_state *s) {
     const cnr_tensor *weight = cnr_own_input(node, 1);
     ocl_shape *g = &s->shape;
@@ -53,7 +53,8 @@ static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_ac
     return why ? cnr_refuse(out, why) : ocl_conv_take(node, out, 800);
 }
 
-/* Compiles the kernel. */
+/* Compiles the kernel, and keeps it with what run needs in *state; fails for want of memory, or
+ * where the node is not taken. */
 static cnr_status plan(const cnr_device *device, const cnr_node *node, cnr_space *workspace,
                        void **out, cnr_error *err) {
     static const ocl_source source = OCL_SOURCE("common/depthwise_strip.cl", depthwise_strip_cl);
@@ -70,7 +71,7 @@ static cnr_status plan(const cnr_device *device, const cnr_node *node, cnr_space
     return ocl_plan_end(&p, out);
 }
 
-/* Launches it. */
+/* Launches the kernel that plan compiled on the run's stream; fails if it can't be queued. */
 static cnr_status run(const cnr_run *run, cnr_error *err) {
     const strip_state *s = run->state;
     const cnr_node *node = run->node;

@@ -83,7 +83,7 @@ static int64_t pixels_of(const ocl_shape *s) { return s->n * s->out[0] * s->out[
 
 /* ---- accepting ---- */
 
-/* Chooses the sizes for a row of the tune; NULL, or why not. */
+/* Fills *t with the sizes for a row of the tune; returns NULL, or why the node is not taken. */
 static const char *tiling_of(const cnr_device *device, const cnr_node *node, int32_t row,
                              tiling *t) {
     const ocl_device *d = ocl_of(device);
@@ -111,7 +111,7 @@ static const char *tiling_of(const cnr_device *device, const cnr_node *node, int
     return NULL;
 }
 
-/* Takes convolutions by that row. */
+/* Takes convolutions by that row; for others out->why says why. */
 static cnr_status accepts_row(const cnr_device *device, const cnr_node *node, cnr_accept *out,
                               int32_t row) {
     tiling t;
@@ -123,7 +123,8 @@ static cnr_status accepts_row(const cnr_device *device, const cnr_node *node, cn
 
 /* ---- weights: [group][term][channel out] ---- */
 
-/* Size of the packed weights. */
+/* Sets out->bytes to the packed weights' size for a row of the table of tiles; fails where that row
+ * does not fit. */
 static cnr_status size_row(const cnr_device *device, const cnr_node *node, cnr_space *out,
                            cnr_error *err, int32_t row) {
     tiling t;
@@ -134,7 +135,7 @@ static cnr_status size_row(const cnr_device *device, const cnr_node *node, cnr_s
     return CNR_OK;
 }
 
-/* Packs the weights. */
+/* Packs the weights into blob for the row's tile; fails where the row does not fit. */
 static cnr_status pack_row(const cnr_device *device, const cnr_node *node, void *blob,
                            cnr_error *err, int32_t row) {
     tiling t;
@@ -158,7 +159,7 @@ static cnr_status pack_row(const cnr_device *device, const cnr_node *node, void 
 
 /* ---- planning and running ---- */
 
-/* Compiles the kernels. */
+/* Plans for a row: builds the code, sets the workspace, and puts the state into *out. */
 static cnr_status plan_row(const cnr_device *device, const cnr_node *node, cnr_space *workspace,
                            void **out, cnr_error *err, int32_t row, int half) {
     ocl_plan p;
@@ -182,7 +183,7 @@ static cnr_status plan_row(const cnr_device *device, const cnr_node *node, cnr_s
     return ocl_plan_end(&p, out);
 }
 
-/* Pixels of a box. */
+/* Pixels of a box over all samples, channels left out. */
 static int64_t pixels_in(const ocl_box *box) {
     int64_t n = box->end[0] - box->begin[0];
     for (int32_t i = 2; i < 5; i++) n *= box->end[i] - box->begin[i];
@@ -261,7 +262,7 @@ static cnr_status run_tile(const cnr_run *run, cnr_error *err) {
     return ocl_launch(&call, pixels * (box.end[1] - box.begin[1]), 1, 1, s->line, err);
 }
 
-/* Defines the kernels of a row. */
+/* Defines the functions and kernels of row i of the table of tiles. */
 #define ROW(i) \
     OCL_ROW(i) \
     OCL_PLAN(plan_##i, plan_row(device, node, workspace, state, err, i, 0)) \

@@ -36,7 +36,7 @@ static const char *shape_of(const cnr_node *node, ocl_shape *s) {
     return NULL;
 }
 
-/* Takes f32 conv_transpose. */
+/* Takes f32 conv_transpose; for others out->why says why. */
 static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
     const cnr_tensor *y = node->outputs[0];
     ocl_shape s;
@@ -52,7 +52,7 @@ static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_ac
 
 static int64_t blocks_of(const cnr_node *node) { return cnr_div_up(node->inputs[1]->dim[1], 4); }
 
-/* Size of the packed weights. */
+/* Sets out->bytes to the packed weights' size. */
 static cnr_status prepare_size(const cnr_device *device, const cnr_node *node, cnr_space *out,
                                cnr_error *err) {
     const cnr_tensor *weight = node->inputs[1];
@@ -63,7 +63,7 @@ static cnr_status prepare_size(const cnr_device *device, const cnr_node *node, c
     return CNR_OK;
 }
 
-/* Packs the weights. */
+/* Packs the weights into blob. */
 static cnr_status prepare(const cnr_device *device, const cnr_node *node, void *blob,
                           cnr_error *err) {
     const cnr_tensor *weight = node->inputs[1];
@@ -81,7 +81,8 @@ static cnr_status prepare(const cnr_device *device, const cnr_node *node, void *
     return CNR_OK;
 }
 
-/* Compiles the kernel. */
+/* Compiles the kernel, and keeps it with what run needs in *state; fails for want of memory, or
+ * where the node is not taken. */
 static cnr_status plan(const cnr_device *device, const cnr_node *node, cnr_space *workspace,
                        void **state, cnr_error *err) {
     static const ocl_source source = OCL_SOURCE("common/conv_transpose.cl", conv_transpose_cl);
@@ -99,7 +100,8 @@ static cnr_status plan(const cnr_device *device, const cnr_node *node, cnr_space
     return ocl_plan_end(&p, state);
 }
 
-/* Launches it. */
+/* Launches the kernel that plan compiled on the run's stream (nothing for an empty range); fails if
+ * it can't be queued. */
 static cnr_status run(const cnr_run *run, cnr_error *err) {
     const transpose_state *s = run->state;
     const cnr_node *node = run->node;

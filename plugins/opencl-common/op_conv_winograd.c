@@ -7,7 +7,9 @@
 #include "conv_winograd.cl.h"
 
 #include <math.h>
-typedef struct wino { /* how a node is cut */
+/* How a node is cut: tiles of `edge` outputs, passes of `pass` tiles, and sizes of the transformed
+ * planes. */
+typedef struct wino {
     ocl_shape shape;
     const ocl_panel *panel;
     /* Edge of a tile's outputs; tiles of all samples. */
@@ -37,7 +39,7 @@ static double work_of(const ocl_tune *tune, const wino *w, const ocl_panel *k, i
     return ceil((double)tiles / item) * item * channels / ocl_panel_use(tune, k);
 }
 
-/* Chooses the panel with the least work. */
+/* Sets w->panel to the panel with the least work. */
 static void choose_panel(const ocl_tune *tune, wino *w) {
     double least = INFINITY;
     for (int32_t i = 0; i < tune->n_panels; i++) {
@@ -67,7 +69,7 @@ static void choose_pass(const ocl_tune *tune, wino *w) {
 enum { OF_A_TRANSFORM = 90 };
 
 /* Estimated gain: the direct convolution's multiply-adds over those of Winograd's products,
- * transforms and weights. */
+ * transforms and weights; above 1 is faster. */
 static double gain_of(const ocl_tune *tune, const wino *w) {
     const ocl_shape *s = &w->shape;
     const double direct = 9.0 * (double)(s->n * s->out[1] * s->out[2] * s->c * s->m);
@@ -78,7 +80,7 @@ static double gain_of(const ocl_tune *tune, const wino *w) {
     return direct / (product + transforms + weights);
 }
 
-/* Cuts the output into tiles of an edge; NULL, or why not. */
+/* Fills *w: the output cut into tiles of an edge; returns NULL, or why the node is not taken. */
 static const char *cut(const cnr_device *device, const cnr_node *node, int64_t edge, wino *w) {
     const ocl_tune *tune = ocl_of(device)->tune;
     cnr_window window;
@@ -107,7 +109,7 @@ static const char *cut(const cnr_device *device, const cnr_node *node, int64_t e
                : "what is between is more than kernels count";
 }
 
-/* Takes convolutions of 3 x 3 by tiles of that edge. */
+/* Takes convolutions of 3 x 3 by tiles of that edge; for others out->why says why. */
 static cnr_status accepts_row(const cnr_device *device, const cnr_node *node, cnr_accept *out,
                               int32_t edge) {
     wino w;
@@ -121,7 +123,8 @@ static cnr_status accepts_row(const cnr_device *device, const cnr_node *node, cn
     return CNR_OK;
 }
 
-/* Counts transforms like plugins/cpu-neon/winograd.c. */
+/* Floating-point operations of products and transforms, counted like plugins/cpu-neon/winograd.c;
+ * 0: the node cannot be cut. */
 static double flops_edge(const cnr_device *device, const cnr_node *node, int32_t edge) {
     wino w;
     if (cut(device, node, edge, &w)) return 0;
@@ -132,7 +135,7 @@ static double flops_edge(const cnr_device *device, const cnr_node *node, int32_t
 
 /* ---- weights: [component][block][channel in][MT] ---- */
 
-/* Size of the transformed weights. */
+/* Sets out->bytes to the transformed weights' size; fails where the node cannot be cut. */
 static cnr_status size_row(const cnr_device *device, const cnr_node *node, cnr_space *out,
                            cnr_error *err, int32_t edge) {
     wino w;
@@ -141,7 +144,7 @@ static cnr_status size_row(const cnr_device *device, const cnr_node *node, cnr_s
     return CNR_OK;
 }
 
-/* G of three values `step` apart. */
+/* out[0 .. edge + 1] = matrix G times three values of x that are `step` apart. */
 static void weight_row(const double *x, int32_t step, int64_t edge, double *out) {
     const double a = x[0], b = x[step], c = x[2 * step], near = sqrt(0.5), far = sqrt(2);
     if (edge == 4) {
@@ -170,7 +173,7 @@ static void weight_of(const float *from, int64_t edge, double *out) {
     for (int32_t i = 0; i < a; i++) weight_row(half_way + i * 3, 1, edge, out + i * a);
 }
 
-/* Transforms the weights. */
+/* Transforms the weights into blob, in panels; fails where the node cannot be cut. */
 static cnr_status pack_row(const cnr_device *device, const cnr_node *node, void *blob,
                            cnr_error *err, int32_t edge) {
     wino w;
@@ -212,7 +215,7 @@ static void codes_of(ocl_plan *p, wino_state *s) {
     p->node = node;
 }
 
-/* Compiles the kernels. */
+/* Plans tiles of `edge`: builds the code, sets the workspace, and puts the state into *out. */
 static cnr_status plan_row(const cnr_device *device, const cnr_node *node, cnr_space *workspace,
                            void **out, cnr_error *err, int32_t edge) {
     ocl_plan p;
@@ -226,14 +229,14 @@ static cnr_status plan_row(const cnr_device *device, const cnr_node *node, cnr_s
     return ocl_plan_end(&p, out);
 }
 
-/* The part of the workspace behind the transformed input. */
+/* The part of the workspace behind the transformed input, where products go; not to be freed. */
 static cnr_mem sums_of(const cnr_run *run, const wino *w) {
     cnr_mem m = *run->workspace;
     m.offset += (uint64_t)(w->components * w->shape.c * w->pitch) * sizeof(float);
     return m;
 }
 
-/* Launches the products. */
+/* Launches the products of all components of one pass. */
 static cnr_status product(const cnr_run *run, const wino_state *s, cnr_error *err) {
     const wino *w = &s->w;
     const int64_t m = w->shape.m, p = w->pitch;
@@ -288,7 +291,7 @@ static cnr_status run_wino(const cnr_run *run, cnr_error *err) {
     return CNR_OK;
 }
 
-/* Defines the kernels of an edge. */
+/* Defines the functions and kernel of tiles of `edge` outputs. */
 #define ROW(edge) \
     OCL_ROW(edge) \
     OCL_PLAN(plan_##edge, plan_row(device, node, workspace, state, err, edge)) \

@@ -6,7 +6,7 @@
 
 enum { AT_ONCE = 8, MOST_INPUTS = 1024 }; /* sources of a launch, and of a node */
 
-/* Plan of concat. */
+/* What plan keeps for run: the axis, and a code for each launch of AT_ONCE inputs. */
 typedef struct copy_state {
     int32_t axis, line;
     const ocl_code *code[]; /* one for each launch, which keeps its arguments */
@@ -36,7 +36,7 @@ static cnr_status accepts_concat(const cnr_device *device, const cnr_node *node,
     return countable(node->outputs[0]) ? cnr_take(node, out, 500) : cnr_refuse(out, wanted);
 }
 
-/* One kernel for each input. */
+/* Builds a code for each AT_ONCE inputs, in a state at *state. */
 static cnr_status plan_concat(const cnr_device *device, const cnr_node *node, cnr_space *workspace,
                               void **state, cnr_error *err) {
     static const ocl_source source = OCL_SOURCE("common/copy.cl", copy_cl);
@@ -84,7 +84,7 @@ OCL_KERNEL(ocl_concat, "concat_copy", "concat", .accepts = accepts_concat, .plan
 
 /* ---- views, where the planner could not make them one memory ---- */
 
-/* Takes operators whose output is a part of the input. */
+/* Takes operators whose output is a part of the input; for others out->why says why. */
 static cnr_status accepts_view(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
     cnr_alias alias[4];
     const int32_t own = cnr_own_inputs(node);

@@ -16,7 +16,7 @@ static int dense_product(const cnr_node *node, ocl_product *p) {
     return !p->c || cnr_count(p->c) == p->n;
 }
 
-/* Reads the product of gemm. 0: it is none that is taken. */
+/* Fills *p with the product of gemm. 0: it is none that is taken. */
 static int gemm_product(const cnr_node *node, ocl_product *p) {
     const cnr_tensor *a = cnr_own_input(node, 0), *b = cnr_own_input(node, 1);
     const cnr_tensor *c = cnr_own_input(node, 2);
@@ -37,7 +37,8 @@ static int gemm_product(const cnr_node *node, ocl_product *p) {
     return 1;
 }
 
-/* Leading axes of an operand are all the output's, or all 1. */
+/* 1 if the operand's leading axes are all the output's, or all 1; *step: elements between its
+ * matrices, 0: one matrix for all. */
 static int batch_of(const cnr_tensor *t, const cnr_tensor *y, int64_t batch, int64_t *step) {
     const int64_t own = cnr_span(t, 0, t->rank - 2);
     *step = own == 1 ? 0 : t->dim[t->rank - 2] * t->dim[t->rank - 1];
@@ -45,7 +46,7 @@ static int batch_of(const cnr_tensor *t, const cnr_tensor *y, int64_t batch, int
     return own == batch && t->rank == y->rank;
 }
 
-/* Reads the product of matmul. 0: it is none that is taken. */
+/* Fills *p with the product of matmul. 0: it is none that is taken. */
 static int matmul_product(const cnr_node *node, ocl_product *p) {
     const cnr_tensor *a = cnr_own_input(node, 0), *b = cnr_own_input(node, 1);
     const cnr_tensor *y = node->outputs[0];
@@ -83,7 +84,7 @@ int ocl_product_packs(const cnr_node *node, ocl_product *p) {
     return !p->c || (p->beta == 1 && p->c_row == 0 && p->c_column == 1);
 }
 
-/* Plan of a product. */
+/* What plan keeps for run: code, epilogue, the product, and samples of a work-item. */
 typedef struct dense_state {
     const ocl_code *code;
     ocl_chain chain;
@@ -103,7 +104,7 @@ cnr_status ocl_product_take(const cnr_node *node, cnr_accept *out, int32_t score
 
 static const char unfit[] = OCL_NO_PRODUCT;
 
-/* Takes products with packed weights in a buffer. */
+/* Takes products with packed weights in a buffer; for others out->why says why. */
 static cnr_status accepts_buffer(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
     ocl_product p;
     const int32_t score = ocl_of(device)->tune->dense_buffer;
@@ -112,7 +113,7 @@ static cnr_status accepts_buffer(const cnr_device *device, const cnr_node *node,
     return ocl_product_take(node, out, score);
 }
 
-/* Takes products with packed weights in an image. */
+/* Takes products with packed weights in an image; for others out->why says why. */
 static cnr_status accepts_image(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
     const ocl_device *d = ocl_of(device);
     ocl_product p;
@@ -125,7 +126,7 @@ static cnr_status accepts_image(const cnr_device *device, const cnr_node *node, 
     return ocl_product_take(node, out, d->tune->dense_image);
 }
 
-/* Size of the packed weights. */
+/* Sets out to the size of the packed weights; fails where the node does not pack them. */
 static cnr_status size_of_weights(const cnr_node *node, int32_t memory_class, cnr_space *out,
                                   cnr_error *err) {
     ocl_product p;
@@ -154,7 +155,7 @@ static cnr_status image_size(const cnr_device *device, const cnr_node *node, cnr
     return size_of_weights(node, OCL_IMAGE, out, err);
 }
 
-/* Packs the weights. */
+/* Packs the weights into blob by 4 outputs; fails where the node does not pack them. */
 static cnr_status pack(const cnr_device *device, const cnr_node *node, void *blob, cnr_error *err) {
     ocl_product p;
     float *to = blob;
@@ -169,7 +170,8 @@ static cnr_status pack(const cnr_device *device, const cnr_node *node, void *blo
     return CNR_OK;
 }
 
-/* Compiles the kernel for packed weights. */
+/* Builds the code for packed weights, in an image or a buffer; how: their type. *out receives the
+ * state. */
 static cnr_status plan_packed(const cnr_device *device, const cnr_node *node, int image, int how,
                               void **out, cnr_error *err) {
     static const ocl_source source = OCL_SOURCE("common/dense_packed.cl", dense_packed_cl);
@@ -195,6 +197,7 @@ PLAN(plan_buffer_math, 0, OCL_F16_MATH)
 PLAN(plan_image, 1, OCL_F32)
 PLAN(plan_image_math, 1, OCL_F16_MATH)
 
+/* row and column: begin and end of the rows and columns that the run computes. */
 void ocl_product_range(const cnr_run *run, const ocl_product *p, int64_t *row, int64_t *column) {
     row[0] = column[0] = 0;
     row[1] = p->m;
@@ -205,7 +208,7 @@ void ocl_product_range(const cnr_run *run, const ocl_product *p, int64_t *row, i
     part[1] = run->range_end;
 }
 
-/* Launches the kernel with packed weights. */
+/* Launches the kernel with packed weights, in a buffer or an image. */
 static cnr_status run_packed(const cnr_run *run, int image, cnr_error *err) {
     const dense_state *s = run->state;
     const cnr_node *node = run->node;
@@ -240,7 +243,8 @@ static cnr_status accepts_plain(const cnr_device *device, const cnr_node *node, 
     return ocl_product_of(node, &p) ? ocl_product_take(node, out, 100) : cnr_refuse(out, unfit);
 }
 
-/* Compiles the plain kernel. */
+/* Compiles the plain kernel, and keeps it with what run needs in *state; fails for want of memory,
+ * or where the node is not taken. */
 static cnr_status plan_plain(const cnr_device *device, const cnr_node *node, cnr_space *workspace,
                              void **state, cnr_error *err) {
     static const ocl_source source = OCL_SOURCE("common/matrix.cl", matrix_cl);
@@ -255,6 +259,9 @@ static cnr_status plan_plain(const cnr_device *device, const cnr_node *node, cnr
     return ocl_plan_end(&p, state);
 }
 
+/* Begins a kernel of operands as they are stored, for rows and columns of the run (row, column:
+ * begin and end); 0: nothing is to be computed. split: parts of the sum and terms of each, which go
+ * to `part` (NULL: the sum is whole). */
 int ocl_product_begin(ocl_call *call, const cnr_run *run, const ocl_code *code,
                       const ocl_product *p, const ocl_chain *chain, const int64_t split[2],
                       const cnr_mem *part, int64_t *row, int64_t *column) {
@@ -284,7 +291,8 @@ int ocl_product_begin(ocl_call *call, const cnr_run *run, const ocl_code *code,
     return 1;
 }
 
-/* Launches the plain kernel. */
+/* Launches the plain kernel on the run's stream (nothing for an empty range); fails if it can't be
+ * queued. */
 static cnr_status run_plain(const cnr_run *run, cnr_error *err) {
     const dense_state *s = run->state;
     const int64_t whole[2] = {1, s->p.k};
@@ -295,7 +303,7 @@ static cnr_status run_plain(const cnr_run *run, cnr_error *err) {
     return ocl_launch(&call, column[1] - column[0], row[1] - row[0], s->p.batch, s->line, err);
 }
 
-/* Defines the kernels of an operator. */
+/* Defines the kernels of operator op_name: from buffers, from images, and plain. */
 #define ROWS(op_name) \
     OCL_KERNEL(ocl_##op_name##_buffer, #op_name "_f32_buffer", #op_name, \
                .accepts = accepts_buffer, .prepare_size = buffer_size, .prepare = pack, \

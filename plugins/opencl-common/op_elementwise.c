@@ -5,7 +5,7 @@
 #include "elementwise.cl.h"
 #include "shapes.h"
 
-/* Plan of an elementwise operator. */
+/* What plan keeps for run: code, epilogue, and the sizes and steps of both operands. */
 typedef struct elementwise_state {
     const ocl_code *code;
     ocl_chain chain;
@@ -32,7 +32,7 @@ static int operands_of(const cnr_node *node, char *formula, size_t room) {
 
 #define FORMULA 768
 
-/* Takes elementwise operators with an expression. */
+/* Takes elementwise operators that have a formula for device code; for others out->why says why. */
 static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
     char formula[FORMULA];
     (void)device;
@@ -68,7 +68,8 @@ static void merge_axes(elementwise_state *s, const cnr_tensor *y, const int64_t 
     if (s->rank == 0) s->dim[0] = s->rank = 1; /* one element */
 }
 
-/* Compiles the expression. */
+/* Compiles the expression, and keeps it with what run needs in *state; fails for want of memory, or
+ * where the node is not taken. */
 static cnr_status plan(const cnr_device *device, const cnr_node *node, cnr_space *workspace,
                        void **state, cnr_error *err) {
     static const ocl_source source = OCL_SOURCE("common/elementwise.cl", elementwise_cl);
@@ -92,7 +93,7 @@ static cnr_status plan(const cnr_device *device, const cnr_node *node, cnr_space
     return ocl_plan_end(&p, state);
 }
 
-/* Launches it. */
+/* Launches the kernel that plan compiled on the run's stream; fails if it can't be queued. */
 static cnr_status run(const cnr_run *run, cnr_error *err) {
     const elementwise_state *s = run->state;
     const cnr_tensor *out = run->outputs[0];

@@ -19,7 +19,7 @@ static int takes(const cnr_device *device, const cnr_node *node, ocl_product *p)
     return ocl_of(device)->tune->gemv_line > 0 && ocl_product_packs(node, p) && p->m <= MOST_ROWS;
 }
 
-/* Takes products of few rows. */
+/* Takes products of few rows; for others out->why says why. */
 static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
     ocl_product p;
     if (!takes(device, node, &p))
@@ -30,7 +30,7 @@ static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_ac
 
 static int64_t pitch_of(const ocl_product *p) { return cnr_round_up(p->k, 16); }
 
-/* Size of the packed matrix. */
+/* Sets out->bytes to the packed matrix's size; fails where the node is not taken. */
 static cnr_status prepare_size(const cnr_device *device, const cnr_node *node, cnr_space *out,
                                cnr_error *err) {
     ocl_product p;
@@ -40,7 +40,7 @@ static cnr_status prepare_size(const cnr_device *device, const cnr_node *node, c
     return CNR_OK;
 }
 
-/* Packs the matrix. */
+/* Packs the matrix into blob; fails where the node is not taken. */
 static cnr_status prepare(const cnr_device *device, const cnr_node *node, void *blob,
                           cnr_error *err) {
     ocl_product p;
@@ -55,7 +55,7 @@ static cnr_status prepare(const cnr_device *device, const cnr_node *node, void *
     return CNR_OK;
 }
 
-/* Compiles the kernel. */
+/* Builds the code; half: weights are f16. *out receives the state. */
 static cnr_status plan_as(const cnr_device *device, const cnr_node *node, void **out, int half,
                           cnr_error *err) {
     static const ocl_source source = OCL_SOURCE("common/gemv.cl", gemv_cl);
@@ -80,7 +80,7 @@ OCL_PLAN(plan, ((void)workspace, plan_as(device, node, state, 0, err)))
 
 OCL_PLAN(plan_half, ((void)workspace, plan_as(device, node, state, 1, err)))
 
-/* Launches it. */
+/* Launches the kernel that plan compiled on the run's stream; fails if it can't be queued. */
 static cnr_status run(const cnr_run *run, cnr_error *err) {
     const gemv_state *s = run->state;
     const cnr_node *node = run->node;
@@ -101,7 +101,7 @@ static cnr_status run(const cnr_run *run, cnr_error *err) {
                       cnr_div_up(row[1] - row[0], s->samples), 1, s->line, err);
 }
 
-/* Defines the kernel of an operator. */
+/* Defines the kernel of operator op_name for products of few rows. */
 #define ROW(op_name) \
     OCL_KERNEL(ocl_##op_name##_gemv, #op_name "_f32_gemv", #op_name, .accepts = accepts, \
                .prepare_size = prepare_size, .prepare = prepare, .plan = plan, .run = run);

@@ -5,7 +5,7 @@
 
 enum { POOL_LINE = 32 };
 
-/* Plan of global average pooling. */
+/* What plan keeps for run: code, epilogue, number of planes and elements of one. */
 typedef struct mean_state {
     const ocl_code *code;
     ocl_chain chain;
@@ -13,7 +13,7 @@ typedef struct mean_state {
     int32_t line, group; /* group: work-items a channel; 0: channels are work-items */
 } mean_state;
 
-/* Takes f32 global average pooling. */
+/* Takes f32 global average pooling; for others out->why says why. */
 static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
     (void)device;
     if (!cnr_own_input(node, 0) || !ocl_plain(node)) return cnr_refuse(out, OCL_WANTS_F32);
@@ -24,7 +24,8 @@ static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_ac
     return CNR_OK;
 }
 
-/* Compiles the kernel. */
+/* Compiles the kernel, and keeps it with what run needs in *state; fails for want of memory, or
+ * where the node is not taken. */
 static cnr_status plan(const cnr_device *device, const cnr_node *node, cnr_space *workspace,
                        void **state, cnr_error *err) {
     static const ocl_source source =
@@ -46,7 +47,7 @@ static cnr_status plan(const cnr_device *device, const cnr_node *node, cnr_space
     return ocl_plan_end(&p, state);
 }
 
-/* Launches it. */
+/* Launches the kernel that plan compiled on the run's stream; fails if it can't be queued. */
 static cnr_status run(const cnr_run *run, cnr_error *err) {
     const mean_state *s = run->state;
     const int64_t each = run->range_axis == 0 ? s->channels : 1;

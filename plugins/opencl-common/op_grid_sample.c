@@ -3,7 +3,7 @@
 
 #include "grid_sample.cl.h"
 
-/* Plan of grid_sample. */
+/* What plan keeps for run: the code, and work-items of a work-group. */
 typedef struct grid_state {
     const ocl_code *code;
     int32_t line;
@@ -25,7 +25,8 @@ static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_ac
     return why ? cnr_refuse(out, why) : cnr_take(node, out, 500);
 }
 
-/* Compiles the kernel for the modes. */
+/* Compiles the kernel for the modes, and keeps it with what run needs in *state; fails for want of
+ * memory, or where the node is not taken. */
 static cnr_status plan(const cnr_device *device, const cnr_node *node, cnr_space *workspace,
                        void **state, cnr_error *err) {
     static const ocl_source source = OCL_SOURCE("common/grid_sample.cl", grid_sample_cl);
@@ -41,7 +42,7 @@ static cnr_status plan(const cnr_device *device, const cnr_node *node, cnr_space
     return ocl_plan_end(&p, state);
 }
 
-/* Launches it. */
+/* Launches the kernel that plan compiled on the run's stream; fails if it can't be queued. */
 static cnr_status run(const cnr_run *run, cnr_error *err) {
     const grid_state *s = run->state;
     const cnr_tensor *x = run->node->inputs[0], *grid = run->node->inputs[1];

@@ -4,7 +4,8 @@
 
 #include "lrn.cl.h"
 
-/* What plan keeps for run. */
+/* What plan keeps for run: code, epilogue, factors alpha, beta and bias, and work-items of a
+ * work-group. */
 typedef struct lrn_state {
     const ocl_code *code;
     ocl_chain chain;
@@ -22,14 +23,14 @@ static cnr_status accepts(const cnr_node *node, cnr_accept *out, uint32_t ranges
     return CNR_OK;
 }
 
-/* Takes lrn across channels: the input has at least two axes. */
+/* Takes lrn across channels: the input has at least two axes; for others out->why says why. */
 static cnr_status across_accepts(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
     (void)device;
     if (node->inputs[0]->rank < 2) return cnr_refuse(out, "channels are wanted");
     return accepts(node, out, 1 << 0 | 1 << 1);
 }
 
-/* Takes lrn within a channel: the input has four axes. */
+/* Takes lrn within a channel: the input has four axes; for others out->why says why. */
 static cnr_status within_accepts(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
     (void)device;
     if (node->inputs[0]->rank != 4) return cnr_refuse(out, "two spatial axes are wanted");

@@ -72,7 +72,7 @@ static int kind_of(const cnr_node *node) {
     return 2;
 }
 
-/* Takes nodes that only move f32 elements, by constants. */
+/* Takes nodes that only move f32 elements, by constants; for others out->why says why. */
 static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
     (void)device;
     if (!kind_of(node)) return cnr_refuse(out, "it does not only move f32 elements, by constants");
@@ -82,7 +82,7 @@ static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_ac
     return CNR_OK;
 }
 
-/* Elements of all outputs together. */
+/* Elements of all outputs together, as the operator's shapes say. */
 static int64_t outputs_of(const cnr_node *node) {
     int64_t n = 0;
     for (int32_t i = 0; i < node->n_outputs; i++) n += cnr_count(node->outputs[i]);
@@ -151,7 +151,7 @@ static cnr_status ask(question *q, cnr_error *err) {
     return q->node.desc->reference(&run, err);
 }
 
-/* Frees what begin asked for. */
+/* Frees the room and workspace that `begin` allocated. */
 static void end(question *q) {
     ocl_host->free(q->room);
     ocl_host->free(q->work);

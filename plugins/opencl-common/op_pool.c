@@ -6,7 +6,7 @@
 
 enum { MOST_WIDE = 1024 }; /* most elements of a row in registers and on the stack */
 
-/* What plan keeps for run. */
+/* What plan keeps for run: code, epilogue, window, and which pooling it is. */
 typedef struct pool_state {
     const ocl_code *code;
     ocl_chain chain;

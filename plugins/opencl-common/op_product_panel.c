@@ -8,7 +8,9 @@
 #include "conv_panel.cl.h"
 
 #include <math.h>
-typedef struct paneled { /* how a product is cut */
+/* How a product is cut: the panel, blocks of columns, and elements from row to row of the laid-out
+ * A. */
+typedef struct paneled {
     ocl_product p;
     const ocl_panel *panel;
     int64_t blocks, pitch; /* blocks of rows; elements of a row of b */
@@ -55,7 +57,8 @@ static const char *cut(const cnr_device *device, const cnr_node *node, paneled *
                : "it is larger than kernels count";
 }
 
-/* Takes products that can be cut into panels, with a score from the estimated work. */
+/* Takes products that can be cut into panels, with a score from the estimated work; for others
+ * out->why says why. */
 static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
     const ocl_tune *tune = ocl_of(device)->tune;
     paneled q;
@@ -130,6 +133,7 @@ static cnr_status lay(const cnr_run *run, const product_state *s, cnr_error *err
     return ocl_launch(&call, s->q.blocks, p->batch, 1, s->line, err);
 }
 
+/* Lays A out, then launches the product for the run's part. */
 static cnr_status run_product(const cnr_run *run, cnr_error *err) {
     const product_state *s = run->state;
     const paneled *q = &s->q;

@@ -15,7 +15,8 @@ typedef struct tile_state {
 
 enum { LEAST = 16, SCORE = 550 };
 
-/* Chooses the row of the table, and how the sum is cut; NULL, or why there is none. */
+/* Chooses the row of the table, and how the sum is cut, with the estimated *ns; NULL, or why there
+ * is none. */
 static const char *cut(const cnr_device *device, const cnr_node *node, tile_state *s, double *ns) {
     const ocl_device *d = ocl_of(device);
     ocl_product *p = &s->p;
@@ -40,7 +41,8 @@ static const char *cut(const cnr_device *device, const cnr_node *node, tile_stat
     return s->tile ? NULL : "no tile is small enough for the device";
 }
 
-/* Takes products that a tile of the device suits, with a score from the estimated nanoseconds. */
+/* Takes products that a tile of the device suits, with a score from the estimated nanoseconds; for
+ * others out->why says why. */
 static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
     tile_state s;
     double ns = 0;
@@ -72,6 +74,7 @@ static cnr_status plan(const cnr_device *device, const cnr_node *node, cnr_space
     return ocl_plan_end(&p, out);
 }
 
+/* Launches the product for the run's part, and the sum of its slices where k is split. */
 static cnr_status run_tile(const cnr_run *run, cnr_error *err) {
     const tile_state *s = run->state;
     const int32_t items = ocl_tile_items(s->tile);

@@ -69,7 +69,7 @@ static cnr_status prepare_size(const cnr_device *device, const cnr_node *node, c
     return CNR_OK;
 }
 
-/* [rows][columns] as [columns][rows]. */
+/* Writes `from`, [rows][columns], to `to` as [columns][rows]; returns the end of what it wrote. */
 static float *transposed(const float *from, int64_t rows, int64_t columns, float *to) {
     for (int64_t i = 0; i < rows; i++)
         for (int64_t k = 0; k < columns; k++) to[k * rows + i] = from[i * columns + k];

@@ -5,7 +5,8 @@
 
 enum { LINE = 128, FEW_RESULTS = 4096 };
 
-/* What plan keeps for run. */
+/* What plan keeps for run: code, epilogue, and elements before, along and behind the reduced
+ * axes. */
 typedef struct reduce_state {
     const ocl_code *code;
     ocl_chain chain;
@@ -13,7 +14,9 @@ typedef struct reduce_state {
     int32_t line, group;     /* group: work-items a result; 0: one */
 } reduce_state;
 
-typedef struct reduction { /* see reduce.cl */
+/* An operator's formulas for the device code: initial value, joining an element, merging two sums,
+ * and the end. */
+typedef struct reduction {
     const char *op, *initial, *join, *merge, *finish;
 } reduction;
 
@@ -42,7 +45,7 @@ static const reduction *shape_of(const cnr_node *node, reduce_state *s) {
     return shape_reduced_stretch(x, set, &s->outer, &s->n, &s->inner) ? r : NULL;
 }
 
-/* Takes f32 reductions over one run of neighbouring axes. */
+/* Takes f32 reductions over one run of neighbouring axes; for others out->why says why. */
 static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
     const cnr_tensor *y = node->outputs[0];
     reduce_state s;

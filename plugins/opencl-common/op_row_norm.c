@@ -15,7 +15,8 @@ typedef struct row_operand {
 typedef struct row_norm_state {
     const ocl_code *code, *moments; /* moments: NULL where a row is not cut */
     ocl_chain chain;
-    int64_t n, rows, step, count; /* elements of a row; see row_norm.cl; rows in all */
+    /* elements of a row; steps as row_norm.cl has them; rows in all */
+    int64_t n, rows, step, count;
     row_operand operand[2];
     int32_t line, group; /* group: work-items a row or piece; 0: rows are work-items */
     int64_t cut, piece;  /* pieces of a row, elements of a piece */
@@ -64,7 +65,7 @@ static int shape_of(const cnr_node *node, row_norm_state *s) {
     return s->n > 0;
 }
 
-/* Takes f32 normalisations whose rows shape_of can read. */
+/* Takes f32 normalisations whose rows shape_of can read; for others out->why says why. */
 static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
     row_norm_state s = {.n = 0};
     const cnr_tensor *y = node->outputs[0];

@@ -6,7 +6,8 @@
 
 enum { SOFTMAX_LINE = 128 };
 
-/* What plan keeps for run. */
+/* What plan keeps for run: code, and lanes, elements along the axis, their step, and elements
+ * behind it. */
 typedef struct softmax_state {
     const ocl_code *code;
     int64_t lanes, n, step, each; /* each: lanes of one index of axis 0 */
@@ -18,7 +19,7 @@ static int32_t axis_of(const cnr_node *node) {
     return shape_axis(cnr_attr_int(node, "axis"), node->inputs[0]->rank);
 }
 
-/* Takes f32 softmax with input 0 given. */
+/* Takes f32 softmax with input 0 given; for others out->why says why. */
 static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
     (void)device;
     if (!cnr_own_input(node, 0) || !ocl_plain(node)) return cnr_refuse(out, OCL_WANTS_F32);

@@ -6,7 +6,8 @@
 
 enum { LANES = 16, ALIGNED = 16 }; /* words between the parts of the blob */
 
-/* What plan keeps for run. */
+/* What plan keeps for run: code, epilogue, sizes, and where indices and values begin in the packed
+ * matrix. */
 typedef struct sparse_state {
     const ocl_code *code;
     ocl_chain chain;
@@ -41,7 +42,7 @@ static const char *unfit(const cnr_node *node) {
     return NULL;
 }
 
-/* Takes products by a weight in compressed sparse rows. */
+/* Takes products by a weight in compressed sparse rows; for others out->why says why. */
 static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
     const char *why = unfit(node);
     (void)device;

@@ -4,6 +4,8 @@
 
 #include "sparse_conv.cl.h"
 
+/* What plan keeps for run: the codes of the sums and of a padded copy (NULL: none), epilogue,
+ * window and sizes. */
 typedef struct state {
     const ocl_code *code, *pad; /* pad: NULL where no padding is laid out */
     ocl_chain chain;
@@ -15,8 +17,8 @@ typedef struct state {
 enum { MOST_REACH = 65535, BEGIN_AT = 2 }; /* rows and columns of a window; words of the blob */
 enum { SHORT_ROW = 576 };
 
-/* A loop on a processor takes 16 pixels at once, which asks no edges when it has its own padded
- * input. */
+/* 1 if the kernel reads a padded copy of its input: on a processor, where a loop takes 16 pixels at
+ * once and then asks no edges, and only if there is padding. */
 static int pads(const cnr_device *device, const ocl_shape *s) {
     return ocl_of(device)->tune->rows && (s->begin[1] || s->begin[2] || s->end[1] || s->end[2]);
 }
@@ -70,7 +72,7 @@ static int is_worth_it(const ocl_tune *tune, const csr_header *h, const ocl_shap
            h->columns >= 16; /* of few columns, rows cost more than they save */
 }
 
-/* Takes convolutions by a weight in compressed sparse rows. */
+/* Takes convolutions by a weight in compressed sparse rows; for others out->why says why. */
 static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
     ocl_shape s;
     const char *why = resolve(node, &s);

@@ -6,12 +6,13 @@
 
 enum { LINE = 128, TM = 4, TN = 4 };
 
-/* What plan keeps for run. */
+/* What plan keeps for run: up to three codes, launched one after the other. */
 typedef struct windows_state {
     const ocl_code *code[3];
 } windows_state;
 
-/* 1: the inputs there are have these types, and all fits an int. */
+/* 1: the inputs that are given are dense and have these types, one for each port, and no number of
+ * elements exceeds an int. */
 static int typed(const cnr_node *node, const int32_t *dtypes) {
     if (cnr_count(node->outputs[0]) > INT32_MAX / 8) return 0;
     for (int32_t i = 0; i < cnr_own_inputs(node); i++) {
@@ -52,7 +53,7 @@ static const ocl_source correlation_source = OCL_SOURCE("common/correlation.cl",
 
 /* ---- window_variance ---- */
 
-/* Takes window_variance of at most 2^26 elements. */
+/* Takes window_variance of at most 2^26 elements; for others out->why says why. */
 static cnr_status accepts_variance(const cnr_device *device, const cnr_node *node,
                                    cnr_accept *out) {
     static const int32_t dtypes[] = {CNR_u8, CNR_i32};
@@ -106,14 +107,14 @@ OCL_KERNEL(ocl_window_variance, "window_variance_u8", "window_variance",
 
 /* ---- random_ferns ---- */
 
-/* Takes random_ferns. */
+/* Takes random_ferns of the types that its operator has. */
 static cnr_status accepts_ferns(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
     static const int32_t dtypes[] = {CNR_u8, CNR_i32, CNR_f32, CNR_f32, CNR_f32};
     (void)device;
     return take(node, dtypes, out);
 }
 
-/* Finds the code of random_ferns. */
+/* Builds the code of random_ferns. */
 static cnr_status plan_ferns(const cnr_device *device, const cnr_node *node, cnr_space *workspace,
                              void **state, cnr_error *err) {
     static const char *const names[] = {"random_ferns"};

@@ -24,7 +24,8 @@ int ocl_plan_unless(ocl_plan *p, const char *why) {
     return p->status == CNR_OK;
 }
 
-/* Writes behind `text`. */
+/* Writes behind `text`, which has `room` bytes; where it does not fit, p->status becomes a failure
+ * with too_long. */
 static void append(ocl_plan *p, char *text, size_t room, const char *too_long, const char *format,
                    va_list args) {
     const size_t n = strlen(text);
@@ -41,7 +42,7 @@ void ocl_plan_head(ocl_plan *p, const char *format, ...) {
     va_end(args);
 }
 
-/* Appends to the program's build options. */
+/* Appends to the program's build options, as printf; a failure is kept in p->status. */
 void ocl_plan_options(ocl_plan *p, const char *format, ...) {
     va_list args;
     va_start(args, format);

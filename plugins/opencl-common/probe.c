@@ -43,7 +43,8 @@ static void list(drivers *d) {
     if (dir) closedir(dir);
 }
 
-/* A digest of all that must be unchanged for a stored result to hold. */
+/* A digest of the loader's list, its libraries' files and the variables that choose them: all that
+ * must be unchanged for a stored result to hold. */
 static ocl_key key_of(const drivers *d) {
     char text[MOST_RECORD];
     uint8_t digest[32];
@@ -104,7 +105,7 @@ static const char *ends(const char *only) {
 
 /* ---- the record ---- */
 
-/* 1: there is one that holds; fills `bad`. */
+/* 1: the cache has a result for this key; then `bad` of d is filled. */
 static int load(drivers *d, const ocl_key *key) {
     void *text = NULL;
     uint64_t bytes = 0;
@@ -142,7 +143,7 @@ static int link_good(const drivers *d, const char *folder) {
     return 1;
 }
 
-/* Removes those links and `folder`. */
+/* Removes the links to d's drivers from `folder`, and the folder. */
 static void remove_links(const drivers *d, const char *folder) {
     char path[sizeof place + MOST_NAME + 1];
     for (int32_t i = 0; i < d->n; i++) {
@@ -153,7 +154,7 @@ static void remove_links(const drivers *d, const char *folder) {
 }
 
 /* Makes the loader, which reads its list at its first call, use a folder of links to the good
- * drivers. */
+ * drivers. 1: OpenCL may be asked; 0: no driver is left. */
 static int choose(const drivers *d) {
     char folder[sizeof place];
     const int usual = secure_getenv("OCL_ICD_VENDORS") == NULL;

@@ -4,8 +4,9 @@
 
 #include "ocl.h"
 
-/* Lets a child ask them first, and has the loader leave out those that end it. 0: nothing is to be
- * asked. Before the first call into the library, which ocl_api_open has opened. */
+/* Lets a child process ask the drivers first, and has the loader leave out those that end it; the
+ * cache keeps the result. 1: OpenCL may be asked; 0: not at all. To be called before the first call
+ * into the library that ocl_api_open opened. */
 int ocl_probe(void);
 
 #endif

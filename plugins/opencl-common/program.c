@@ -65,8 +65,8 @@ static cnr_status build_failed(const ocl_device *d, cl_program program, const oc
     return status;
 }
 
-/* Creates the kernels. Some drivers compile only then, so that the binary contains no code
- * before. */
+/* Creates the program's kernels and releases them, as some drivers compile only then, so that the
+ * binary contains no code before. 0: failed. */
 static int create_kernels(cl_program program) {
     cl_kernel kernels[16];
     cl_uint n = 0;
@@ -162,7 +162,8 @@ cnr_status ocl_program_build(ocl_device *d, ocl_program *p, cnr_error *err) {
 
 /* ---- what is asked for ---- */
 
-/* Finds a program. One whose build failed is built again for the next caller. */
+/* The device's program with this source, head and options, or NULL; one whose build failed is left
+ * out, so the next caller builds it again. */
 static ocl_program *find_program(const ocl_device *d, const ocl_source *source, const char *head,
                                  const char *options) {
     ocl_program *p = d->programs;
@@ -218,6 +219,7 @@ cnr_status ocl_code_get(const cnr_device *device, const ocl_source *source, cons
     return CNR_OK;
 }
 
+/* Waits for builds, logs how many programs came from the cache, and frees the device's programs. */
 void ocl_programs_free(ocl_device *d) {
     ocl_builds_end(d);
     if (d->hits + d->misses > 0)

@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 static const cnr_kernel *const all[] = {
+/* the address of one kernel */
 #define X(name) &name,
     OCL_KERNEL_LIST(X)
 #undef X
@@ -14,7 +15,7 @@ enum { COUNT = sizeof all / sizeof all[0] };
 static cnr_kernel rows[COUNT];
 static char names[COUNT][64];
 
-/* Rows that the tables have at most, of tiles or panels. */
+/* The largest number of rows that a tune has, of tiles or else of panels. */
 static int32_t most_rows(const ocl_tune *tunes, int32_t n, int tiles) {
     int32_t most = 0;
     for (int32_t i = 0; i < n; i++)

@@ -4,7 +4,7 @@
 
 #include <unistd.h>
 
-/* The queue for commands other than launches. */
+/* The queue, after what waits in the batch was sent: for commands other than launches. */
 static cl_command_queue queue_of(cnr_stream *stream) {
     ocl_batch_end(stream);
     return ((ocl_stream *)stream->state)->queue;
@@ -12,7 +12,7 @@ static cl_command_queue queue_of(cnr_stream *stream) {
 
 static int is_lost(const ocl_device *d) { return __atomic_load_n(&d->lost, __ATOMIC_ACQUIRE); }
 
-/* Fails: the device is lost. */
+/* Fails with CNR_E_DEVICE: the device is lost. */
 static cnr_status say_lost(const cnr_device *device, cnr_error *err) {
     return ocl_host->fail(err, CNR_E_DEVICE, device->name, "is lost: a kernel on it did not end");
 }
@@ -53,6 +53,7 @@ cnr_status ocl_stream_open(const cnr_device *device, cnr_stream *stream, cnr_err
     return CNR_OK;
 }
 
+/* Waits for the queue (not of a lost device) and frees the stream's state; state NULL: nothing. */
 void ocl_stream_close(cnr_stream *stream) {
     ocl_stream *s = stream->state;
     const int lost = s && is_lost(stream->device->state);
@@ -69,7 +70,8 @@ void ocl_stream_close(cnr_stream *stream) {
     stream->state = NULL;
 }
 
-/* Makes a slot. A program that no thread has waited for yet may still be building. */
+/* Makes the slot of a code, with a kernel object, waiting for its program if that is still
+ * building. NULL: *error says why. */
 static ocl_slot *make_slot(const cnr_device *device, const ocl_code *code, cl_int *error) {
     ocl_slot *slot = ocl_host->alloc(sizeof *slot);
     *error = CL_OUT_OF_HOST_MEMORY;
@@ -112,7 +114,7 @@ static int inside(const cnr_mem *mem, uint64_t offset, uint64_t bytes) {
     return offset <= mem->bytes && bytes <= mem->bytes - offset;
 }
 
-/* Fails: a transfer would leave the memory. */
+/* Fails with CNR_E_ARG: a transfer would leave the memory. */
 static cnr_status past_the_end(const cnr_stream *stream, cnr_error *err) {
     return ocl_host->fail(err, CNR_E_ARG, stream->device->name, "transfer past the end of memory");
 }
@@ -203,7 +205,7 @@ void ocl_unmap(cnr_stream *stream, const cnr_mem *mem, void *address) {
 
 /* ---- events, and the end of all ---- */
 
-/* Queues a marker; *out receives its event. */
+/* Queues a marker; *out receives its event; returns OpenCL's code. */
 static cl_int mark(cnr_stream *stream, cl_event *out) {
     const ocl_device *d = stream->device->state;
     return d->found->level < 12
@@ -261,7 +263,7 @@ cnr_status ocl_record(cnr_stream *stream, void **event, cnr_error *err) {
     return code == CL_SUCCESS ? CNR_OK : ocl_fail(err, stream->device->name, "record", code);
 }
 
-/* Makes the queue wait for e. */
+/* Makes the queue wait for event e; returns OpenCL's code. */
 static cl_int queue_wait(const ocl_device *d, cl_command_queue queue, cl_event e) {
     if (d->found->level < 12) return ocl_cl.clEnqueueWaitForEvents(queue, 1, &e);
     return ocl_cl.clEnqueueBarrierWithWaitList(queue, 1, &e, NULL);

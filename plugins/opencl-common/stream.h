@@ -8,7 +8,7 @@ enum { OCL_MOST_ARGS = 32, OCL_MOST_ARG = 64 };
 
 /* The last value of a kernel's argument, so that an equal one is not set again. */
 typedef struct ocl_arg {
-    uint8_t bytes; /* 0: unset */
+    uint8_t bytes; /* size of the value; 0: the argument was not set */
     uint8_t value[OCL_MOST_ARG];
 } ocl_arg;
 
@@ -28,8 +28,8 @@ typedef struct ocl_batch {
     int32_t alike, misses, differs; /* differs 2: the rest of the batch is queued at once */
     int off, under_way;             /* under_way: queued, and nothing waited for since */
     uint32_t frees;                 /* the device's count when learning began */
-    void *buffer;                   /* NULL: it learns */
-    cl_int late;                    /* error from queueing launches that had waited */
+    void *buffer; /* the recorded command buffer; NULL: launches are still being recorded */
+    cl_int late;  /* error from queueing launches that had waited */
 } ocl_batch;
 
 /* What a stream keeps: its queue, kernel objects and the batch not sent yet. */
@@ -47,10 +47,12 @@ ocl_slot *ocl_stream_slot(cnr_stream *stream, const ocl_code *code, cl_int *erro
 /* ---- batch.c ---- */
 /* Finds out whether and how the driver records batches of launches. */
 void ocl_batch_open(ocl_device *d);
-/* 1: it waits; 0: to be queued now. */
+/* 1: the launch is the next recorded one, and the whole record is sent later; 0: the caller queues
+ * it now. */
 int ocl_batch_launch(cnr_stream *stream, ocl_slot *slot, const size_t from[3],
                      const size_t global[3], const size_t local[3]);
-void ocl_batch_end(cnr_stream *stream); /* before anything else is queued */
+/* ends a sequence of launches, sending recorded ones; called before anything else is queued */
+void ocl_batch_end(cnr_stream *stream);
 /* Ends the open batch; lost: the device does not answer, so its events are left. */
 void ocl_batch_close(cnr_stream *stream, int lost);
 

@@ -57,7 +57,8 @@ cnr_status ocl_unless(const cnr_node *node, const char *why, cnr_error *err);
 
 /* ---- half.c: kernels whose weights are stored in half of the bytes, and multiplied as f32 ---- */
 
-/* Method accepts of the f16 kernel beside `full`: takes what `full` takes, on devices with f16. */
+/* Method accepts of the f16 kernel beside `full`: as `full` answers, with a score that is 5 higher
+ * if it takes the node. */
 cnr_status ocl_half_accepts(const cnr_kernel *full, const cnr_device *device, const cnr_node *node,
                             cnr_accept *out);
 /* Method prepare_size of the f16 kernel beside `full`: half of its bytes. */
@@ -92,7 +93,8 @@ enum {
     OCL_KERNEL(symbol, text, op_name, .accepts = symbol##_accepts, .prepare_size = symbol##_size, \
                .prepare = symbol##_pack, .plan = plan_half, .run = run_full, \
                .flags = CNR_KERNEL_F16);
-/* The same for products, behind OCL_HALF_KERNEL(half, full ...), whose weights it has. */
+/* Defines kernel `symbol` that multiplies in f16, behind OCL_HALF_KERNEL(half, full ...), whose
+ * weights it has. */
 #define OCL_MATH_KERNEL(symbol, half, full, text, op_name, plan_math, run_full) \
     static cnr_status symbol##_accepts(const cnr_device *d, const cnr_node *n, cnr_accept *out) { \
         return ocl_math_accepts(&full, d, n, out); \
@@ -107,11 +109,12 @@ enum {
 
 /* The tensors that a node's epilogue reads. */
 typedef struct ocl_chain {
-    int32_t n;                      /* operands */
+    int32_t n;                      /* tensors that the chain reads */
     int32_t operand[OCL_MAX_CHAIN]; /* inputs of the host node */
 } ocl_chain;
 
-/* How many of the node's epilogue, from the first, kernels can compute on such a result. */
+/* How many of the node's epilogue, from the first on, kernels can compute on a result of this
+ * shape. */
 int32_t ocl_chain_accepts(const cnr_node *node, int32_t rank, const int64_t *dim);
 /* Adds the epilogue's tensors to the call's arguments. */
 void ocl_chain_args(ocl_call *call, const ocl_chain *chain, const cnr_node *node);
@@ -160,12 +163,12 @@ typedef struct ocl_plan {
 /* The zeroed state; NULL: no memory, which is all there is to say. */
 void *ocl_plan_begin(ocl_plan *p, const cnr_device *device, const cnr_node *node, size_t bytes,
                      cnr_error *err);
-/* `why` is NULL, and nothing went wrong before. */
+/* 1 if `why` is NULL and nothing went wrong before; else the plan fails, with `why`. */
 int ocl_plan_unless(ocl_plan *p, const char *why);
 /* Append to these texts; an option ends with a space: "-DLINE=%d ". */
 __attribute__((format(printf, 2, 3))) void ocl_plan_head(ocl_plan *p, const char *format, ...);
 __attribute__((format(printf, 2, 3))) void ocl_plan_options(ocl_plan *p, const char *format, ...);
-/* -DKD=1 -DKH=3 ... */
+/* Appends the window as build options: -DKD=1 -DKH=3 and so on, for kernel, stride and dilation. */
 void ocl_plan_window(ocl_plan *p, const ocl_shape *s);
 /* Fills `chain`, and the head with its source: CHAIN_PARAMETERS, CHAIN_PASS, chain(). */
 void ocl_plan_chain(ocl_plan *p, ocl_chain *chain);
@@ -215,6 +218,7 @@ cnr_status ocl_plan_end(ocl_plan *p, void **out);
     X(ocl_attention) X(ocl_rnn) X(ocl_gru) X(ocl_lstm) X(ocl_move) X(ocl_concat) X(ocl_channel_affine) X(ocl_elementwise) X(ocl_view)
 /* clang-format on */
 
+/* declares one kernel */
 #define X(name) extern const cnr_kernel name;
 OCL_KERNEL_LIST(X)
 #undef X

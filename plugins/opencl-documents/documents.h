@@ -20,7 +20,7 @@ const char *documents_device_unfit(const cnr_device *device);
 cnr_status documents_answer(const cnr_device *device, const cnr_node *node, const char *why,
                             cnr_accept *out);
 
-/* Registers a kernel of these documents: chosen only by name. */
+/* Defines kernel `symbol` of these documents, which is chosen only by its name. */
 #define DOCUMENTS_KERNEL(symbol, text, op_name, ...) \
     const cnr_kernel symbol = {.size = sizeof(cnr_kernel), \
                                .version = 1, \
@@ -50,12 +50,13 @@ cnr_status documents_windows_run(cnr_stream *stream, const ocl_code *code,
 /* Operands of a product, where they lie, and by which steps: right and result and bias between
  * rows and columns. */
 typedef struct documents_product {
-    const cnr_mem *left, *right, *bias, *result; /* bias NULL: none */
+    const cnr_mem *left, *right, *bias, *result; /* the product's memories; bias NULL: none */
     int64_t rows, columns, inner;
     int64_t right_row, right_column, result_row, result_column, bias_row, bias_column;
 } documents_product;
 
-/* Queues the product p by `code`. */
+/* Queues the product p by `code`, one work-item for each element or block of it; fails where the
+ * launch does. */
 cnr_status documents_product_run(cnr_stream *stream, const ocl_code *code,
                                  const documents_product *p, cnr_error *err);
 

@@ -11,7 +11,7 @@ enum { TILE = 32, LOCAL_BYTES = 2 * TILE * TILE * 4 };
 /* Steps of the tutorial, each a faster kernel than the last. */
 typedef enum step { NAIVE, PADDED, ROWS, TILES, LOCAL, FLOAT4, UNROLLED } step;
 
-/* What plan keeps for run. */
+/* What plan keeps for run: the codes of product, padding and cutting, and the padded sizes. */
 typedef struct s16_state {
     const ocl_code *product, *pad_a, *pad_b, *cut;
     ocl_product p;
@@ -149,7 +149,7 @@ static cnr_status run(const cnr_run *run, cnr_error *err) {
     return cut(run, &c, err);
 }
 
-/* Registers the kernel of one step. */
+/* Defines the kernel of one step of the document. */
 #define STEP(symbol, text, step) \
     static cnr_status symbol##_accepts(const cnr_device *device, const cnr_node *node, \
                                        cnr_accept *out) { \

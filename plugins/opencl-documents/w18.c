@@ -8,7 +8,7 @@ const ocl_source documents_w18_source = OCL_SOURCE("documents/w18.cl", w18_cl);
 
 /* ---- products: algorithms 3.2 and 3.3 ---- */
 
-/* What plan keeps for run. */
+/* What plan keeps for run: the code and the product's sizes. */
 typedef struct product_state {
     const ocl_code *code;
     ocl_product p;
@@ -43,7 +43,8 @@ static cnr_status product_plan(const cnr_device *device, const cnr_node *node, v
 OCL_PLAN(plan_scalar, ((void)workspace, product_plan(device, node, state, "product_scalar", err)))
 OCL_PLAN(plan_dot, ((void)workspace, product_plan(device, node, state, "product_dot", err)))
 
-/* Queues the product p by `code`. */
+/* Queues the product p by `code`, one work-item for each element or block of it; fails where the
+ * launch does. */
 cnr_status documents_product_run(cnr_stream *stream, const ocl_code *code,
                                  const documents_product *p, cnr_error *err) {
     const ocl_device *d = ocl_of(stream->device);
@@ -138,13 +139,14 @@ cnr_status documents_windows_run(cnr_stream *stream, const ocl_code *code,
     return ocl_launch(&call, w->out[1], w->out[0], planes, ocl_of(stream->device)->tune->line, err);
 }
 
-/* What plan keeps for run. */
+/* What plan keeps for run: the code and the window. */
 typedef struct window_state {
     const ocl_code *code;
     documents_window w;
 } window_state;
 
-/* Both operators have a kernel_shape; im2col has no more attributes than max_pool. */
+/* Fills w and returns NULL, or returns why the node is not taken: a max_pool or im2col of f32, by
+ * its kernel_shape. */
 static const char *window_unfit(const cnr_node *node, documents_window *w) {
     cnr_window own;
     if (node->n_outputs > 1 && node->outputs[1]) return "it is asked for indices";

@@ -2,7 +2,8 @@
  */
 #include "documents.h"
 
-/* What plan keeps for run. */
+/* What plan keeps for run: the codes of columns and product, the window, and channels of a
+ * group. */
 typedef struct conv_state {
     const ocl_code *columns, *product;
     documents_window w;
@@ -48,7 +49,7 @@ static cnr_status plan_as(const cnr_device *device, const cnr_node *node, cnr_sp
 OCL_PLAN(plan_scalar, plan_as(device, node, workspace, state, "product_scalar", err))
 OCL_PLAN(plan_dot, plan_as(device, node, workspace, state, "product_dot", err))
 
-/* A part of a memory, from that element on. */
+/* A part of a memory, from that f32 element on; not to be freed. */
 static cnr_mem part(const cnr_mem *mem, int64_t element) {
     cnr_mem m = *mem;
     m.offset += (uint64_t)element * sizeof(float);

@@ -3,7 +3,7 @@
 
 #include "rows.h"
 
-/* What plan keeps for run. */
+/* What plan keeps for run: the code and where the packed matrix's parts lie. */
 typedef struct spmv_state {
     const ocl_code *code;
     csr_rows_layout layout;

@@ -1,7 +1,8 @@
 /* Mali GPUs by OpenCL, and any other OpenCL device when no plugin knows it better. */
 #include "tune.h"
 
-/* The score of Mali GPUs on this machine: higher where a Mali driver is loaded. */
+/* The score of Mali GPUs on this machine: OCL_SCORE_OWN where a Mali driver is loaded, else
+ * OCL_SCORE_SUITS. */
 static int32_t most(void) {
     static const char *const files[] = {"/dev/mali0", "/sys/module/panthor", "/sys/module/panfrost",
                                         NULL};

@@ -3,7 +3,7 @@
 
 #include <tgmath.h>
 
-/* A float attribute's row. */
+/* The row of a float attribute: its name, default and help. */
 #define FLOAT_ATTR(NAME, DEFAULT, HELP) \
     { .name = NAME, .type = CNR_ATTR_FLOAT, .help = HELP, .default_f = DEFAULT }
 
@@ -35,7 +35,7 @@ static const char *const swish_aliases[] = {"silu", NULL};
 static const char *const sigmoid_aliases[] = {"logistic", NULL};
 static const char *const leaky_relu_aliases[] = {"leaky", NULL};
 
-/* 1 / (1 + e^-v) */
+/* 1 / (1 + e^-v), in the type R. */
 #define SIGMOID(v) (R(1) / (R(1) + exp(-(v))))
 /* ln(1 + e^v), without overflow. */
 #define SOFTPLUS(v) ((v) > R(0) ? (v) + log1p(exp(-(v))) : log1p(exp(v)))
@@ -43,7 +43,7 @@ static const char *const leaky_relu_aliases[] = {"leaky", NULL};
 #define BETWEEN(v, low, high) ((v) < R(low) ? R(low) : (v) > R(high) ? R(high) : (v))
 /* Argument of tanh in the approximation of GELU. */
 #define GELU_U(v) (R(0.7978845608028653559) * ((v) + R(0.044715) * (v) * (v) * (v)))
-/* The normal distribution function at v. */
+/* The normal distribution function at v: 0.5 (1 + erf(v / sqrt(2))). */
 #define GELU_ERF(v) (R(0.5) * (R(1) + erf((v)*R(0.70710678118654752440))))
 
 /* name, aliases, summary, attributes, coefficients, input types, y = F(x), derivative D as a

@@ -69,7 +69,8 @@ OPS_INLINE void fill(const cnr_run *run, int32_t dtype, int32_t axes) {
         }
 }
 
-/* Method reference: computes the run's part of the output with plain loops. */
+/* Method reference of affine_grid: the grid of positions of an affine map, for grid_sample; returns
+ * CNR_OK. */
 static cnr_status reference(const cnr_run *run, cnr_error *err) {
     (void)err;
     OPS_SPECIALISE(run->outputs[0]->dtype, fill(run, dtype, run->outputs[0]->rank - 2));

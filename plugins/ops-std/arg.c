@@ -73,11 +73,13 @@ static cnr_status arg_find(const cnr_run *run, int largest, cnr_error *err) {
     return CNR_OK;
 }
 
-/* Method reference of arg_max: computes the run's part of the output with plain loops. */
+/* Method reference of arg_max: index of the largest element along an axis; NaN counts only if it
+ * comes first. */
 static cnr_status arg_max_reference(const cnr_run *run, cnr_error *err) {
     return arg_find(run, 1, err);
 }
-/* Method reference of arg_min: computes the run's part of the output with plain loops. */
+/* Method reference of arg_min: index of the smallest element along an axis; NaN counts only if it
+ * comes first. */
 static cnr_status arg_min_reference(const cnr_run *run, cnr_error *err) {
     return arg_find(run, 0, err);
 }
@@ -202,7 +204,8 @@ static uint64_t top_workspace(const cnr_node *node) {
     return (uint64_t)node->outputs[0]->dim[ops_axis_of(node, node->inputs[0])] * sizeof(int64_t);
 }
 
-/* Method reference of top: computes the run's part of the output with plain loops. */
+/* Method reference of top_k: the largest or smallest elements along an axis, in order; NaN is
+ * larger than all; returns CNR_OK. */
 static cnr_status top_reference(const cnr_run *run, cnr_error *err) {
     const cnr_tensor *x = run->node->inputs[0], *values = run->outputs[0];
     const cnr_tensor *indices = run->node->n_outputs > 1 ? run->outputs[1] : NULL;
@@ -272,7 +275,7 @@ static cnr_status cum_infer(const cnr_node *node, cnr_tensor *const *outputs, cn
     return CNR_OK;
 }
 
-/* Method reference of cum: computes the run's part of the output with plain loops. */
+/* Method reference of cum_sum: cumulative sum along an axis. */
 static cnr_status cum_reference(const cnr_run *run, cnr_error *err) {
     const cnr_tensor *x = run->node->inputs[0], *y = run->outputs[0];
     const int exclusive = cnr_attr_int(run->node, "exclusive") != 0;

@@ -28,7 +28,8 @@ static const cnr_port in[] = {{.name = "q", .help = "... M E"},
                               {.name = "mask", .flags = CNR_PORT_OPTIONAL, .help = "like bias"}};
 static const cnr_port out[] = {{.name = "y", .help = "... M D"}};
 
-/* Rank of y: that of the inputs, unless sizes or an order are given. */
+/* Rank of y: ATTENTION_RANK where sizes or an order are given, else the largest of the inputs', at
+ * least 2. */
 static int32_t rank_of(const cnr_node *node) {
     int32_t rank = 2;
     if (cnr_attr_find(node, "sizes")->n > 0 || cnr_attr_find(node, "perm")->n > 0)
@@ -88,7 +89,7 @@ static double element(const cnr_run *run, const attention *a, int32_t port, int6
                     a->at[port] + attention_first(a, step, b) + row * step[3] + column * step[4]);
 }
 
-/* The softmax of row `m` of the scores of batch `b`. */
+/* p: the softmax of row `m` of the scores of batch `b`. */
 static void weights(const cnr_run *run, const attention *a, int64_t b, int64_t m, double *p) {
     double best = -HUGE_VAL, sum = 0;
     for (int64_t n = 0; n < a->n; n++) {
@@ -103,7 +104,8 @@ static void weights(const cnr_run *run, const attention *a, int64_t b, int64_t m
     for (int64_t n = 0; n < a->n; n++) p[n] /= sum;
 }
 
-/* Method reference: computes the run's part of the output with plain loops. */
+/* Method reference of attention: scaled dot-product attention: softmax(scale q k' + bias + mask)
+ * v. */
 static cnr_status reference(const cnr_run *run, cnr_error *err) {
     const cnr_tensor *y = run->outputs[0];
     attention a;

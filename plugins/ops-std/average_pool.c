@@ -43,7 +43,7 @@ OPS_INLINE double mean(const ops_geometry *g, int32_t dtype, const void *x, int6
     return many > 0 ? sum / many : 0;
 }
 
-/* Method reference: computes the run's part of the output with plain loops. */
+/* Method reference of average_pool: the mean of each window. */
 static cnr_status reference(const cnr_run *run, cnr_error *err) {
     const cnr_tensor *x = run->node->inputs[0];
     ops_geometry g;

@@ -58,7 +58,8 @@ static cnr_status infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_er
     return CNR_OK;
 }
 
-/* The running mean and variance are updated in place. */
+/* Method aliases: the running mean and variance are updated in place, as outputs 1 and 2. Returns
+ * how many rows it wrote. */
 static int32_t aliases_of(const cnr_node *node, cnr_alias *to, int32_t max) {
     const cnr_alias all[] = {{CNR_ALIAS_UPDATE, MEAN, 1, 0}, {CNR_ALIAS_UPDATE, VAR, 2, 0}};
     int32_t n = 0;

@@ -8,7 +8,7 @@ static const cnr_port many[] = {
     {.name = "x", .flags = CNR_PORT_VARIADIC, .min = 1, .help = "operands; they broadcast"}};
 static const cnr_port result[] = {{.name = "y", .help = "the result in the broadcast shape"}};
 
-/* x to the power y; overflow wraps around, and negative powers are cut to whole numbers. */
+/* x to the power y; overflow wraps around. For y < 0: 1 or -1 for an x of 1 or -1, else 0. */
 static int64_t wrap_pow(int64_t x, int64_t y) {
     uint64_t base = (uint64_t)x, power = 1;
     if (y < 0) return x == 1 ? 1 : x == -1 ? (y & 1 ? -1 : 1) : 0;
@@ -31,9 +31,9 @@ static int64_t divide(int64_t x, int64_t y) {
     return y == -1 ? (int64_t)(0 - (uint64_t)x) : x / y;
 }
 
-/* The larger; not-a-number where either is. */
+/* The larger of x and y; not-a-number where either is. */
 #define LARGER(x, y) ((x) != (x) || (x) > (y) ? (x) : (y))
-/* The smaller; not-a-number where either is. */
+/* The smaller of x and y; not-a-number where either is. */
 #define LESSER(x, y) ((x) != (x) || (x) < (y) ? (x) : (y))
 
 /* ---- gradients ---- */
@@ -100,7 +100,8 @@ static cnr_status div_gradient(OPS_GRADIENT_ARGS) {
 
 /* ---- folding into the operator before: a constant for each channel ---- */
 
-/* The second operand if it is a constant of one element or one for each channel; else NULL. */
+/* The second operand if it is a constant of one element (*step 0) or one for each channel (*step
+ * 1); else NULL. */
 static const float *channel_operand(const cnr_node *node, int64_t channels, int64_t *step) {
     const cnr_tensor *x = node->inputs[0], *b = cnr_own_input(node, 1);
     if (node->n_inputs < 2 || !b || !b->data || b->dtype != CNR_f32 || x->dtype != CNR_f32 ||
@@ -132,7 +133,7 @@ AFFINE(mul_op, v, 0)
 
 /* ---- rows ---- symbol, name, summary, types, y as double and float F, as signed I, as unsigned U,
  * gradient, OpenCL, flags. OP_PAIR: two operands; OP_MANY: one or more. */
-/* Whole arithmetic that wraps around. */
+/* x op y for int64_t x and y, wrapping around. */
 #define SIGNED_WRAP(op) (int64_t)((uint64_t)x op(uint64_t) y)
 /* Calls PAIR for each operator of two inputs, MANY for each of any number. */
 #define FOLDS(PAIR, MANY) \
@@ -234,7 +235,7 @@ AFFINE(mul_op, v, 0)
                .expression = MEAN ? NULL : SYMBOL##_expression)
 FOLDS(PAIR, MANY)
 
-/* A comparison: its result is bool. */
+/* Defines a comparison of two operands, whose result is bool. */
 #define TEST(SYMBOL, SUMMARY, DTYPES, FORMULA) \
     FOLD_LOOP(double, SYMBOL##_f64, FORMULA) \
     FOLD_LOOP(int64_t, SYMBOL##_i64, FORMULA) \
@@ -248,7 +249,7 @@ FOLDS(PAIR, MANY)
     DESCRIPTOR(SYMBOL, #SYMBOL, SUMMARY, pair, 0, .aliases = NULL)
 TESTS(TEST)
 
-/* An operator on bits. */
+/* Defines an operator on the bits of whole numbers. */
 #define BIT(SYMBOL, NAME, SUMMARY, DTYPES, FORMULA) \
     FOLD_LOOP(int64_t, SYMBOL##_i64, FORMULA) \
     FOLD_LOOP(uint64_t, SYMBOL##_u64, FORMULA) \
@@ -268,7 +269,7 @@ static cnr_status pow_infer(const cnr_node *node, cnr_tensor *const *out, cnr_er
     return kit_broadcast(node, 0, 2, out[0], err);
 }
 
-/* Method reference of pow: computes the run's part of the output with plain loops. */
+/* Method reference of pow: a to the power b, broadcast. */
 static cnr_status pow_reference(const cnr_run *run, cnr_error *err) {
     const cnr_tensor *x = run->node->inputs[0], *p = run->node->inputs[1], *y = run->outputs[0];
     elem_domain domain = elem_domain_of(x->dtype);
@@ -290,7 +291,7 @@ static cnr_status pow_reference(const cnr_run *run, cnr_error *err) {
     return CNR_OK;
 }
 
-/* Computes n powers, for a fused epilogue. */
+/* out[i] = x[i] to the power y[i], for n elements of a fused epilogue. */
 static void pow_apply(const cnr_node *node, const float *x, const float *y, float *out, int64_t n) {
     (void)node;
     for (int64_t i = 0; i < n; i++) out[i] = powf(x[i], y[i]);
@@ -350,7 +351,7 @@ static int64_t remainder_of(int64_t x, int64_t y, int c_sign) {
     return !c_sign && r != 0 && (r < 0) != (y < 0) ? r + y : r;
 }
 
-/* Method reference of mod: computes the run's part of the output with plain loops. */
+/* Method reference of mod: the remainder of a / b, broadcast. */
 static cnr_status mod_reference(const cnr_run *run, cnr_error *err) {
     const cnr_tensor *x = run->node->inputs[0], *d = run->node->inputs[1], *y = run->outputs[0];
     const elem_domain domain = elem_domain_of(x->dtype);
@@ -394,8 +395,8 @@ static cnr_status bit_shift_infer(const cnr_node *node, cnr_tensor *const *out, 
     return fold_infer(node, &row, out, err);
 }
 
-/* A shift by at least the type's width, or by a negative number, gives 0; a signed right shift
- * gives the sign. */
+/* a shifted left or right by `by` bits, of a type of `bits` bits. A shift by at least the type's
+ * width, or by a negative number, gives 0; a signed right shift gives the sign. */
 static uint64_t shift(uint64_t a, uint64_t by, unsigned bits, int left, int is_signed) {
     if (left) return by < bits ? a << by : 0;
     if (!is_signed) return by < bits ? a >> by : 0;
@@ -404,7 +405,7 @@ static uint64_t shift(uint64_t a, uint64_t by, unsigned bits, int left, int is_s
     return (uint64_t)(v < 0 ? ~(~v >> n) : v >> n);
 }
 
-/* Method reference of bit_shift: computes the run's part of the output with plain loops. */
+/* Method reference of bit_shift: a with its bits shifted by b, broadcast. */
 static cnr_status bit_shift_reference(const cnr_run *run, cnr_error *err) {
     const cnr_tensor *const *in = run->node->inputs, *y = run->outputs[0];
     const int left = cnr_attr_is(run->node, "direction", "LEFT");

@@ -48,7 +48,7 @@ static uint64_t workspace(const cnr_node *node) {
                    sizeof(nms_box) + sizeof(double) + sizeof(int64_t));
 }
 
-/* The box at element `at`; centre: given by centre and size. */
+/* The box in the four elements from `at` on: two corners, or with `centre`, centre and size. */
 static nms_box box_at(const cnr_tensor *x, int64_t at, int centre) {
     double v[4];
     for (int i = 0; i < 4; i++) v[i] = elem_f64(x, at + i);
@@ -85,7 +85,8 @@ static void copy_row(const cnr_node *node, const cnr_tensor *y, int64_t to, int6
     for (int i = 0; i < 4; i++) elem_set_f64(y, to * k + start + i, v[want][i]);
 }
 
-/* Method reference: computes the run's part of the output with plain loops. */
+/* Method reference of box_nms: non-maximum suppression on rows of boxes, best first; returns
+ * CNR_OK. */
 static cnr_status reference(const cnr_run *run, cnr_error *err) {
     const cnr_node *node = run->node;
     const cnr_tensor *x = node->inputs[0], *y = run->outputs[0];

@@ -24,7 +24,7 @@ int broadcast_begin(broadcast_walk *w, const cnr_run *run, const cnr_tensor *con
                     int32_t n);
 /* Steps to the next run of elements; 0: all are done. */
 int broadcast_next(broadcast_walk *w);
-/* Loads operand k's elements of the run. */
+/* Loads operand k's elements of the walk's present run into `out`, as numbers of the domain. */
 static inline void broadcast_load(const broadcast_walk *w, int32_t k, const cnr_tensor *t,
                                   elem_domain domain, elem_run *out) {
     elem_load(t->dtype, t->data, w->at[k], w->inner[k], w->run, domain, out);

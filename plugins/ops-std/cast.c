@@ -39,7 +39,7 @@ static cnr_status cast_like_infer(const cnr_node *node, cnr_tensor *const *outpu
     return infer_as(node, outputs[0], node->inputs[1]->dtype, err);
 }
 
-/* Converts integers to integers bit by bit, others by value. */
+/* Converts integers to integers bit by bit, others by value; returns CNR_OK. */
 static cnr_status reference(const cnr_run *run, cnr_error *err) {
     const cnr_tensor *x = run->node->inputs[0], *y = run->outputs[0];
     broadcast_walk w;

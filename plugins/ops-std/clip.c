@@ -35,7 +35,8 @@ static double limit_f(const cnr_node *node, int32_t port, const char *name) {
     return has(node, port) ? elem_f64(node->inputs[port], 0) : cnr_attr_float(node, name);
 }
 
-/* A limit for integers, clamped to the type's range; u64 by its bits. */
+/* A limit for integers, clamped to the type's range: input `port` where given, else attribute
+ * `name`; u64 by its bits. */
 static uint64_t limit_i(const cnr_node *node, int32_t port, const char *name) {
     const elem_domain domain = elem_domain_of(node->inputs[0]->dtype);
     elem_run room;
@@ -45,7 +46,8 @@ static uint64_t limit_i(const cnr_node *node, int32_t port, const char *name) {
     return domain == ELEM_U && v <= 0 ? 0 : room.u[0];
 }
 
-/* Method reference: computes the run's part of the output with plain loops. */
+/* Method reference of clip: x limited from below by min, then from above by max. NaN stays NaN; a
+ * limit that is NaN has no effect; returns CNR_OK. */
 static cnr_status reference(const cnr_run *run, cnr_error *err) {
     const cnr_tensor *x = run->node->inputs[0], *y = run->outputs[0];
     const elem_domain domain = elem_domain_of(x->dtype);
@@ -74,7 +76,8 @@ static cnr_status reference(const cnr_run *run, cnr_error *err) {
     return CNR_OK;
 }
 
-/* In an epilogue the limits are constants, or one of them is the other operand. */
+/* Clips n elements of a fused epilogue, of which the limits are constants, or one of them is the
+ * other operand y. */
 static void apply(const cnr_node *node, const float *x, const float *y, float *to, int64_t n) {
     const float low = (float)limit_f(node, 1, "min"), high = (float)limit_f(node, 2, "max");
     const int y_is_min = y && cnr_own_input(node, 1), y_is_max = y && !y_is_min;

@@ -107,7 +107,8 @@ OPS_INLINE void body(const cnr_run *run, const ops_geometry *g, int32_t dtype) {
         }
 }
 
-/* Method reference: computes the run's part of the output with plain loops. */
+/* Method reference of col2im: adds columns of windows to the pictures from which they were taken
+ * (the inverse of im2col). */
 static cnr_status reference(const cnr_run *run, cnr_error *err) {
     kit_list image, block;
     cnr_window w;

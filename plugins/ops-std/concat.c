@@ -26,7 +26,8 @@ static cnr_status infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_er
     return CNR_OK;
 }
 
-/* If all axes before the joined one are 1, each input is a contiguous part of the output. */
+/* Method aliases: if all axes before the joined one are 1, each input is a contiguous part of the
+ * output. Returns how many rows it wrote; 0: none. */
 static int32_t aliases_of(const cnr_node *node, cnr_alias *alias, int32_t max) {
     const int32_t axis = ops_axis_of(node, node->outputs[0]);
     uint64_t offset = 0;
@@ -57,7 +58,8 @@ static void region(const cnr_node *node, int32_t axis, int64_t begin, int64_t en
     *r = (cnr_input_range){axis, begin, end};
 }
 
-/* Method reference: computes the run's part of the output with plain loops. */
+/* Method reference of concat: the inputs one after another along an axis, in the run's range;
+ * returns CNR_OK. */
 static cnr_status reference(const cnr_run *run, cnr_error *err) {
     const cnr_tensor *y = run->outputs[0];
     const int32_t axis = ops_axis_of(run->node, run->node->outputs[0]);

@@ -68,6 +68,8 @@ static cnr_status infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_er
     return CNR_OK;
 }
 
+/* Method parameters: gives *t the weight's shape: out, in/group, kernel; transposed: in, out/group,
+ * kernel. */
 cnr_status ops_conv_parameters(const cnr_node *node, int32_t port, int transposed, cnr_tensor *t,
                                cnr_init *init, cnr_error *err) {
     const int64_t group = cnr_attr_int(node, "group"), channels = cnr_attr_int(node, "out");
@@ -139,7 +141,7 @@ cnr_status ops_conv_grad_infer(const cnr_node *node, const cnr_tensor *x, const 
     return ops_want_shape(node, 0, x->dtype, x->rank, dim, err);
 }
 
-/* Multiply-adds of a gradient of a convolution. */
+/* Sets c->macs to the multiply-adds of a gradient of a convolution with this weight. */
 void ops_conv_grad_cost(const cnr_node *node, const cnr_tensor *weight, cnr_cost *c) {
     const int64_t taps = ops_span(weight, 1, weight->rank);
     c->macs = ops_mul(ops_elements(node->inputs[0]), taps < 0 ? 0 : (uint64_t)taps);
@@ -253,7 +255,8 @@ OPS_INLINE void body(const cnr_run *run, const ops_geometry *g, int32_t dtype) {
         }
 }
 
-/* Method reference: computes the run's part of the output with plain loops. */
+/* Method reference of conv: convolution over one to three spatial axes; with groups, dilation and
+ * padding. */
 static cnr_status reference(const cnr_run *run, cnr_error *err) {
     cnr_window w;
     ops_geometry g;

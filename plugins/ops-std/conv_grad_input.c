@@ -25,7 +25,8 @@ static void region(const cnr_node *node, int32_t axis, int64_t begin, int64_t en
     if (axis == 0 && port != 1) *r = (cnr_input_range){0, begin, end};
 }
 
-/* Method reference: computes the run's part of the output with plain loops. */
+/* Method reference of conv_grad_input: the gradient of a convolution's input; the convolution's own
+ * attributes. */
 static cnr_status reference(const cnr_run *run, cnr_error *err) {
     const cnr_tensor *weight = run->node->inputs[1], *x = run->node->inputs[2];
     cnr_window w;

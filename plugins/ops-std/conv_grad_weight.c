@@ -81,7 +81,8 @@ OPS_INLINE void body(const cnr_run *run, const ops_geometry *g, int64_t lo, int6
     }
 }
 
-/* Method reference: computes the run's part of the output with plain loops. */
+/* Method reference of conv_grad_weight: the gradient of a convolution's weight; the convolution's
+ * own attributes. */
 static cnr_status reference(const cnr_run *run, cnr_error *err) {
     const cnr_tensor *x = run->node->inputs[1];
     cnr_window w;

@@ -200,7 +200,8 @@ static cnr_status gradient(OPS_GRADIENT_ARGS) {
     return status;
 }
 
-/* Method reference: computes the run's part of the output with plain loops. */
+/* Method reference of conv_transpose: transposed convolution: every input element adds a window to
+ * the output. */
 static cnr_status reference(const cnr_run *run, cnr_error *err) {
     cnr_window w;
     ops_geometry g;

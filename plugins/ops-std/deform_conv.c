@@ -152,7 +152,8 @@ OPS_INLINE void body(const cnr_run *run, const ops_geometry *g, const shape *s, 
         }
 }
 
-/* Method reference: computes the run's part of the output with plain loops. */
+/* Method reference of deform_conv: convolution whose taps are shifted by offsets for each output
+ * position (deformable convolution). */
 static cnr_status reference(const cnr_run *run, cnr_error *err) {
     const cnr_tensor *x = run->node->inputs[0], *weight = run->node->inputs[1];
     cnr_window w;

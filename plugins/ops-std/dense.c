@@ -120,7 +120,7 @@ OPS_INLINE void body(const cnr_run *run, const int64_t *lo, const int64_t *hi, i
     }
 }
 
-/* Method reference: computes the run's part of the output with plain loops. */
+/* Method reference of dense: x, flattened from axis 1, times the transposed weight, plus bias. */
 static cnr_status reference(const cnr_run *run, cnr_error *err) {
     int64_t lo[CNR_MAX_RANK], hi[CNR_MAX_RANK];
     (void)err;

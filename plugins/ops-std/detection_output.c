@@ -106,7 +106,8 @@ typedef struct detection {
     int64_t label;
 } detection;
 
-/* The parts of the workspace. */
+/* The parts of the workspace: boxes, scores and orders of candidates of a class, and what was
+ * found. */
 typedef struct detection_space {
     nms_box *box;
     double *score;
@@ -122,7 +123,7 @@ static uint64_t lay_out(const cnr_node *node, uint8_t *at, detection_space *s) {
     const uint64_t rows =
         (uint64_t)looked_at(node, (int64_t)priors) * (uint64_t)cnr_attr_int(node, "num_classes");
     uint64_t used = 0;
-/* Gives `field` room for count entries. */
+/* Gives `field` room for `count` elements, and adds their bytes to `used`. */
 #define PART(field, count) \
     s->field = at ? (void *)(at + used) : NULL, used += (count) * sizeof *s->field
     PART(box, priors);
@@ -161,7 +162,8 @@ static nms_box decode(const cnr_node *node, int64_t priors, int64_t i, const dou
     return (nms_box){x - half_w, y - half_h, x + half_w, y + half_h};
 }
 
-/* Appends the boxes of one class in one picture that survive suppression to s->found. */
+/* Appends to s->found the boxes of one class in one picture that survive suppression, `found` being
+ * there before; returns how many there are now. */
 static int64_t find_class(const cnr_node *node, detection_space *s, int64_t picture, int64_t label,
                           int64_t priors, int64_t found) {
     const cnr_tensor *loc = node->inputs[0], *conf = node->inputs[1];
@@ -191,7 +193,8 @@ static int64_t find_class(const cnr_node *node, detection_space *s, int64_t pict
     return found;
 }
 
-/* Method reference: computes the run's part of the output with plain loops. */
+/* Method reference of detection_output: decodes an SSD net's offsets and scores into the boxes that
+ * it found; returns CNR_OK. */
 static cnr_status reference(const cnr_run *run, cnr_error *err) {
     const cnr_node *node = run->node;
     const int64_t classes = cnr_attr_int(node, "num_classes");

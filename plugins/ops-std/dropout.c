@@ -38,7 +38,7 @@ static cnr_status infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_er
     return CNR_OK;
 }
 
-/* Method reference: computes the run's part of the output with plain loops. */
+/* Method reference of dropout: its input, unchanged, at inference. */
 static cnr_status reference(const cnr_run *run, cnr_error *err) {
     if (run->node->n_outputs > 1 && cnr_count(run->outputs[1]) > 0)
         memset(run->outputs[1]->data, 1, (size_t)cnr_count(run->outputs[1]));
@@ -109,7 +109,7 @@ OPS_INLINE void drawn_body(const cnr_run *run, int32_t dtype) {
 
 OPS_REFERENCE(drawn_reference, drawn_body, outputs[0])
 
-/* The gradient, multiplied by the same mask. */
+/* Method gradient: the gradient, multiplied by the same mask; nothing where it isn't wanted. */
 static cnr_status drawn_gradient(OPS_GRADIENT_ARGS) {
     (void)outputs;
     if (!want[0] || grad_out[0] < 0) return CNR_OK;

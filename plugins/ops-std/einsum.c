@@ -173,7 +173,8 @@ static void cost(const cnr_node *node, cnr_cost *c) {
     c->macs = n;
 }
 
-/* For an operand that has the result's label: the same range of that axis; else all of it. */
+/* Method region: for an operand that has the result's label once, the same range of that axis; else
+ * all of it (axis -1). */
 static void region(const cnr_node *node, int32_t axis, int64_t begin, int64_t end, int32_t port,
                    cnr_input_range *r) {
     einsum e;
@@ -244,7 +245,8 @@ OPS_INLINE void sum_up(const cnr_run *run, int32_t dtype, int32_t n_terms, const
     else ops_put(dtype, run->outputs[0]->data, to, sum);
 }
 
-/* Method reference: computes the run's part of the output with plain loops. */
+/* Method reference of einsum: sums of products of elements by an equation of axis labels (Einstein
+ * summation), in the run's range. */
 static cnr_status reference(const cnr_run *run, cnr_error *err) {
     const cnr_node *node = run->node;
     const cnr_tensor *y = run->outputs[0];

@@ -39,12 +39,12 @@ static inline void elem_load(int32_t dtype, const void *data, int64_t first, int
                              int64_t n, elem_domain domain, elem_run *out) {
     ops_host->elements_read(dtype, data, first, stride, n, (int32_t)domain, out);
 }
-/* Stores to data[first] onwards. Integers wrap to the type's bits, also those converted from floats
- * (undefined in ONNX); bool is "not 0". */
+/* Stores n numbers of the domain to data[first] onwards, as elements of dtype. Integers wrap to the
+ * type's bits, also those converted from floats (undefined in ONNX); bool is "not 0". */
 void elem_store(int32_t dtype, void *data, int64_t first, int64_t n, elem_domain domain,
                 const elem_run *in);
 
-/* One element; slow, for small tensors. */
+/* Element `index` as a double; slow, for small tensors. */
 static inline double elem_f64(const cnr_tensor *t, int64_t index) {
     double v;
     ops_host->elements_read(t->dtype, t->data, index, 1, 1, CNR_f64, &v);
@@ -56,10 +56,11 @@ static inline int64_t elem_i64(const cnr_tensor *t, int64_t index) {
     ops_host->elements_read(t->dtype, t->data, index, 1, 1, CNR_i64, &v);
     return v;
 }
-/* Writes element `index` from an int64_t. */
+/* Writes element `index` from an int64_t, wrapped to the type's bits. */
 static inline void elem_set_i64(const cnr_tensor *t, int64_t index, int64_t value) {
     ops_host->elements_write(t->dtype, t->data, index, 1, CNR_i64, &value);
 }
-void elem_set_f64(const cnr_tensor *t, int64_t index, double value); /* as elem_store */
+/* writes element `index` from a double, converted as elem_store does */
+void elem_set_f64(const cnr_tensor *t, int64_t index, double value);
 
 #endif

@@ -55,7 +55,7 @@ static void expand_region(const cnr_node *node, int32_t axis, int64_t begin, int
     *r = (cnr_input_range){whole ? -1 : own, begin, end};
 }
 
-/* Method reference of expand: computes the run's part of the output with plain loops. */
+/* Method reference of expand: x broadcast to a shape, in the run's range; returns CNR_OK. */
 static cnr_status expand_reference(const cnr_run *run, cnr_error *err) {
     const cnr_tensor *x = run->node->inputs[0], *y = run->outputs[0];
     int64_t from[CNR_MAX_RANK], to[CNR_MAX_RANK];
@@ -97,7 +97,7 @@ static cnr_status tile_infer(const cnr_node *node, cnr_tensor *const *outputs, c
     return CNR_OK;
 }
 
-/* Method reference of tile: computes the run's part of the output with plain loops. */
+/* Method reference of tile: x repeated along its axes; returns CNR_OK. */
 static cnr_status tile_reference(const cnr_run *run, cnr_error *err) {
     const cnr_tensor *x = run->node->inputs[0], *y = run->outputs[0];
     int64_t from[CNR_MAX_RANK], to[CNR_MAX_RANK];

@@ -32,7 +32,7 @@ static cnr_status infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_er
     return CNR_OK;
 }
 
-/* Steps from `low` on; what is no number stays so. */
+/* y: n numbers rounded to steps of `scale` from `low` on; what is no number stays so. */
 static void round_all(const float *x, float *y, int64_t n, float scale, float low) {
     for (int64_t i = 0; i < n; i++) {
         const float step = rintf((x[i] - low) / scale);
@@ -41,7 +41,7 @@ static void round_all(const float *x, float *y, int64_t n, float scale, float lo
     }
 }
 
-/* The largest absolute value of n elements and so_far. */
+/* The largest of so_far and the absolute values of n elements; NaN is passed over. */
 static float largest_of(const float *x, int64_t n, float so_far) {
     for (int64_t i = 0; i < n; i++) so_far = fabsf(x[i]) > so_far ? fabsf(x[i]) : so_far;
     return so_far;
@@ -67,7 +67,9 @@ static void round_slices(const cnr_tensor *x, float *y, int32_t axis) {
     }
 }
 
-/* Method reference: computes the run's part of the output with plain loops. */
+/* Method reference of fake_quantize: round((x - low) / step), limited to 0 to 255, times step, plus
+ * low; without a step, each slice of the axis in steps of 1/127 of its largest magnitude. The
+ * gradient passes where x is within the range; returns CNR_OK. */
 static cnr_status reference(const cnr_run *run, cnr_error *err) {
     const cnr_tensor *x = run->node->inputs[0];
     const float scale = (float)cnr_attr_float(run->node, "step");

@@ -21,7 +21,7 @@ static cnr_status check(const cnr_node *node, int32_t min_rank, cnr_error *err) 
     return ops_want(node, 1, INDEX_TYPES, 0, CNR_MAX_RANK, err);
 }
 
-/* Element i of `indices`, which may be negative, as 0 .. dim - 1. */
+/* *at: element i of `indices`, which may be negative, as 0 .. dim - 1; fails if it is outside. */
 static cnr_status index_at(const cnr_node *node, const cnr_tensor *indices, int64_t i, int64_t dim,
                            int64_t *at, cnr_error *err) {
     const int64_t given = ops_get_int(indices->dtype, indices->data, i);
@@ -47,7 +47,8 @@ static cnr_status gather_infer(const cnr_node *node, cnr_tensor *const *outputs,
     return CNR_OK;
 }
 
-/* The matrix with a 1 where row d is the element that column i selects. */
+/* Adds to *out the matrix with a 1 where row d is the element that column i selects; fails for an
+ * index outside. */
 static cnr_status selection(kit_build *b, const cnr_node *node, int64_t dim, cnr_value *out,
                             cnr_error *err) {
     const cnr_tensor *x = node->inputs[0], *indices = node->inputs[1];
@@ -93,7 +94,7 @@ static cnr_status gather_gradient(OPS_GRADIENT_ARGS) {
     return kit_built(&b, node, err);
 }
 
-/* Method reference of gather: computes the run's part of the output with plain loops. */
+/* Method reference of gather: slices of x selected by indices along an axis. */
 static cnr_status gather_reference(const cnr_run *run, cnr_error *err) {
     const cnr_tensor *x = run->node->inputs[0], *indices = run->node->inputs[1];
     const int32_t axis = ops_axis_of(run->node, run->node->inputs[0]);
@@ -129,7 +130,7 @@ static cnr_status gather_elements_infer(const cnr_node *node, cnr_tensor *const 
     return CNR_OK;
 }
 
-/* Method reference of gather_elements: computes the run's part of the output with plain loops. */
+/* Method reference of gather_elements: elements of x, each selected by an index along an axis. */
 static cnr_status gather_elements_reference(const cnr_run *run, cnr_error *err) {
     const cnr_tensor *x = run->node->inputs[0], *indices = run->node->inputs[1];
     const int32_t axis = ops_axis_of(run->node, run->node->inputs[0]);
@@ -172,7 +173,7 @@ static cnr_status gather_nd_infer(const cnr_node *node, cnr_tensor *const *outpu
     return CNR_OK;
 }
 
-/* Method reference of gather_nd: computes the run's part of the output with plain loops. */
+/* Method reference of gather_nd: slices of x, each selected by an index of several numbers. */
 static cnr_status gather_nd_reference(const cnr_run *run, cnr_error *err) {
     const cnr_tensor *x = run->node->inputs[0], *indices = run->node->inputs[1];
     const int32_t batch = (int32_t)cnr_attr_int(run->node, "batch_dims");
@@ -197,6 +198,7 @@ static cnr_status gather_nd_reference(const cnr_run *run, cnr_error *err) {
     return CNR_OK;
 }
 
+/* The descriptor of operator NAME, with hooks NAME_infer and so on. */
 #define GATHER_OP(NAME, SUMMARY, ATTRS, GRADIENT) \
     const cnr_op ops_##NAME = \
         {CNR_OP_SIZES,          .name = #NAME,        .summary = SUMMARY, \

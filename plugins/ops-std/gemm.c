@@ -76,7 +76,8 @@ static int32_t linear(const cnr_node *node, cnr_linear *l) {
     return 1;
 }
 
-/* Adds a gemm of a and b without C. */
+/* Adds a gemm of a and b without C, transposed by ta and tb and scaled by alpha; returns its
+ * output, or -1. */
 static cnr_value product(kit_build *build, cnr_value a, cnr_value b, int ta, int tb, double alpha) {
     const cnr_value in_ab[] = {a, b};
     const cnr_attr list[] = {kit_attr_int("transA", ta), kit_attr_int("transB", tb),
@@ -170,7 +171,8 @@ static void body_integer(const cnr_run *run, const problem *p, int32_t dtype) {
     }
 }
 
-/* Method reference: computes the run's part of the output with plain loops. */
+/* Method reference of gemm: alpha * a * b + beta * c on matrices, either one transposed; returns
+ * CNR_OK. */
 static cnr_status reference(const cnr_run *run, cnr_error *err) {
     const problem p = problem_of(run);
     const int32_t type = run->outputs[0]->dtype;

@@ -61,7 +61,8 @@ static void average(const cnr_run *run, int32_t dtype, int64_t first, int64_t n,
     ops_put(dtype, run->outputs[0]->data, at, n > 0 ? sum / (double)n : 0);
 }
 
-/* Index of the largest element, the first of equals; NaN counts as largest. -1: n is 0. */
+/* Index of the largest element, the first of equals, and its value in *best; NaN counts as largest.
+ * -1: n is 0. */
 static int64_t largest(const void *x, int32_t dtype, int64_t first, int64_t n, double *best) {
     int64_t top = -1;
     *best = -INFINITY;

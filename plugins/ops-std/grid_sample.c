@@ -59,14 +59,16 @@ static double reflect(double v, double low, double high) {
     return low + (v > range ? 2 * range - v : v);
 }
 
-/* Brings a coordinate into range by the padding mode. */
+/* Brings coordinate v of an axis of `size` elements into range by the padding mode; zeros: v as it
+ * is. */
 static double inside(const grid_plan *p, double v, double size) {
     const double low = p->align ? 0 : -0.5, high = p->align ? size - 1 : size - 0.5;
     if (p->padding == REFLECTION && (v < low || v > high)) v = reflect(v, low, high);
     return v;
 }
 
-/* Weight of a cubic interpolation at distance x. */
+/* Weight of a cubic interpolation (a = -0.75) at distance x from the element; 0 from distance 2
+ * on. */
 static double cubic(double x) {
     const double a = -0.75;
     x = fabs(x);
@@ -95,7 +97,7 @@ static int taps(const grid_plan *p, double g, int64_t dim, int64_t *at, double *
     return n;
 }
 
-/* Method reference: computes the run's part of the output with plain loops. */
+/* Method reference of grid_sample: x read at the positions of a grid; returns CNR_OK. */
 static cnr_status reference(const cnr_run *run, cnr_error *err) {
     const cnr_tensor *x = run->node->inputs[0], *grid = run->node->inputs[1], *y = run->outputs[0];
     const int32_t spatial = x->rank - 2;

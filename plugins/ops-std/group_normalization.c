@@ -93,6 +93,7 @@ static cnr_status reference(const cnr_run *run, cnr_error *err) {
     return CNR_OK;
 }
 
+/* Method gradient: of groups of channels. */
 static cnr_status gradient(OPS_GRADIENT_ARGS) {
     return ops_channel_gradient(host, graph, node, inputs, outputs, grad_out, want, grad_in, err,
                                 cnr_attr_int(node, "num_groups"));

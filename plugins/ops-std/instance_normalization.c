@@ -38,6 +38,7 @@ OPS_INLINE void body(const cnr_run *run, int32_t dtype) {
 
 OPS_REFERENCE(reference, body, outputs[0])
 
+/* Method gradient: every channel is a group. */
 static cnr_status gradient(OPS_GRADIENT_ARGS) {
     return ops_channel_gradient(host, graph, node, inputs, outputs, grad_out, want, grad_in, err,
                                 node->inputs[0]->dim[1]);

@@ -60,7 +60,7 @@ int32_t ops_lane_split(const cnr_node *node, cnr_split_axis *axes, int32_t max) 
     return n;
 }
 
-/* Method region of operators along a line: every input needs the same part. */
+/* Method region of operators along a line: every input needs the output's range of that axis. */
 void ops_lane_region(const cnr_node *node, int32_t axis, int64_t begin, int64_t end, int32_t port,
                      cnr_input_range *r) {
     (void)node, (void)port;

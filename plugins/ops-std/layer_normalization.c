@@ -128,7 +128,8 @@ OPS_INLINE void body(const cnr_run *run, int32_t axis, int32_t dtype) {
         }
 }
 
-/* Method reference: computes the run's part of the output with plain loops. */
+/* Method reference of layer_normalization: normalises the axes from `axis` on to mean 0 and
+ * deviation 1, then scales and shifts. */
 static cnr_status reference(const cnr_run *run, cnr_error *err) {
     int32_t axis;
     CNR_TRY(ops_axis(run->node, "axis", run->outputs[0]->rank, 0, &axis, err));
@@ -137,6 +138,7 @@ static cnr_status reference(const cnr_run *run, cnr_error *err) {
     return CNR_OK;
 }
 
+/* Method gradient: of rows over the axes from attribute axis on. */
 static cnr_status gradient(OPS_GRADIENT_ARGS) {
     const cnr_tensor *x = node->inputs[0];
     int32_t axis;

@@ -12,7 +12,7 @@ static const cnr_attr_spec attrs[] = {OPS_AXIS_ROW(-1, "the axis whose elements 
 static const cnr_port in[] = {{.name = "x", .help = "any tensor"}};
 static const cnr_port out[] = {{.name = "y", .help = "the same shape"}};
 
-/* A lane of zeros is unchanged. */
+/* Divides the elements of a lane by its norm of order p (1 or 2); a lane of zeros is unchanged. */
 static void normalise(const cnr_run *run, const ops_lane *l, int32_t dtype) {
     const void *x = run->node->inputs[0]->data;
     const int square = cnr_attr_int(run->node, "p") == 2;
@@ -28,7 +28,7 @@ static void normalise(const cnr_run *run, const ops_lane *l, int32_t dtype) {
     }
 }
 
-/* Method reference: computes the run's part of the output with plain loops. */
+/* Method reference of lp_normalization: each lane along an axis divided by its norm. */
 static cnr_status reference(const cnr_run *run, cnr_error *err) {
     return ops_each_lane(run, normalise, err);
 }

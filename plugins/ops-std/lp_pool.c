@@ -28,7 +28,7 @@ OPS_INLINE double norm(const ops_geometry *g, int32_t dtype, const void *x, int6
     return p == 2 ? sqrt(sum) : pow(sum, 1 / p);
 }
 
-/* Method reference: computes the run's part of the output with plain loops. */
+/* Method reference of lp_pool: the p-norm of each window. */
 static cnr_status reference(const cnr_run *run, cnr_error *err) {
     const cnr_tensor *x = run->node->inputs[0];
     const double p = (double)cnr_attr_int(run->node, "p");

@@ -128,14 +128,16 @@ OPS_INLINE void body(const cnr_run *run, int32_t dtype, int back) {
         }
 }
 
-/* Method reference: computes the run's part of the output with plain loops. */
+/* Method reference of lrn: x / (bias + alpha * mean square over neighbouring channels) ^ beta;
+ * returns CNR_OK. */
 static cnr_status reference(const cnr_run *run, cnr_error *err) {
     (void)err;
     OPS_SPECIALISE(run->outputs[0]->dtype, body(run, dtype, 0));
     return CNR_OK;
 }
 
-/* Method reference of grad: computes the run's part of the output with plain loops. */
+/* Method reference of lrn_grad: the gradient of lrn's input; lrn's own attributes; returns
+ * CNR_OK. */
 static cnr_status grad_reference(const cnr_run *run, cnr_error *err) {
     (void)err;
     OPS_SPECIALISE(run->outputs[0]->dtype, body(run, dtype, 1));

@@ -131,7 +131,8 @@ OPS_INLINE void grad_body(const cnr_run *run, const ops_geometry *g, int32_t dty
         }
 }
 
-/* Method reference: computes the run's part of the output with plain loops. */
+/* Method reference of lrn_within: x / (bias + alpha * mean square of a window in its channel) ^
+ * beta (Caffe); returns CNR_OK. */
 static cnr_status reference(const cnr_run *run, cnr_error *err) {
     ops_geometry g;
     (void)err;
@@ -140,7 +141,8 @@ static cnr_status reference(const cnr_run *run, cnr_error *err) {
     return CNR_OK;
 }
 
-/* Method reference of grad: computes the run's part of the output with plain loops. */
+/* Method reference of lrn_within_grad: the gradient of lrn_within's input; lrn_within's own
+ * attributes; returns CNR_OK. */
 static cnr_status grad_reference(const cnr_run *run, cnr_error *err) {
     ops_geometry g;
     (void)err;

@@ -8,7 +8,7 @@ static const cnr_port out[] = {{.name = "y", .help = "... M N, without M or N fo
 
 #define DTYPES (OPS_FLOATS | 1u << CNR_i32 | 1u << CNR_u32 | 1u << CNR_i64 | 1u << CNR_u64)
 
-/* The operands as matrices: a vector gets an axis of size 1. */
+/* *a and *b: the operands as matrices; a vector gets an axis of size 1. */
 static void as_matrices(const cnr_node *node, cnr_tensor *a, cnr_tensor *b) {
     *a = *node->inputs[0];
     *b = *node->inputs[1];
@@ -23,7 +23,8 @@ static void as_matrices(const cnr_node *node, cnr_tensor *a, cnr_tensor *b) {
     }
 }
 
-/* The shape of the product of two such operands. */
+/* Gives y type and shape of the matrix product of a and b, whose leading axes are broadcast; fails
+ * where these differ. */
 static cnr_status product_shape(const cnr_node *node, const cnr_tensor *a, const cnr_tensor *b,
                                 cnr_tensor *y, cnr_error *err) {
     y->rank = a->rank > b->rank ? a->rank : b->rank;
@@ -93,7 +94,7 @@ static void region(const cnr_node *node, int32_t axis, int64_t begin, int64_t en
     if (own >= 0 && (axis >= rank - 2 || t->dim[own] != 1)) *r = (cnr_input_range){own, begin, end};
 }
 
-/* Adds a transpose of the last two axes. */
+/* Adds a transpose of the last two axes of x; returns its output, or -1. */
 static cnr_value transposed(kit_build *b, cnr_value x, int32_t rank) {
     int64_t perm[CNR_MAX_RANK];
     for (int32_t i = 0; i < rank; i++) perm[i] = i;
@@ -151,7 +152,8 @@ OPS_INLINE void matrix(const cnr_run *run, int32_t dtype, int64_t at, int64_t bt
         }
 }
 
-/* Method reference: computes the run's part of the output with plain loops. */
+/* Method reference of matmul: products of matrices; leading axes broadcast, vectors as in NumPy, in
+ * the run's range. */
 static cnr_status reference(const cnr_run *run, cnr_error *err) {
     cnr_tensor a, b, y = {0};
     int64_t sa[CNR_MAX_RANK], sb[CNR_MAX_RANK], sy[CNR_MAX_RANK], lo[CNR_MAX_RANK],

@@ -62,7 +62,8 @@ OPS_INLINE void body(const cnr_run *run, const ops_geometry *g, int32_t dtype) {
         }
 }
 
-/* Method reference: computes the run's part of the output with plain loops. */
+/* Method reference of max_pool: the largest element of each window, and its index; NaN is larger
+ * than all. */
 static cnr_status reference(const cnr_run *run, cnr_error *err) {
     const cnr_tensor *x = run->node->inputs[0];
     ops_geometry g;

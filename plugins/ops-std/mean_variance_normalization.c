@@ -101,7 +101,8 @@ OPS_INLINE void body(const cnr_run *run, uint32_t set, int32_t dtype) {
     } while (step(at, lo, hi, x->rank, ~set));
 }
 
-/* Method reference: computes the run's part of the output with plain loops. */
+/* Method reference of mean_variance_normalization: normalises x to mean 0 and deviation 1 over any
+ * set of axes. */
 static cnr_status reference(const cnr_run *run, cnr_error *err) {
     uint32_t set;
     CNR_TRY(axes_of(run->node, &set, err));

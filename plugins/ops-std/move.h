@@ -39,7 +39,7 @@ void move_copy(size_t size, const void *in, void *out, const move_map *map);
 
 /* The perm of a transpose without negative entries; infer has checked it. */
 void move_perm(const cnr_node *node, int32_t rank, int32_t *perm);
-/* The first element and the step of a slice along each axis of its input; 0: they are not known. */
+/* start and step of a slice along each axis of its input, with 1; 0: they are not known. */
 int move_slice(const cnr_node *node, int64_t *start, int64_t *step);
 
 #endif

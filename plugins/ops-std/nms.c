@@ -32,7 +32,7 @@ static double area(const nms_box *b) {
     return b->x1 < b->x0 || b->y1 < b->y0 ? 0 : (b->x1 - b->x0) * (b->y1 - b->y0);
 }
 
-/* Common area of two boxes divided by the area of both together. */
+/* Common area of two boxes divided by the area of both together; 0 where that is none. */
 static double overlap(const nms_box *a, const nms_box *b) {
     const nms_box both = {fmax(a->x0, b->x0), fmax(a->y0, b->y0), fmin(a->x1, b->x1),
                           fmin(a->y1, b->y1)};
@@ -56,7 +56,7 @@ int64_t nms_keep(int64_t *order, int64_t n, const nms_box *boxes, double thresho
 
 /* ---- non_max_suppression ---- */
 
-/* An optional input NAME. */
+/* The row of an optional input NAME. */
 #define NUMBER(NAME, TEXT) \
     { .name = NAME, .flags = CNR_PORT_OPTIONAL, .help = TEXT }
 static const cnr_port in[] = {{.name = "boxes",
@@ -71,7 +71,8 @@ static const cnr_attr_spec attrs[] = {{.name = "center_point_box",
                                        .type = CNR_ATTR_BOOL,
                                        .help = "boxes are centre x, centre y, width, height"}};
 
-/* Most boxes a class keeps: the constant input 2, at most `boxes`. */
+/* Most boxes that a class keeps: the constant input 2, at most `boxes`; `boxes` where the input is
+ * unknown, 0 where it is not positive. */
 static int64_t most_of(const cnr_node *node, int64_t boxes) {
     int known;
     const double most = kit_scalar(node, 2, NULL, &known);
@@ -121,7 +122,8 @@ static void load_boxes(const cnr_tensor *t, int64_t first, int64_t n, int centre
     }
 }
 
-/* Method reference: computes the run's part of the output with plain loops. */
+/* Method reference of non_max_suppression: non-maximum suppression: the best boxes of each class
+ * that do not overlap; boxes with score NaN are left out; returns CNR_OK. */
 static cnr_status reference(const cnr_run *run, cnr_error *err) {
     const cnr_node *node = run->node;
     const cnr_tensor *boxes = node->inputs[0], *scores = node->inputs[1];

@@ -6,6 +6,8 @@ cnr_status ops_want_vector(const cnr_node *node, int32_t port, int64_t n, cnr_er
     return ops_want_shape(node, port, node->inputs[port]->dtype, 1, &n, err);
 }
 
+/* Method parameters: *t is a vector with one element for each channel of x; *init is 1 for a port
+ * named scale or var, else 0. */
 cnr_status ops_channel_parameters(const cnr_node *node, int32_t port, cnr_tensor *t, cnr_init *init,
                                   cnr_error *err) {
     CNR_TRY(ops_want(node, 0, OPS_FLOATS, 2, CNR_MAX_RANK, err));
@@ -47,13 +49,15 @@ cnr_value ops_grad_vector(const cnr_host *host, struct cnr_graph *graph, int32_t
 
 /* ---- gradients ---- */
 
+/* Adds the mean of each row of x, axis 1, which is kept with size 1; -1: failed. */
 static cnr_value row_mean(kit_build *b, cnr_value x) {
     const int64_t axis = 1;
     const cnr_attr attr = kit_attr_ints("axes", &axis, 1);
     return kit_node(b, "reduce_mean", &x, 1, &attr, 1);
 }
 
-/* (x - mean) / deviation of each row; *inverse: 1 / deviation. */
+/* Adds (x - mean) / deviation of each row, with epsilon added to the variance; returns it, and
+ * *inverse receives 1 / deviation. */
 static cnr_value normalised(kit_build *b, cnr_value x, int32_t dtype, double epsilon,
                             cnr_value *inverse) {
     const cnr_value far = kit_node2(b, "sub", x, row_mean(b, x));
@@ -63,7 +67,8 @@ static cnr_value normalised(kit_build *b, cnr_value x, int32_t dtype, double eps
     return kit_node2(b, "mul", far, *inverse);
 }
 
-/* dx = (g - mean(g) - n mean(g n)) / deviation, with g = dy scale and n the normalised x. */
+/* Adds and returns dx = (g - mean(g) - n mean(g n)) / deviation, where g = dy scale, n is the
+ * normalised x, and inverse = 1 / deviation. */
 static cnr_value row_gradient(kit_build *b, cnr_value g, cnr_value n, cnr_value inverse) {
     const cnr_value along = kit_node2(b, "mul", n, row_mean(b, kit_node2(b, "mul", g, n)));
     const cnr_value level = kit_node2(b, "sub", g, row_mean(b, g));

@@ -90,7 +90,8 @@ static inline int ops_is_float(int32_t dtype) { return (OPS_FLOATS >> dtype & 1u
  * below OPS_MAX_DIM. */
 cnr_status ops_want(const cnr_node *node, int32_t port, uint32_t dtypes, int32_t min_rank,
                     int32_t max_rank, cnr_error *err);
-/* Checks that optional input `port`, if present, has this dtype and these dims (negative: any). */
+/* Checks that optional input `port`, if present, has this dtype, rank and dims (negative: any);
+ * fails else. */
 cnr_status ops_want_shape(const cnr_node *node, int32_t port, int32_t dtype, int32_t rank,
                           const int64_t *dim, cnr_error *err);
 /* Attribute `name`, an axis that may be negative, as 0 .. rank - 1; past_end: `rank` is allowed
@@ -111,11 +112,12 @@ static inline void ops_like(cnr_tensor *out, const cnr_tensor *t) {
 cnr_status ops_infer_same(const cnr_node *node, cnr_tensor *const *outputs, cnr_error *err);
 /* Method infer: one float input; the output has its type and shape. */
 cnr_status ops_infer_float(const cnr_node *node, cnr_tensor *const *outputs, cnr_error *err);
-/* Product of dims; CNR_DIM_UNKNOWN if one is unknown or the product exceeds OPS_MAX_DIM * 2^20. */
+/* Product of dims [from, to) of t; CNR_DIM_UNKNOWN if one is unknown or the product exceeds
+ * OPS_MAX_DIM * 2^20. */
 int64_t ops_span(const cnr_tensor *t, int32_t from, int32_t to);
 /* Whether two dims agree, as far as they are known. */
 static inline int ops_dims_agree(int64_t a, int64_t b) { return a < 0 || b < 0 || a == b; }
-/* a * b, saturating; for costs. */
+/* a * b, at most UINT64_MAX; for costs. */
 static inline uint64_t ops_mul(uint64_t a, uint64_t b) {
     return b != 0 && a > UINT64_MAX / b ? UINT64_MAX : a * b;
 }
@@ -127,22 +129,22 @@ static inline uint64_t ops_elements(const cnr_tensor *t) {
 
 /* ---- splitting (shape.c) ---- */
 
-/* split_axes hooks: every axis of output 0; axes 0 and 1; axis 0. */
+/* Method split_axes: every axis of output 0; returns how many it wrote, at most max. */
 int32_t ops_split_all(const cnr_node *node, cnr_split_axis *axes, int32_t max);
-/* Method split_axes: the first two axes. */
+/* Method split_axes: the first two axes of output 0, or fewer if it has fewer; returns how many. */
 int32_t ops_split_two(const cnr_node *node, cnr_split_axis *axes, int32_t max);
-/* Method split_axes: the first axis. */
+/* Method split_axes: axis 0 of output 0, if there is one; returns how many. */
 int32_t ops_split_first(const cnr_node *node, cnr_split_axis *axes, int32_t max);
-/* region hooks: the same range of every input; the same range of input 0 and all of the others. */
+/* Method region: the output's range of that axis of each input that is given. */
 void ops_region_every(const cnr_node *node, int32_t axis, int64_t begin, int64_t end, int32_t port,
                       cnr_input_range *r);
-/* Method region: input 0 needs the same part, and the others are needed whole. */
+/* Method region: the output's range of input 0, and all of the other inputs (axis -1). */
 void ops_region_first(const cnr_node *node, int32_t axis, int64_t begin, int64_t end, int32_t port,
                       cnr_input_range *r);
 
 /* ---- elements ---- */
 
-/* Element i of p as a double. */
+/* Element i of the array p of elements of dtype, as a double. */
 static inline double ops_get(int32_t dtype, const void *p, int64_t i) {
     switch (dtype) {
     case CNR_f32: return (double)((const float *)p)[i];
@@ -171,7 +173,7 @@ static inline void ops_put(int32_t dtype, void *p, int64_t i, double v) {
     }
 }
 
-/* Integers exactly; u64 as its bits. */
+/* Element i of the array p of whole numbers of dtype, exactly; u64 as its bits. */
 static inline int64_t ops_get_int(int32_t dtype, const void *p, int64_t i) {
     switch (dtype) {
     case CNR_i8: return ((const int8_t *)p)[i];
@@ -186,7 +188,7 @@ static inline int64_t ops_get_int(int32_t dtype, const void *p, int64_t i) {
     default: return 0;
     }
 }
-/* Wraps, as C's conversions do. */
+/* Writes element i of the array p of whole numbers of dtype; v wraps, as in C's conversions. */
 static inline void ops_put_int(int32_t dtype, void *p, int64_t i, int64_t v) {
     switch (dtype) {
     case CNR_i8:
@@ -247,7 +249,8 @@ cnr_status ops_grad_node(const cnr_host *host, struct cnr_graph *graph, const cn
                          cnr_error *err);
 /* Adds a node of `op` on (grad_out[0], inputs[0]) with the node's attributes, as grad_in[0]. */
 cnr_status ops_grad_of_input(const char *op, OPS_GRADIENT_ARGS);
-/* Sums `value` over `axes` without keeping them. */
+/* Adds a sum of `value` over n_axes `axes`, which are not kept; *out receives it, or `value` itself
+ * where n_axes is 0. */
 cnr_status ops_grad_sum(const cnr_host *host, struct cnr_graph *graph, const cnr_node *node,
                         cnr_value value, const int64_t *axes, int32_t n_axes, cnr_value *out,
                         cnr_error *err);
@@ -255,7 +258,7 @@ cnr_status ops_grad_sum(const cnr_host *host, struct cnr_graph *graph, const cnr
 cnr_status ops_gradient_through(OPS_GRADIENT_ARGS);
 /* Method gradient of operators that only reshape: the gradient in the input's shape. */
 cnr_status ops_gradient_reshape(OPS_GRADIENT_ARGS);
-/* aliases hooks: output 0 is input 0's memory; output 0 may overwrite input 0. */
+/* Method aliases: output 0 is input 0's memory. Returns 1, or 0 if max is below 1. */
 int32_t ops_alias_view(const cnr_node *node, cnr_alias *out, int32_t max);
 /* Method aliases: the output may be written over the input. */
 int32_t ops_alias_inplace(const cnr_node *node, cnr_alias *out, int32_t max);

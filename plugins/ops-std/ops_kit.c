@@ -12,6 +12,7 @@ cnr_status kit_dtype(const cnr_node *node, int32_t port, uint32_t dtypes, cnr_er
     return kit_want(node, port, dtypes, 0, CNR_MAX_RANK, err);
 }
 
+/* *out: an axis that may be negative as 0 .. rank - 1; fails if it is outside. */
 cnr_status kit_axis(const cnr_node *node, int64_t axis, int32_t rank, int32_t *out,
                     cnr_error *err) {
     *out = shape_axis(axis, rank);
@@ -39,6 +40,7 @@ cnr_status kit_add(const cnr_node *node, int64_t a, int64_t b, int64_t *out, cnr
     return CNR_OK;
 }
 
+/* *out: the dimension that both must have; an unknown one agrees with any. Fails if they differ. */
 cnr_status kit_same(const cnr_node *node, int64_t a, int64_t b, int64_t *out, cnr_error *err) {
     if (a >= 0 && b >= 0 && a != b)
         return ops_fail(err, CNR_E_SHAPE, node, "%s: dimensions %lld and %lld must be equal",
@@ -53,6 +55,8 @@ int kit_known(const cnr_tensor *t) {
     return 1;
 }
 
+/* Gives *out the broadcast shape of inputs [first, first + n); omitted ones are skipped. Fails if
+ * they don't broadcast. */
 cnr_status kit_broadcast(const cnr_node *node, int32_t first, int32_t n, cnr_tensor *out,
                          cnr_error *err) {
     int32_t rank = 0;
@@ -85,7 +89,7 @@ void kit_dense_strides(const cnr_tensor *t, int64_t *strides) {
     }
 }
 
-/* Fails: the list `what` is too long. */
+/* Fails with CNR_E_LIMIT: the list `what` has more entries than 2 * CNR_MAX_RANK. */
 static cnr_status too_long(const cnr_node *node, const char *what, cnr_error *err) {
     return ops_fail(err, CNR_E_LIMIT, node, "%s: %s has more than %d entries", node->desc->name,
                     what, 2 * CNR_MAX_RANK);
@@ -114,6 +118,7 @@ cnr_status kit_ints(const cnr_node *node, int32_t port, const char *attr, kit_li
     return CNR_OK;
 }
 
+/* *out: the axes as a set of bits; refuses repeated ones. */
 cnr_status kit_axis_set(const cnr_node *node, const kit_list *axes, int32_t rank, uint32_t *out,
                         cnr_error *err) {
     *out = 0;
@@ -166,12 +171,12 @@ cnr_value kit_node(kit_build *b, const char *op, const cnr_value *inputs, int32_
     return b->status == CNR_OK ? out : -1;
 }
 
-/* Adds a node of one input. */
+/* Adds a node of one input, without attributes; returns its output, or -1, with b->status set. */
 cnr_value kit_node1(kit_build *b, const char *op, cnr_value x) {
     return kit_node(b, op, &x, 1, NULL, 0);
 }
 
-/* Adds a node of two inputs. */
+/* Adds a node of two inputs, without attributes; returns its output, or -1, with b->status set. */
 cnr_value kit_node2(kit_build *b, const char *op, cnr_value x, cnr_value y) {
     const cnr_value in[] = {x, y};
     return kit_node(b, op, in, 2, NULL, 0);
@@ -183,7 +188,8 @@ int kit_is_output(const struct cnr_graph *graph, cnr_value value) {
     return 0;
 }
 
-/* Adds a node of three inputs. */
+/* Adds a node of three inputs, without attributes; returns its output, or -1, with b->status
+ * set. */
 cnr_value kit_node3(kit_build *b, const char *op, cnr_value x, cnr_value y, cnr_value z) {
     const cnr_value in[] = {x, y, z};
     return kit_node(b, op, in, 3, NULL, 0);
@@ -201,7 +207,7 @@ cnr_status kit_built(const kit_build *b, const cnr_node *node, cnr_error *err) {
                     node->desc->name);
 }
 
-/* Adds a reshape of x to the shape of `shape`. */
+/* Adds a reshape of x to the dims of `shape`; returns its output, or -1. */
 cnr_value kit_reshape(kit_build *b, cnr_value x, const cnr_tensor *shape) {
     const cnr_attr attrs[] = {kit_attr_ints("shape", shape->dim, shape->rank),
                               kit_attr_int("allowzero", 1)};
@@ -244,6 +250,7 @@ const cnr_node *kit_maker(const struct cnr_graph *graph, cnr_value value, const 
     return producer < 0 ? NULL : ops_host->graph_node_at(graph, producer, in, NULL);
 }
 
+/* 1, and *out, if the value is one constant number, of any type of floats; else 0. */
 int kit_number(const struct cnr_graph *graph, cnr_value value, double *out) {
     const cnr_tensor *t = value < 0 ? NULL : ops_host->graph_type(graph, value);
     if (!cnr_is_constant(t) || cnr_count(t) != 1 || !cnr_is_plain(t, OPS_FLOATS) || !t->data)

@@ -28,8 +28,8 @@ cnr_status ops_want_vector(const cnr_node *node, int32_t port, int64_t n, cnr_er
 static inline double ops_vector(const cnr_tensor *t, int64_t i, double missing) {
     return t ? ops_get(t->dtype, t->data, i) : missing;
 }
-/* parameters hook: a vector with one element for each channel of x; 1 for a port named scale or
- * var, else 0. */
+/* Method parameters: *t is a vector with one element for each channel of x; *init is 1 for a port
+ * named scale or var, else 0. */
 cnr_status ops_channel_parameters(const cnr_node *node, int32_t port, cnr_tensor *t, cnr_init *init,
                                   cnr_error *err);
 /* region hook: a range of axis 1 is that of the channel vectors; any range is that of x. */
@@ -37,14 +37,15 @@ void ops_channel_region(const cnr_node *node, int32_t axis, int64_t begin, int64
                         int32_t port, cnr_input_range *r);
 /* Method cost: six operations an output element. */
 void ops_norm_cost(const cnr_node *node, cnr_cost *c);
-/* A constant vector of n elements. */
+/* Adds a constant vector of n elements of dtype, all of that value; returns it, or -1. */
 cnr_value ops_grad_vector(const cnr_host *host, struct cnr_graph *graph, int32_t dtype, int64_t n,
                           double value);
 /* gradient hook of operators that normalise x in `rows` rows of equal length. The parameters have
  * the shapes scale and shift (NULL: there is none), which broadcast to `wide`, x's elements. */
 cnr_status ops_norm_gradient(OPS_GRADIENT_ARGS, int64_t rows, const cnr_tensor *wide,
                              const cnr_tensor *scale, const cnr_tensor *shift);
-/* The same for groups of channels, with parameters for each channel or group. */
+/* Method gradient of normalisations by `groups` groups of channels, with parameters for each
+ * channel or group. */
 cnr_status ops_channel_gradient(OPS_GRADIENT_ARGS, int64_t groups);
 
 #endif

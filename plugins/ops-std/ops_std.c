@@ -19,7 +19,7 @@ extern const cnr_rewrite ops_fuse_rms;           /* rewrite_norm.c */
 extern const cnr_rewrite ops_trim_taps;          /* rewrite_taps.c */
 
 static const cnr_item items[] = {
-/* The registered item of operator NAME. */
+/* the registered item of operator NAME */
 #define OP(name) {CNR_KIND_OPERATOR, &ops_##name},
 #include "ops.inc"
 #undef OP

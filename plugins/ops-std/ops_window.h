@@ -7,7 +7,7 @@
 /* Sizes N C D H W; missing leading spatial axes have size 1, so that one loop nest serves all
  * ranks. lo and hi bound the part of output 0 that a run covers, in these five axes. */
 typedef struct ops_geometry {
-    int64_t n, c;                   /* of x */
+    int64_t n, c;                   /* samples and channels of x */
     int64_t in[3], out[3], k[3];    /* extents of x, of y, of the window */
     int64_t s[3], d[3], p[3], e[3]; /* stride, dilation, padding at begin and end */
     int64_t lo[5], hi[5];
@@ -15,9 +15,11 @@ typedef struct ops_geometry {
 
 /* From a resolved window and the run's output `y` (N C spatial). */
 void ops_geometry_of(const cnr_window *w, const cnr_tensor *x, const cnr_run *run, ops_geometry *g);
-/* The input range that output [begin, end) on spatial axis `i` reads, clipped to the input. */
+/* The range of input axis 2 + i that output [begin, end) of spatial axis i reads, clipped to the
+ * input. */
 cnr_input_range ops_window_region(const cnr_window *w, int32_t i, int64_t begin, int64_t end);
-/* Taps [first, last) of a window at output position o that fall inside [0, in). */
+/* [*first, *last): taps of a window along `axis`, 0 to 2, at output position o that fall inside the
+ * input. */
 static inline void ops_taps(const ops_geometry *g, int axis, int64_t o, int64_t *first,
                             int64_t *last) {
     const int64_t start = o * g->s[axis] - g->p[axis], d = g->d[axis], in = g->in[axis];
@@ -70,14 +72,15 @@ void ops_conv_kernel(const cnr_node *node, const cnr_tensor *weight, int64_t *ke
 /* Checks weight and bias against x, and resolves the window. */
 cnr_status ops_conv_check(const cnr_node *node, const cnr_tensor *x, const cnr_tensor *weight,
                           cnr_window *w, cnr_error *err);
-/* parameters hook: the weight is out, in/group, kernel; transposed: in, out/group, kernel. */
+/* Method parameters: gives *t the weight's shape: out, in/group, kernel; transposed: in, out/group,
+ * kernel. */
 cnr_status ops_conv_parameters(const cnr_node *node, int32_t port, int transposed, cnr_tensor *t,
                                cnr_init *init, cnr_error *err);
 /* infer for the gradients, whose inputs are dy and then weight or x; dx or dw is like the missing
  * one. */
 cnr_status ops_conv_grad_infer(const cnr_node *node, const cnr_tensor *x, const cnr_tensor *weight,
                                cnr_tensor *out, cnr_error *err);
-/* Multiply-adds of a gradient of a convolution. */
+/* Sets c->macs to the multiply-adds of a gradient of a convolution with this weight. */
 void ops_conv_grad_cost(const cnr_node *node, const cnr_tensor *weight, cnr_cost *c);
 extern const cnr_attr_spec ops_conv_attrs[];
 #define OPS_CONV_N_ATTRS 8
@@ -105,20 +108,21 @@ void ops_transposed(const cnr_run *run, const ops_geometry *g, int64_t group, co
 /* *w receives the pooling's window over x; fails where it does not fit. */
 cnr_status ops_pool_window(const cnr_node *node, const cnr_tensor *x, cnr_window *w,
                            cnr_error *err);
-/* Method infer of poolings of these types: the output's spatial axes are the window's places. */
+/* Method infer of poolings of these types (bits): the output's spatial axes are the window's
+ * places. Fails where types or ranks differ. */
 cnr_status ops_pool_infer(const cnr_node *node, uint32_t dtypes, cnr_tensor *const *outputs,
                           cnr_error *err);
 /* The window's geometry over x for a run. */
 cnr_status ops_pool_geometry(const cnr_run *run, const cnr_tensor *x, ops_geometry *g,
                              cnr_error *err);
-/* Elements of a pooling's window. */
+/* Elements of a pooling's window, at most UINT64_MAX. */
 uint64_t ops_pool_taps(const cnr_node *node);
 /* Method cost of poolings: an operation for each element of each window. */
 void ops_pool_cost(const cnr_node *node, cnr_cost *c);
 /* Method region of poolings: the rows that the windows of [begin, end) cover. */
 void ops_pool_region(const cnr_node *node, int32_t axis, int64_t begin, int64_t end, int32_t port,
                      cnr_input_range *r);
-/* Bytes of an output plane of double. */
+/* Method workspace: bytes of an output plane of double; 0 where its size is unknown. */
 uint64_t ops_plane_workspace(const cnr_node *node);
 
 extern const cnr_attr_spec ops_max_pool_attrs[];
@@ -178,7 +182,8 @@ OPS_INLINE void ops_pool_body(const cnr_run *run, const ops_geometry *g, int32_t
         }
 }
 
-/* The divisor of an average. */
+/* The divisor of an average at output place o: the window's elements that lie in the input, or with
+ * count_include_pad, in the padded input. */
 double ops_average_divisor(const ops_geometry *g, int count_include_pad, const int64_t *o);
 
 #endif

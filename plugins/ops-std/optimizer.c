@@ -33,7 +33,8 @@ static cnr_status infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_er
     return CNR_OK;
 }
 
-/* The weight and its memories are updated in place. */
+/* Method aliases: the weight and its memories are updated in place, as the outputs in their order.
+ * Returns how many rows it wrote. */
 static int32_t aliases_of(const cnr_node *node, cnr_alias *out, int32_t max) {
     int32_t n = 0;
     for (; n < node->n_outputs && n < max; n++)
@@ -41,7 +42,7 @@ static int32_t aliases_of(const cnr_node *node, cnr_alias *out, int32_t max) {
     return n;
 }
 
-/* The single element of input `port`. */
+/* The single element of input `port`, of any float type. */
 static double scalar(const cnr_node *node, int32_t port) {
     return ops_get(node->inputs[port]->dtype, node->inputs[port]->data, 0);
 }
@@ -187,14 +188,15 @@ static cnr_status assign_infer(const cnr_node *node, cnr_tensor *const *outputs,
     return CNR_OK;
 }
 
-/* The output is input 0, updated in place. */
+/* Method aliases: output 0 is input 0, updated in place. Returns 1, or 0 if max is below 1. */
 static int32_t assign_aliases(const cnr_node *node, cnr_alias *out, int32_t max) {
     (void)node;
     if (max > 0) out[0] = (cnr_alias){CNR_ALIAS_UPDATE, 0, 0, 0};
     return max > 0 ? 1 : 0;
 }
 
-/* Method reference of assign: computes the run's part of the output with plain loops. */
+/* Method reference of assign: returns the value; in training it also replaces the weight or state
+ * x; returns CNR_OK. */
 static cnr_status assign_reference(const cnr_run *run, cnr_error *err) {
     (void)err;
     const cnr_tensor *y = run->outputs[0];

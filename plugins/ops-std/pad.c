@@ -5,7 +5,7 @@
 static const char *const modes[] = {"constant", "reflect", "edge", "wrap", NULL};
 enum { PAD_CONSTANT, PAD_REFLECT, PAD_EDGE, PAD_WRAP };
 
-/* An optional input NAME. */
+/* The row of an optional input NAME with further flags. */
 #define PORT(NAME, FLAG, TEXT) \
     { .name = NAME, .flags = CNR_PORT_OPTIONAL | (FLAG), .help = TEXT }
 static const cnr_port in[] =
@@ -150,7 +150,7 @@ static void pad_line(const pad_plan *p, const cnr_tensor *x, const cnr_tensor *y
     }
 }
 
-/* Method reference: computes the run's part of the output with plain loops. */
+/* Method reference of pad: x with a border. */
 static cnr_status reference(const cnr_run *run, cnr_error *err) {
     const cnr_tensor *x = run->node->inputs[0], *y = run->outputs[0];
     const size_t size = ops_size(y->dtype);

@@ -19,7 +19,8 @@ cnr_status ops_pool_geometry(const cnr_run *run, const cnr_tensor *x, ops_geomet
     return status;
 }
 
-/* Method infer of poolings of these types: the output's spatial axes are the window's places. */
+/* Method infer of poolings of these types (bits): the output's spatial axes are the window's
+ * places. Fails where types or ranks differ. */
 cnr_status ops_pool_infer(const cnr_node *node, uint32_t dtypes, cnr_tensor *const *outputs,
                           cnr_error *err) {
     cnr_window w;
@@ -31,7 +32,7 @@ cnr_status ops_pool_infer(const cnr_node *node, uint32_t dtypes, cnr_tensor *con
     return CNR_OK;
 }
 
-/* Elements of a pooling's window. */
+/* Elements of a pooling's window, at most UINT64_MAX. */
 uint64_t ops_pool_taps(const cnr_node *node) {
     int64_t n;
     uint64_t product = 1;

@@ -67,7 +67,8 @@ OPS_INLINE void body(const cnr_run *run, const ops_geometry *g, int32_t dtype, s
         }
 }
 
-/* Method reference of average: computes the run's part of the output with plain loops. */
+/* Method reference of average_pool_grad: the gradient of average_pool's input; average_pool's own
+ * attributes. */
 static cnr_status average_reference(const cnr_run *run, cnr_error *err) {
     const cnr_tensor *x = run->node->inputs[1];
     const int include = cnr_attr_int(run->node, "count_include_pad") != 0;
@@ -78,7 +79,8 @@ static cnr_status average_reference(const cnr_run *run, cnr_error *err) {
     return CNR_OK;
 }
 
-/* Method reference of max: computes the run's part of the output with plain loops. */
+/* Method reference of max_pool_grad: the gradient of max_pool's input; max_pool's own
+ * attributes. */
 static cnr_status max_reference(const cnr_run *run, cnr_error *err) {
     const cnr_tensor *x = run->node->inputs[1];
     ops_geometry g;

@@ -39,7 +39,8 @@ static cnr_status parameters(const cnr_node *node, int32_t port, cnr_tensor *t, 
     return CNR_OK;
 }
 
-/* Method reference: computes the run's part of the output with plain loops. */
+/* Method reference of prelu: x, or slope times x below 0; the slope is a weight. NaN stays NaN;
+ * returns CNR_OK. */
 static cnr_status reference(const cnr_run *run, cnr_error *err) {
     const cnr_tensor *const *ins = run->node->inputs, *y = run->outputs[0];
     const elem_domain domain = elem_domain_of(y->dtype);

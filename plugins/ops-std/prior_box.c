@@ -38,7 +38,7 @@ static const cnr_attr_spec attrs[] =
 
 #define MAX_RATIOS 64
 
-/* 1, then each distinct ratio and, with flip, its inverse. */
+/* Writes 1, then each distinct ratio of the node and, with flip, its inverse; returns how many. */
 static int32_t ratios_of(const cnr_node *node, double *ratios) {
     int64_t n;
     const double *given = cnr_attr_floats(node, "aspect_ratio", &n);
@@ -85,7 +85,7 @@ static cnr_status infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_er
     return kit_mul(node, y->dim[2], 4 * each, &y->dim[2], err);
 }
 
-/* Where boxes are written, with the image's size. */
+/* Where boxes are written (element `at` of y), and the image's size in pixels. */
 typedef struct prior_box {
     const cnr_tensor *y;
     int64_t at;
@@ -103,7 +103,8 @@ static void put(prior_box *p, double x, double y, double w, double h) {
     }
 }
 
-/* Method reference: computes the run's part of the output with plain loops. */
+/* Method reference of prior_box: prior boxes of several sizes and shapes at every position of a
+ * feature map; returns CNR_OK. */
 static cnr_status reference(const cnr_run *run, cnr_error *err) {
     const cnr_node *node = run->node;
     const cnr_tensor *x = node->inputs[0], *image = node->inputs[1];

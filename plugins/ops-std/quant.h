@@ -5,11 +5,12 @@
 #include "ops_kit.h"
 
 #define QUANT_BYTES (1u << CNR_u8 | 1u << CNR_i8)
-/* An optional input NAME. */
+/* The row of an optional input NAME. */
 #define QUANT_OPTION(NAME, TEXT) \
     { .name = NAME, .flags = CNR_PORT_OPTIONAL, .help = TEXT }
 
-/* The input at a port; negative: the operator does not have it. */
+/* The input at a port; NULL if the node lacks it, or if port is negative: the operator does not
+ * have it. */
 static inline const cnr_tensor *quant_in(const cnr_node *node, int32_t port) {
     return port < 0 ? NULL : cnr_own_input(node, port);
 }
@@ -20,8 +21,9 @@ static inline double quant_clamp(int32_t dtype, double v) {
     return v < low ? low : v > high ? high : v == v ? v : 0;
 }
 
-/* Converts an integer sum to steps of y, in float32 as ONNX Runtime does: the sum rounded to float,
- * times x_scale w_scale / y_scale rounded once; ties to even. */
+/* Converts an integer sum to steps of y: rounded to float, times x_scale w_scale / y_scale, which
+ * is rounded once, and then rounded to a whole number, ties to even. In float32, as ONNX Runtime
+ * does. */
 static inline double quant_steps(int64_t sum, double x_scale, double w_scale, double y_scale) {
     const float scale = (float)(x_scale * w_scale / y_scale);
     return (double)rintf((float)sum * scale);

@@ -192,7 +192,7 @@ static cnr_status reference_with(const cnr_run *run, const quant_ports *p, cnr_e
     return CNR_OK;
 }
 
-/* Counts the multiply-adds of a run. */
+/* Sets out->macs to the multiply-adds of the convolution with these ports. */
 static void cost_with(const cnr_node *node, const quant_ports *p, cnr_cost *out) {
     const cnr_tensor *w = node->inputs[p->w];
     const uint64_t m = w->dim[0] > 0 ? (uint64_t)w->dim[0] : 1;

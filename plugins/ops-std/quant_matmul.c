@@ -24,7 +24,7 @@ typedef struct matmul_ports {
 static const matmul_ports integer_ports = {0, 1, -1, 2, -1, 3, -1, -1};
 static const matmul_ports qlinear_ports = {0, 3, 1, 2, 4, 5, 6, 7};
 
-/* Rows, depth and columns; a vector is one row of a or one column of b. */
+/* *m, *k and *n: rows, depth and columns; a vector is one row of a or one column of b. */
 static void sides(const cnr_tensor *a, const cnr_tensor *b, int64_t *m, int64_t *k, int64_t *n) {
     *m = a->rank > 1 ? a->dim[a->rank - 2] : 1;
     *k = a->dim[a->rank - 1];
@@ -44,7 +44,7 @@ static cnr_status check_each(const cnr_node *node, int32_t port, uint32_t dtypes
                     node->desc->inputs[port].name, (long long)count, (long long)lines);
 }
 
-/* Matrices that t holds. */
+/* Number of matrices that t holds: the product of all but its last two dims. */
 static int64_t matrices_of(const cnr_tensor *t) {
     return t->rank > 2 ? ops_span(t, 0, t->rank - 2) : 1;
 }
@@ -143,7 +143,7 @@ static cnr_status reference_with(const cnr_run *run, const matmul_ports *p, cnr_
     return CNR_OK;
 }
 
-/* Counts the multiply-adds of a run. */
+/* Sets out->macs to the multiply-adds of the product with these ports. */
 static void cost_with(const cnr_node *node, const matmul_ports *p, cnr_cost *out) {
     const cnr_tensor *a = node->inputs[p->a];
     const int64_t k = a->rank > 0 ? a->dim[a->rank - 1] : 0;

@@ -119,7 +119,7 @@ static void load_scales(const cnr_node *node, const scale_map *m, int64_t o, int
     elem_load(zero->dtype, zero->data, one ? 0 : at, one ? 0 : m->si, n, ELEM_F, zeros);
 }
 
-/* Smallest and largest number of a type. */
+/* Smallest and largest number of a whole type, into *low and *high. */
 static void limits(int32_t dtype, double *low, double *high) {
     const unsigned bits = cnr_dtype_bits(dtype);
     const int is_signed = elem_domain_of(dtype) == ELEM_I;
@@ -127,7 +127,7 @@ static void limits(int32_t dtype, double *low, double *high) {
     *high = ldexp(1, (int)bits - is_signed) - 1;
 }
 
-/* NaN becomes the smallest number, as in ONNX Runtime. */
+/* v clamped to [low, high]; NaN becomes low, as in ONNX Runtime. */
 static double saturate(double v, double low, double high) {
     return v > high ? high : v > low ? v : low;
 }
@@ -147,7 +147,8 @@ static cnr_status quantize_infer(const cnr_node *node, cnr_tensor *const *output
     return CNR_OK;
 }
 
-/* Method reference of quantize: computes the run's part of the output with plain loops. */
+/* Method reference of quantize_linear: round(x / scale) + zero point, saturated; NaN becomes the
+ * smallest value. */
 static cnr_status quantize_reference(const cnr_run *run, cnr_error *err) {
     const cnr_tensor *x = run->node->inputs[0], *y = run->outputs[0];
     scale_map m;
@@ -185,7 +186,7 @@ static cnr_status dequantize_infer(const cnr_node *node, cnr_tensor *const *outp
     return CNR_OK;
 }
 
-/* Method reference of dequantize: computes the run's part of the output with plain loops. */
+/* Method reference of dequantize_linear: dequantises: (x - zero point) * scale; returns CNR_OK. */
 static cnr_status dequantize_reference(const cnr_run *run, cnr_error *err) {
     const cnr_tensor *x = run->node->inputs[0], *y = run->outputs[0];
     scale_map m;
@@ -245,7 +246,8 @@ static cnr_status dynamic_infer(const cnr_node *node, cnr_tensor *const *outputs
     return CNR_OK;
 }
 
-/* Method reference of dynamic: computes the run's part of the output with plain loops. */
+/* Method reference of dynamic_quantize_linear: quantises to u8 with a scale from the range of the
+ * data; NaN becomes 0; returns CNR_OK. */
 static cnr_status dynamic_reference(const cnr_run *run, cnr_error *err) {
     const cnr_tensor *x = run->node->inputs[0];
     const float *in = x->data;

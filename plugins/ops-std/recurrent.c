@@ -34,7 +34,7 @@ static const cnr_attr_spec lstm_attrs[] = {RECURRENT_ROWS,
                                             .min = 0,
                                             .max = 0,
                                             .help = "0: input and forget gates are not coupled"}};
-/* An optional input NAME. */
+/* The row of an optional input NAME. */
 #define OPTION(NAME, TEXT) \
     { .name = NAME, .flags = CNR_PORT_OPTIONAL, .help = TEXT }
 #define RECURRENT_PORTS \
@@ -86,8 +86,8 @@ static cnr_status infer_with(const cnr_node *node, int64_t gates, cnr_tensor *co
     return CNR_OK;
 }
 
-/* The state of one sequence in one direction. Gates are stored one after the other, H numbers
- * each. */
+/* The state of one sequence in one direction: h, c and scratch. Gates are stored one after the
+ * other, `hidden` numbers each. */
 typedef struct cell {
     const cnr_node *node;
     int32_t dtype;
@@ -109,7 +109,7 @@ OPS_INLINE double product(int32_t dtype, const void *m, int64_t at, const double
     for (int64_t i = 0; i < n; i++) sum += ops_get(dtype, m, at + i) * v[i];
     return sum;
 }
-/* Row `row` of a weight times vector v of n elements. */
+/* Row `row` of the weight at input `port`, of n elements, times vector v. */
 static double times(const cell *k, int32_t port, int64_t row, const double *v, int64_t n) {
     double sum;
     OPS_SPECIALISE(k->dtype, sum = product(dtype, k->node->inputs[port]->data, row * n, v, n));
@@ -123,13 +123,14 @@ static void recur(const cell *k, int64_t gates, int64_t row, int64_t n, const do
                        of(k, BIAS, (2 * k->direction + 1) * gates * k->hidden + i);
 }
 
-/* One step of a plain cell. */
+/* One step of a plain cell: h = tanh(from_x + R h). */
 static void rnn_step(cell *k) {
     recur(k, 1, 0, k->hidden, k->h);
     for (int64_t i = 0; i < k->hidden; i++) k->h[i] = tanh(k->from_x[i] + k->from_h[i]);
 }
 
-static void gru_step(cell *k) { /* gates: update, reset, new */
+/* One step of a GRU cell: updates h; gates lie in the order update, reset, new */
+static void gru_step(cell *k) {
     const int64_t n = k->hidden;
     const int linear = cnr_attr_int(k->node, "linear_before_reset") != 0;
     recur(k, 3, 0, linear ? 3 * n : 2 * n, k->h);
@@ -151,7 +152,8 @@ static double peep(const cell *k, int64_t i, double c) {
     return cnr_own_input(k->node, PEEPHOLES) ? of(k, PEEPHOLES, i) * c : 0;
 }
 
-static void lstm_step(cell *k) { /* gates: input, output, forget, new */
+/* One step of an LSTM cell: updates h and c; gates lie in the order input, output, forget, new */
+static void lstm_step(cell *k) {
     const int64_t n = k->hidden, p = 3 * n * k->direction;
     recur(k, 4, 0, 4 * n, k->h);
     for (int64_t i = 0; i < n; i++) {

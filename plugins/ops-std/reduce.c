@@ -1,7 +1,7 @@
 /* reduce_*: sums, means, extremes, products and norms over axes. */
 #include "ops_kit.h"
 
-/* What the elements are reduced to. */
+/* How the elements along the reduced axes become one number. */
 typedef enum reduce_kind {
     REDUCE_SUM,
     REDUCE_MEAN,
@@ -30,7 +30,8 @@ static const cnr_attr_spec attrs[] =
       .type = CNR_ATTR_BOOL,
       .help = "without axes nothing is reduced"}};
 
-/* The reduced axes as bits. */
+/* Reads the reduced axes into `axes`, and their bits into *set; fails for an axis that x lacks or
+ * has twice. */
 static cnr_status axes_of(const cnr_node *node, kit_list *axes, uint32_t *set, cnr_error *err) {
     const int32_t rank = node->inputs[0]->rank;
     CNR_TRY(kit_ints(node, 1, "axes", axes, err));
@@ -66,7 +67,8 @@ static cnr_status infer_as(const cnr_node *node, uint32_t dtypes, cnr_tensor *y,
 
 static void cost(const cnr_node *node, cnr_cost *c) { c->flops = ops_elements(node->inputs[0]); }
 
-/* Output axis a can be split if it is an axis of x: no reduced axis maps to it. */
+/* Method split_axes: with keepdims, all axes that are not reduced; else none. Returns how many it
+ * wrote. */
 static int32_t split_axes(const cnr_node *node, cnr_split_axis *split, int32_t max) {
     kit_list axes;
     uint32_t set;
@@ -147,7 +149,8 @@ static void add_f(reduce_kind kind, double *sum, const double *x, int64_t n, dou
     *sum = s;
 }
 
-/* Integers wrap; squares and sums of u64 have the same bits as those of i64. */
+/* Adds n whole numbers to *sum as the kind says. Integers wrap; squares and sums of u64 have the
+ * same bits as those of i64. */
 static void add_i(reduce_kind kind, int is_signed, uint64_t *sum, const int64_t *x, int64_t n) {
     uint64_t s = *sum;
     for (int64_t k = 0; k < n; k++) {
@@ -165,7 +168,8 @@ static void add_i(reduce_kind kind, int is_signed, uint64_t *sum, const int64_t 
     *sum = s;
 }
 
-/* The result from the sum s of n elements. */
+/* The result of a kind from the sum s of n elements; top: their maximum, which REDUCE_LOG_SUM_EXP
+ * took off. */
 static double finish_f(reduce_kind kind, double s, int64_t n, double top) {
     switch (kind) {
     case REDUCE_MEAN: return s / (double)n;
@@ -176,7 +180,7 @@ static double finish_f(reduce_kind kind, double s, int64_t n, double top) {
     }
 }
 
-/* The result over no elements. */
+/* The result of a kind over no elements. */
 static double empty_f(reduce_kind kind) {
     switch (kind) {
     case REDUCE_MAX: return -INFINITY;
@@ -186,7 +190,7 @@ static double empty_f(reduce_kind kind) {
     }
 }
 
-/* The smallest or the largest value of an integer type. */
+/* The smallest or, with `largest`, the largest value of a whole type or bool, as its bits. */
 static uint64_t extreme(int32_t dtype, int largest) {
     const unsigned bits = cnr_dtype_bits(dtype);
     if (dtype == CNR_bool) return (uint64_t)largest;
@@ -242,7 +246,7 @@ static void reduce_one(reduce_kind kind, const cnr_tensor *x, const reduce_walk 
     elem_set_i64(y, to, (int64_t)sum);
 }
 
-/* Reduces the run's part. */
+/* Reduces the run's part of the output; fails where the axes do. */
 static cnr_status reduce(const cnr_run *run, reduce_kind kind, cnr_error *err) {
     const cnr_tensor *x = run->node->inputs[0], *y = run->outputs[0];
     const int exact = kind != REDUCE_MEAN && kind != REDUCE_L2 && kind != REDUCE_LOG_SUM &&
@@ -329,7 +333,7 @@ static cnr_status reduce_mean_gradient(OPS_GRADIENT_ARGS) {
         "The logarithm of the sum of exponentials over axes.", NULL) \
     ROW(reduce_sum_square, REDUCE_SUM_SQUARE, OPS_NUMBERS, "The sum of squares over axes.", NULL)
 
-/* Operator NAME. */
+/* Defines operator NAME with its hooks. */
 #define ROW(NAME, KIND, DTYPES, SUMMARY, GRADIENT) \
     static cnr_status NAME##_infer(const cnr_node *node, cnr_tensor *const *outputs, \
                                    cnr_error *err) { \

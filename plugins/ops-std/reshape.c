@@ -29,8 +29,8 @@ static cnr_status check_count(const cnr_node *node, const cnr_tensor *x, const c
     return CNR_OK;
 }
 
-/* Computes the dimension written as -1. Known dims common to both shapes cancel, so that a symbolic
- * batch stays symbolic. */
+/* Gives y the dimension `rest`, which was written as -1; fails if the sizes don't fit. Known dims
+ * common to both shapes cancel, so that a symbolic batch stays symbolic. */
 static cnr_status fill_rest(const cnr_node *node, const cnr_tensor *x, cnr_tensor *y, int32_t rest,
                             const uint8_t *copied, cnr_error *err) {
     int64_t have = 1, used = 1, symbol = 0;
@@ -135,7 +135,7 @@ static cnr_status unsqueeze_infer(const cnr_node *node, cnr_tensor *const *outpu
     return CNR_OK;
 }
 
-/* Operator NAME, with the hooks NAME_infer. */
+/* The descriptor of operator NAME, with the hooks NAME_infer and so on. */
 #define RESHAPE_OP(NAME, SUMMARY, IN, ATTRS) \
     const cnr_op ops_##NAME = {CNR_OP_SIZES, \
                                .name = #NAME, \

@@ -15,7 +15,7 @@ static const char *const roundings[] = {"round_prefer_floor", "round_prefer_ceil
                                         NULL};
 static const char *const policies[] = {"stretch", "not_larger", "not_smaller", NULL};
 
-/* An optional input NAME. */
+/* The row of an optional input NAME with further flags. */
 #define OPTION(NAME, FLAG, TEXT) \
     { .name = NAME, .flags = CNR_PORT_OPTIONAL | (FLAG), .help = TEXT }
 static const cnr_port resize_in[] =
@@ -28,7 +28,7 @@ static const cnr_port upsample_in[] = {{.name = "x", .help = "any rank"},
                                               "instead of the attribute")};
 static const cnr_port out[] = {{.name = "y", .help = "x on its new grid"}};
 
-/* Attribute: one of the words CHOICES. */
+/* The row of an attribute that is one of the words CHOICES. */
 #define CHOICE(NAME, DEFAULT, CHOICES, TEXT) \
     { .name = NAME, .type = CNR_ATTR_ENUM, .default_s = DEFAULT, .choices = CHOICES, .help = TEXT }
 static const cnr_attr_spec resize_attrs[] =
@@ -59,13 +59,15 @@ static const cnr_attr_spec upsample_attrs[] =
       .alias = "scale",
       .help = "factor of each axis; fewer: of the last ones"}};
 
-/* Number of the word in attribute `name`. */
+/* Index of the word that attribute `name` has, in its choices; 0 where the node lacks the
+ * attribute. */
 static int choice(const cnr_node *node, const char *name) {
     const cnr_attr *a = cnr_attr_find(node, name);
     return a ? (int)a->i : 0;
 }
 
-/* Numbers from an input or an attribute; n is -1 if they are not known yet, 0 if not given. */
+/* Numbers from an input or an attribute, into `values`; *n is -1 if they are not known yet, 0 if
+ * not given. */
 static cnr_status numbers(const cnr_node *node, int32_t port, const char *attr, double *values,
                           int32_t max, int64_t *n, cnr_error *err) {
     const cnr_tensor *t = port >= 0 ? cnr_own_input(node, port) : NULL;
@@ -85,7 +87,8 @@ static cnr_status numbers(const cnr_node *node, int32_t port, const char *attr, 
     return CNR_OK;
 }
 
-/* Fills p from n scales of these axes. */
+/* Fills p's scales and output sizes of n `axes` from their scales; fails for one that is not
+ * positive. */
 static cnr_status from_scales(const cnr_node *node, resize_plan *p, const double *scales,
                               const int32_t *axes, int64_t n, cnr_error *err) {
     const cnr_tensor *x = node->inputs[0];
@@ -106,7 +109,8 @@ static cnr_status from_scales(const cnr_node *node, resize_plan *p, const double
     return CNR_OK;
 }
 
-/* Fills p from n sizes of these axes. */
+/* Fills p's scales and output sizes of n `axes` from their sizes, by keep_aspect_ratio_policy;
+ * fails for a bad size. */
 static cnr_status from_sizes(const cnr_node *node, resize_plan *p, const double *sizes,
                              const int32_t *axes, int64_t n, cnr_error *err) {
     const cnr_tensor *x = node->inputs[0];
@@ -150,7 +154,7 @@ static cnr_status plan_axes(const cnr_node *node, int64_t n, int32_t *axes, cnr_
     return CNR_OK;
 }
 
-/* Fills p from what the node gives: scales or sizes. */
+/* Fills p from what the node, a resize (is_resize) or an upsample, gives: scales or sizes. */
 static cnr_status plan_with(const cnr_node *node, int is_resize, resize_plan *p, cnr_error *err) {
     const cnr_tensor *x = node->inputs[0];
     double scales[CNR_MAX_RANK], sizes[CNR_MAX_RANK], roi[2 * CNR_MAX_RANK];
@@ -196,7 +200,7 @@ static cnr_status plan_with(const cnr_node *node, int is_resize, resize_plan *p,
     return from_sizes(node, p, sizes, axes, n, err);
 }
 
-/* Gives y the resized shape. */
+/* Gives y the type of x and the resized shape; fails as the plan does. */
 static cnr_status infer_with(const cnr_node *node, int is_resize, cnr_tensor *y, cnr_error *err) {
     const cnr_tensor *x = node->inputs[0];
     resize_plan p;
@@ -211,7 +215,7 @@ static cnr_status infer_with(const cnr_node *node, int is_resize, cnr_tensor *y,
     return CNR_OK;
 }
 
-/* Bytes of all axes' taps. */
+/* Bytes of the taps of all axes; 0 where the plan fails. */
 static uint64_t workspace_with(const cnr_node *node, int is_resize) {
     const cnr_tensor *x = node->inputs[0];
     resize_plan p;
@@ -232,7 +236,7 @@ typedef struct resize_walk {
     const resize_tap *tap[CNR_MAX_RANK]; /* taps of the current position */
 } resize_walk;
 
-/* The value at a position: the weighted sum of the taps from `axis` on. */
+/* The value at element `at` of x: the weighted sum of the taps of the axes from `axis` on. */
 static double sample(const resize_walk *w, int32_t axis, int64_t at) {
     double sum = 0;
     if (axis == w->rank) return ops_get(w->x->dtype, w->x->data, at);
@@ -243,7 +247,7 @@ static double sample(const resize_walk *w, int32_t axis, int64_t at) {
     return sum;
 }
 
-/* Computes the run's part. */
+/* Computes the run's part by the taps of each axis, which it puts into the workspace. */
 static cnr_status reference_with(const cnr_run *run, int is_resize, cnr_error *err) {
     const cnr_tensor *x = run->node->inputs[0], *y = run->outputs[0];
     const size_t size = ops_size(y->dtype);
@@ -285,7 +289,7 @@ static void cost(const cnr_node *node, cnr_cost *c) {
     c->flops = ops_mul(ops_elements(node->outputs[0]), each[choice(node, "mode") % 3]);
 }
 
-/* Operator NAME. */
+/* Defines operator NAME with its hooks; IS_RESIZE: resize, else upsample. */
 #define RESIZE_OP(NAME, SUMMARY, IS_RESIZE) \
     static cnr_status NAME##_infer(const cnr_node *node, cnr_tensor *const *outputs, \
                                    cnr_error *err) { \

@@ -4,7 +4,7 @@
 static const cnr_port in[] = {{.name = "x", .help = "rank 2 or more"},
                               {.name = "sequence_lens", .help = "i64, one per sequence"}};
 static const cnr_port out[] = {{.name = "y", .help = "the shape of x"}};
-/* Attribute: axis 0 or 1. */
+/* The row of an attribute that is axis 0 or 1. */
 #define AXIS(NAME, DEFAULT, TEXT) \
     { \
         .name = NAME, .type = CNR_ATTR_INT, .flags = CNR_ATTR_BOUNDED, .min = 0, .max = 1, \
@@ -25,7 +25,7 @@ static cnr_status infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_er
     return kit_same(node, node->inputs[0]->dim[batch], node->inputs[1]->dim[0], &n, err);
 }
 
-/* Method reference: computes the run's part of the output with plain loops. */
+/* Method reference of reverse_sequence: reverses the first elements of each sequence. */
 static cnr_status reference(const cnr_run *run, cnr_error *err) {
     const cnr_tensor *x = run->node->inputs[0], *lens = run->node->inputs[1];
     const int batch_first = cnr_attr_int(run->node, "batch_axis") == 0;

@@ -159,7 +159,8 @@ static const activation activations[] = {
     {HARD_SIGMOID, {0, 1}, {0}, {0, 1}, "hard_swish", NULL},
 };
 
-/* The activation with these polynomials, and its alpha; NULL: none. */
+/* The row of the activation that has these polynomials, within the type's precision, and its
+ * *alpha; NULL: none. */
 static const activation *find(bounded kind, const poly *argument, const poly *result, int32_t dtype,
                               double *alpha) {
     const double tolerance = dtype == CNR_f16 ? 1e-3 : dtype == CNR_bf16 ? 8e-3 : 4e-6;
@@ -178,14 +179,14 @@ static const activation *find(bounded kind, const poly *argument, const poly *re
 
 /* ---- search ---- */
 
-/* Values that were visited. */
+/* Values that were visited, at most MOST_VALUES. */
 typedef struct values {
     cnr_value at[MOST_VALUES];
     int n;
 } values;
 
-/* Collects `value` and the values from which arithmetic makes it; only_bounded: those of bounded
- * functions. */
+/* Appends to `out` `value` and the values from which arithmetic makes it, DEPTH nodes back at most
+ * (`depth`: those passed so far); only_bounded: those of bounded functions. */
 static void gather(const struct cnr_graph *g, cnr_value value, int only_bounded, int depth,
                    values *out) {
     const cnr_value *in;

@@ -29,7 +29,7 @@ static int whole(const struct cnr_graph *g, cnr_value value, view *v) {
     return 1;
 }
 
-/* Permutes the view's axes. */
+/* Permutes the view's axes in place: axis i becomes the former perm[i]. */
 static void permuted(view *v, const int32_t *perm) {
     const view from = *v;
     for (int32_t i = 0; i < v->rank; i++) {
@@ -38,8 +38,8 @@ static void permuted(view *v, const int32_t *perm) {
     }
 }
 
-/* The same elements with other dims; 0: some axes can't be merged. Axes of size 1 are of no
- * account; of the others, groups of equal size are matched from the last on. */
+/* Gives the view `rank` dims over the same elements, in place; 0: some axes can't be merged. Axes
+ * of size 1 are of no account; of the others, groups of equal size are matched from the last on. */
 static int reshaped(view *v, int32_t rank, const int64_t *dim) {
     view to = {.base = v->base, .rank = rank, .at = v->at};
     int32_t own = v->rank - 1;
@@ -78,7 +78,8 @@ static int cut(const cnr_node *node, view *v) {
     return 1;
 }
 
-/* What `value` is a view of, through nodes that only move elements. */
+/* Fills v with what `value` is a view of, through nodes that only move elements. 0: the value's
+ * shape is unknown. */
 static int view_of(const struct cnr_graph *g, cnr_value value, int depth, view *v) {
     const cnr_value *in;
     const cnr_node *node = kit_maker(g, value, &in);
@@ -117,7 +118,7 @@ typedef struct pattern {
     double scale;
 } pattern;
 
-/* Whether one node alone reads the value. */
+/* 1 if exactly one node reads the value and it is no output. */
 static int is_inner(const struct cnr_graph *g, cnr_value value) {
     return ops_host->graph_use_count(g, value) == 1 && !kit_is_output(g, value);
 }
@@ -177,8 +178,8 @@ static int add_bias(const struct cnr_graph *g, cnr_value bias, const cnr_tensor 
     return 1;
 }
 
-/* A sum of scores and of what broadcasts to them. A scale nearer to the softmax is of both, which
- * attention can't say. */
+/* Follows a sum of scores and of what broadcasts to them, into p; 0: it is none. A scale nearer to
+ * the softmax is of both, which attention can't say. */
 static int biased(const struct cnr_graph *g, const cnr_node *node, const cnr_value *in, int depth,
                   pattern *p) {
     const cnr_value pair[2] = {in[0], in[1]};
@@ -274,7 +275,8 @@ typedef struct fused {
     cnr_value input[ATTENTION_INPUTS];
 } fused;
 
-/* The batch axes: those of whichever shape of the scores divides them most, without ones. */
+/* Fills f's batch axes from whichever shape of the scores divides them most, leaving out axes of
+ * size 1. 0: there are too many. */
 static int batch_of(const pattern *p, fused *f) {
     const cnr_tensor *shapes[4] = {&p->inner, &p->outer, &p->at[0], &p->at[1]}, *best = NULL;
     int32_t most = -1, at = ATTENTION_BATCH;
@@ -292,7 +294,8 @@ static int batch_of(const pattern *p, fused *f) {
     return 1;
 }
 
-/* Broadcasts the view to `shape`, whose last two axes are the view's own. */
+/* Broadcasts the view in place to `shape`, whose last two axes are rows x columns, the view's own.
+ * 0: it can't be. */
 static int stretched(view *v, const cnr_tensor *shape, int64_t rows, int64_t columns) {
     view to = {.base = v->base, .rank = shape->rank, .at = v->at};
     for (int32_t i = 0; i < shape->rank; i++) {
@@ -306,8 +309,8 @@ static int stretched(view *v, const cnr_tensor *shape, int64_t rows, int64_t col
     return v->rank >= 2;
 }
 
-/* Writes the view of input `port` into the lists: broadcast to `shape`, with the batch axes of f,
- * and its last two axes exchanged if `turned`. */
+/* Writes the view of input `port` into the node's lists, broadcast to `shape`, with the batch axes
+ * of f. 0: it can't be. */
 static int take(const struct cnr_graph *g, const pattern *p, int32_t port, const cnr_tensor *shape,
                 int64_t rows, int64_t columns, int turned, fused *f) {
     const cnr_value value = p->input[port];

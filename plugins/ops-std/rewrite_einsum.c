@@ -56,7 +56,8 @@ static cnr_value reshaped(kit_build *b, cnr_value x, const int64_t *shape, int32
     return kit_node(b, "reshape", &x, 1, &attr, 1);
 }
 
-/* Reshapes operand k: batch axes, then the two kinds as one axis each. */
+/* Reshapes operand k: batch axes, then the axes of the kinds `first` and `second` as one axis each.
+ * -1: failed. */
 static cnr_value as_matrix(kit_build *b, const einsum *e, const plan *p, int32_t k, cnr_value x,
                            int first, int second) {
     int64_t perm[CNR_MAX_RANK], shape[CNR_MAX_RANK];

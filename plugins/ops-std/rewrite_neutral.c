@@ -24,6 +24,8 @@ static int32_t kept_input(const struct cnr_graph *g, const cnr_node *node, const
     return -1;
 }
 
+/* Replaces the outputs of nodes that change nothing by their inputs; returns how many, negative:
+ * failed. */
 static int32_t apply(struct cnr_graph *g, cnr_error *err) {
     int32_t changes = 0;
     for (int32_t i = 0; i < ops_host->graph_node_count(g); i++) {

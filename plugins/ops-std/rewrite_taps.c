@@ -40,6 +40,7 @@ static int taps_of(const cnr_node *node, taps *t) {
     return fewer;
 }
 
+/* Adds a slice of the weight that keeps the taps of t; returns it, or -1. */
 static cnr_value trimmed_weight(kit_build *b, cnr_value weight, const taps *t) {
     static const int64_t axis[] = {2, 3, 4};
     const cnr_attr list[] = {kit_attr_ints("starts", t->first, t->spatial),

@@ -15,8 +15,8 @@ static int is_transpose(const cnr_node *node) {
     return node && strcmp(node->desc->name, ops_transpose.name) == 0;
 }
 
-/* Combines node `index` with the transposes before it: the source value and the perm. Returns 1 if
- * there was another transpose. */
+/* Combines node `index` with the transposes before it: *from, the source value, and perm. Returns 1
+ * if there was another transpose. */
 static int follow(const struct cnr_graph *g, int32_t index, cnr_value *from, int32_t *perm) {
     const cnr_value *in, *before;
     const cnr_node *node = ops_host->graph_node_at(g, index, &in, NULL);

@@ -104,7 +104,8 @@ static int64_t edge(double v, double start, int64_t limit) {
 /* NaN counts as largest. */
 static double larger(double a, double b) { return a > b || a != a ? a : b; }
 
-/* Method reference of pool: computes the run's part of the output with plain loops. */
+/* Method reference of max_roi_pool: the largest value in each bin of each region; NaN is larger
+ * than all. */
 static cnr_status pool_reference(const cnr_run *run, cnr_error *err) {
     const cnr_tensor *x = run->node->inputs[0], *rois = run->node->inputs[1];
     const cnr_tensor *y = run->outputs[0];
@@ -158,7 +159,8 @@ static int64_t samples(int64_t wanted, double bin) {
     return wanted > 0 ? wanted : !(n >= 1) ? 1 : n > 1024 ? 1024 : (int64_t)n;
 }
 
-/* Method reference of align: computes the run's part of the output with plain loops. */
+/* Method reference of roi_align: the mean or largest of samples in each bin of each region; NaN is
+ * larger than all. */
 static cnr_status align_reference(const cnr_run *run, cnr_error *err) {
     const cnr_node *node = run->node;
     const cnr_tensor *x = node->inputs[0], *rois = node->inputs[1], *y = run->outputs[0];

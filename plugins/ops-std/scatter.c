@@ -82,7 +82,8 @@ static cnr_status elements_infer(const cnr_node *node, cnr_tensor *const *output
     return CNR_OK;
 }
 
-/* Method reference of elements: computes the run's part of the output with plain loops. */
+/* Method reference of scatter_elements: x with elements replaced, each at an index along an
+ * axis. */
 static cnr_status elements_reference(const cnr_run *run, cnr_error *err) {
     const cnr_node *node = run->node;
     const cnr_tensor *x = node->inputs[0], *indices = node->inputs[1], *y = run->outputs[0];
@@ -122,7 +123,7 @@ static cnr_status nd_infer(const cnr_node *node, cnr_tensor *const *outputs, cnr
     return CNR_OK;
 }
 
-/* Method reference of nd: computes the run's part of the output with plain loops. */
+/* Method reference of scatter_nd: x with slices replaced, each at an index of several numbers. */
 static cnr_status nd_reference(const cnr_run *run, cnr_error *err) {
     const cnr_node *node = run->node;
     const cnr_tensor *x = node->inputs[0], *indices = node->inputs[1];

@@ -10,7 +10,7 @@ static const char *port_name(const cnr_node *node, int32_t port) {
     return node->desc->inputs[port < last ? port : last].name;
 }
 
-/* "u8 or i8" */
+/* Writes the types of a set of bits to `text`, such as "u8 or i8". */
 static void list_types(uint32_t dtypes, char *text, size_t room) {
     size_t n = 0;
     text[0] = 0;

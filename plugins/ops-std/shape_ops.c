@@ -34,7 +34,7 @@ static cnr_status shape_infer(const cnr_node *node, cnr_tensor *const *outputs, 
     return kit_set_data(node, y, x->dim + from, y->dim[0], err);
 }
 
-/* Method reference of shape: computes the run's part of the output with plain loops. */
+/* Method reference of shape: the dimensions of x; returns CNR_OK. */
 static cnr_status shape_reference(const cnr_run *run, cnr_error *err) {
     const cnr_tensor *x = run->node->inputs[0], *y = run->outputs[0];
     const int32_t from = shape_bound(cnr_attr_int(run->node, "start"), x->rank);
@@ -65,7 +65,7 @@ static cnr_status size_infer(const cnr_node *node, cnr_tensor *const *outputs, c
     return n < 0 ? CNR_OK : kit_set_data(node, outputs[0], &n, 1, err);
 }
 
-/* Method reference of size: computes the run's part of the output with plain loops. */
+/* Method reference of size: the number of elements of x; returns CNR_OK. */
 static cnr_status size_reference(const cnr_run *run, cnr_error *err) {
     (void)err;
     elem_set_i64(run->outputs[0], 0, cnr_count(run->node->inputs[0]));
@@ -113,7 +113,7 @@ static cnr_status fill_infer(const cnr_node *node, cnr_tensor *const *outputs, c
     return CNR_OK;
 }
 
-/* Method reference of fill: computes the run's part of the output with plain loops. */
+/* Method reference of constant_of_shape: a tensor with one value everywhere; returns CNR_OK. */
 static cnr_status fill_reference(const cnr_run *run, cnr_error *err) {
     const cnr_tensor *y = run->outputs[0];
     const double value = cnr_attr_float(run->node, "value");
@@ -167,7 +167,7 @@ static cnr_status range_infer(const cnr_node *node, cnr_tensor *const *outputs, 
     return CNR_OK;
 }
 
-/* Method reference of range: computes the run's part of the output with plain loops. */
+/* Method reference of range: numbers from start to limit in steps; returns CNR_OK. */
 static cnr_status range_reference(const cnr_run *run, cnr_error *err) {
     const cnr_tensor *const *ins = run->node->inputs, *y = run->outputs[0];
     const double start = elem_f64(ins[0], 0), delta = elem_f64(ins[2], 0);
@@ -209,7 +209,7 @@ static cnr_status eye_infer(const cnr_node *node, cnr_tensor *const *outputs, cn
     return CNR_OK;
 }
 
-/* Method reference of eye: computes the run's part of the output with plain loops. */
+/* Method reference of eye_like: the identity matrix in the shape of x; returns CNR_OK. */
 static cnr_status eye_reference(const cnr_run *run, cnr_error *err) {
     const cnr_tensor *y = run->outputs[0];
     const int64_t k = cnr_attr_int(run->node, "k"), rows = y->dim[0], columns = y->dim[1];
@@ -261,7 +261,8 @@ static cnr_status hot_infer(const cnr_node *node, cnr_tensor *const *outputs, cn
     return CNR_OK;
 }
 
-/* Method reference of hot: computes the run's part of the output with plain loops. */
+/* Method reference of one_hot: adds an axis with one value at the index and another value
+ * elsewhere. */
 static cnr_status hot_reference(const cnr_run *run, cnr_error *err) {
     const cnr_tensor *x = run->node->inputs[0], *values = run->node->inputs[2];
     const cnr_tensor *y = run->outputs[0];
@@ -310,7 +311,7 @@ static cnr_status where_infer(const cnr_node *node, cnr_tensor *const *outputs, 
     return CNR_OK;
 }
 
-/* Method reference of where: computes the run's part of the output with plain loops. */
+/* Method reference of non_zero: the positions of the elements that are not 0; returns CNR_OK. */
 static cnr_status where_reference(const cnr_run *run, cnr_error *err) {
     const cnr_tensor *x = run->node->inputs[0];
     cnr_tensor *y = run->outputs[0];

@@ -37,7 +37,7 @@ static const cnr_attr_spec group_attrs[] = {{.name = "group",
                                              .default_i = 1,
                                              .help = "number of groups"}};
 
-/* x * times / over; handles unknown x. */
+/* *dim: x * times / over, unknown where x is; fails if `over` does not divide it. */
 static cnr_status scaled(const cnr_node *node, int64_t x, int64_t times, int64_t over, int64_t *dim,
                          cnr_error *err) {
     CNR_TRY(kit_mul(node, x, times, dim, err));
@@ -87,9 +87,9 @@ static cnr_status reorg_infer(const cnr_node *node, cnr_tensor *const *outputs, 
     return CNR_OK;
 }
 
-/* Moves elements between `deep` [N, C b b, H, W] and `wide` [N, C, H b, W b]. The position in the
- * block is the major or the minor part of the deep channel. Axes: N, C, H, block row, W, block
- * column. */
+/* Copies elements between `deep` [N, C b b, H, W] and `wide` [N, C, H b, W b], from x to y;
+ * from_deep: x is the deep one. The position in the block is the minor or the major part of the
+ * deep channel. */
 static void blocks(const cnr_tensor *x, const cnr_tensor *y, int64_t n, int64_t c, int64_t h,
                    int64_t w, int64_t b, int minor, int from_deep) {
     const int64_t plane = h * w;
@@ -107,7 +107,7 @@ static void blocks(const cnr_tensor *x, const cnr_tensor *y, int64_t n, int64_t 
     move_copy(ops_size(y->dtype), x->data, y->data, &m);
 }
 
-/* Method reference of d2s: computes the run's part of the output with plain loops. */
+/* Method reference of depth_to_space: channels become blocks of pixels; returns CNR_OK. */
 static cnr_status d2s_reference(const cnr_run *run, cnr_error *err) {
     const cnr_tensor *x = run->node->inputs[0], *y = run->outputs[0];
     (void)err;
@@ -116,7 +116,7 @@ static cnr_status d2s_reference(const cnr_run *run, cnr_error *err) {
     return CNR_OK;
 }
 
-/* Method reference of s2d: computes the run's part of the output with plain loops. */
+/* Method reference of space_to_depth: blocks of pixels become channels; returns CNR_OK. */
 static cnr_status s2d_reference(const cnr_run *run, cnr_error *err) {
     const cnr_tensor *x = run->node->inputs[0], *y = run->outputs[0];
     (void)err;
@@ -156,7 +156,7 @@ static void deal(const cnr_tensor *x, const cnr_tensor *y, int64_t group) {
     move_copy(ops_size(y->dtype), x->data, y->data, &m);
 }
 
-/* Method reference of group: computes the run's part of the output with plain loops. */
+/* Method reference of channel_shuffle: interleaves the channels of groups; returns CNR_OK. */
 static cnr_status group_reference(const cnr_run *run, cnr_error *err) {
     (void)err;
     deal(run->node->inputs[0], run->outputs[0], cnr_attr_int(run->node, "group"));
@@ -252,7 +252,7 @@ static cnr_status crop_infer(const cnr_node *node, cnr_tensor *const *outputs, c
     return CNR_OK;
 }
 
-/* Method reference of crop: computes the run's part of the output with plain loops. */
+/* Method reference of crop: x cut to the size of another tensor. */
 static cnr_status crop_reference(const cnr_run *run, cnr_error *err) {
     const cnr_tensor *x = run->node->inputs[0], *y = run->outputs[0];
     int64_t from[CNR_MAX_RANK], to[CNR_MAX_RANK];

@@ -93,6 +93,7 @@ static cnr_status plan_of(const cnr_node *node, slice_plan *p, cnr_error *err) {
     return CNR_OK;
 }
 
+/* start and step of a slice along each axis of its input, with 1; 0: they are not known. */
 int move_slice(const cnr_node *node, int64_t *start, int64_t *step) {
     slice_plan p;
     if (!kit_known(node->inputs[0]) || plan_of(node, &p, NULL) != CNR_OK) return 0;
@@ -133,7 +134,7 @@ static int32_t aliases_of(const cnr_node *node, cnr_alias *alias, int32_t max) {
     return 1;
 }
 
-/* Method reference: computes the run's part of the output with plain loops. */
+/* Method reference of slice: every step-th element from start to end along some axes. */
 static cnr_status reference(const cnr_run *run, cnr_error *err) {
     const cnr_tensor *x = run->node->inputs[0], *y = run->outputs[0];
     const size_t size = ops_size(y->dtype);

@@ -74,7 +74,8 @@ static cnr_status bad_label(const cnr_node *node, int64_t n, int64_t classes, cn
                     (long long)classes - 1);
 }
 
-/* Method reference: computes the run's part of the output with plain loops. */
+/* Method reference of softmax_cross_entropy: the mean loss of a classifier: -log softmax(logits) at
+ * the label. */
 static cnr_status reference(const cnr_run *run, cnr_error *err) {
     const cnr_tensor *logits = run->node->inputs[0], *labels = run->node->inputs[1];
     const int64_t rows = logits->dim[0], c = logits->dim[1];

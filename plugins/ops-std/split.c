@@ -66,7 +66,7 @@ static int32_t aliases_of(const cnr_node *node, cnr_alias *alias, int32_t max) {
     return n;
 }
 
-/* Method reference: computes the run's part of the output with plain loops. */
+/* Method reference of split: divides an axis into several outputs; returns CNR_OK. */
 static cnr_status reference(const cnr_run *run, cnr_error *err) {
     const cnr_tensor *x = run->node->inputs[0];
     const int32_t axis = ops_axis_of(run->node, run->node->inputs[0]);

@@ -58,7 +58,7 @@ static void region(const cnr_node *node, int32_t axis, int64_t begin, int64_t en
     *r = (cnr_input_range){perm[axis], begin, end};
 }
 
-/* Method reference: computes the run's part of the output with plain loops. */
+/* Method reference of transpose: the axes in another order, in the run's range; returns CNR_OK. */
 static cnr_status reference(const cnr_run *run, cnr_error *err) {
     const cnr_tensor *x = run->node->inputs[0], *y = run->outputs[0];
     int64_t from[CNR_MAX_RANK], to[CNR_MAX_RANK];

@@ -32,7 +32,8 @@ static int32_t split_axes(const cnr_node *node, cnr_split_axis *axes, int32_t ma
     return n;
 }
 
-/* Method reference: computes the run's part of the output with plain loops. */
+/* Method reference of trilu: matrices with zeros on one side of a diagonal: their triangular part,
+ * in the run's range; returns CNR_OK. */
 static cnr_status reference(const cnr_run *run, cnr_error *err) {
     const cnr_tensor *x = run->node->inputs[0], *y = run->outputs[0];
     const cnr_tensor *k = cnr_own_input(run->node, 1);

@@ -114,6 +114,8 @@ cnr_status unary_grad_reference(const cnr_run *run, const unary_grad_row *row) {
     return CNR_OK;
 }
 
+/* out[i] = dy[i] times the function's derivative at v[i], for n elements, with the node's
+ * coefficients. */
 void unary_grad_apply(const cnr_node *node, const unary_grad_row *row, const float *v,
                       const float *dy, float *out, int64_t n) {
     row->f32(v, dy, out, n, coefficients(node, row->coef));

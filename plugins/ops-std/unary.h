@@ -49,6 +49,8 @@ cnr_status unary_gradient(const cnr_host *host, struct cnr_graph *graph, const c
 cnr_status unary_grad_infer(const cnr_node *node, cnr_tensor *const *out, cnr_error *err);
 /* Method reference of the gradient. */
 cnr_status unary_grad_reference(const cnr_run *run, const unary_grad_row *row);
+/* out[i] = dy[i] times the function's derivative at v[i], for n elements, with the node's
+ * coefficients. */
 void unary_grad_apply(const cnr_node *node, const unary_grad_row *row, const float *v,
                       const float *dy, float *out, int64_t n);
 
@@ -144,6 +146,7 @@ extern const cnr_port unary_inputs[1], unary_outputs[1], unary_grad_inputs[2];
             out[at] = (T)((D)*dys[at]); \
         } \
     }
+/* Defines operator NAME, a derivative: its loops, row, hooks and descriptor. */
 #define UNARY_GRAD_OP(NAME, ATTRS, COEF, D) \
     UNARY_GRAD_LOOP(double, NAME##_d, D) \
     UNARY_GRAD_LOOP(float, NAME##_d_f32, D) \

@@ -27,7 +27,8 @@ static cnr_status infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_er
     return fold_infer(node, &row, outputs, err);
 }
 
-/* Method reference: computes the run's part of the output with plain loops. */
+/* Method reference of weighted_sum: the sum of the inputs, each times its coefficient; returns
+ * CNR_OK. */
 static cnr_status reference(const cnr_run *run, cnr_error *err) {
     const cnr_node *node = run->node;
     const cnr_tensor *y = run->outputs[0];

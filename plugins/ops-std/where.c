@@ -15,7 +15,7 @@ static cnr_status infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_er
     return kit_broadcast(node, 0, 3, outputs[0], err);
 }
 
-/* Method reference: computes the run's part of the output with plain loops. */
+/* Method reference of where: x where the condition is true, else y; returns CNR_OK. */
 static cnr_status reference(const cnr_run *run, cnr_error *err) {
     const cnr_tensor *const *ins = run->node->inputs, *z = run->outputs[0];
     const elem_domain domain = elem_domain_of(z->dtype);

@@ -50,7 +50,8 @@ static void plane(const cnr_run *run, int64_t from, int active, double scale, do
     }
 }
 
-/* Method reference of yolo: computes the run's part of the output with plain loops. */
+/* Method reference of yolo, activations of a YOLO head: sigmoid, except for widths and heights;
+ * returns CNR_OK. */
 static cnr_status yolo_reference(const cnr_run *run, cnr_error *err) {
     const int64_t each = 5 + cnr_attr_int(run->node, "classes");
     const int64_t planes = run->outputs[0]->dim[0] * run->outputs[0]->dim[1];
@@ -78,7 +79,8 @@ static void softmax(const cnr_run *run, int64_t first, int64_t n) {
     }
 }
 
-/* Method reference of region: computes the run's part of the output with plain loops. */
+/* Method reference of region, activations of a YOLO v2 head: sigmoid, and softmax over the classes;
+ * returns CNR_OK. */
 static cnr_status region_reference(const cnr_run *run, cnr_error *err) {
     const cnr_node *node = run->node;
     const int64_t coords = cnr_attr_int(node, "coords"), classes = cnr_attr_int(node, "classes");

@@ -22,9 +22,10 @@ typedef struct resize_plan {
     int known; /* scales, sizes and axes are known */
     int mode, grid, rounding, exclude, antialias;
     double a, outside;
-    double scale[CNR_MAX_RANK];                    /* 0: unknown */
-    int64_t size[CNR_MAX_RANK];                    /* output dims; < 0 unknown */
-    double begin[CNR_MAX_RANK], end[CNR_MAX_RANK]; /* roi */
+    double scale[CNR_MAX_RANK]; /* output over input size of each axis; 0: unknown */
+    int64_t size[CNR_MAX_RANK]; /* output dims; < 0 unknown */
+    /* ends of the region of interest, as fractions of each axis */
+    double begin[CNR_MAX_RANK], end[CNR_MAX_RANK];
 } resize_plan;
 
 /* One input place of an axis and its weight in an output place. */
@@ -49,7 +50,7 @@ static inline double resize_divided(const resize_plan *p, double i, double scale
     return p->mode == RESIZE_NEAREST ? (double)((float)i / (float)scale) : i / scale;
 }
 
-/* The input coordinate of output position i. */
+/* The input coordinate of output position i along axis a, whose input has `in` elements. */
 static inline double resize_source(const resize_plan *p, int32_t a, int64_t i, int64_t in) {
     const double scale = p->scale[a], size = (double)in;
     const double length = p->grid == RESIZE_CROP_AND_RESIZE ? (double)p->size[a] : scale * size;
@@ -80,7 +81,7 @@ static inline double resize_cubic(double x, double a) {
     return 0;
 }
 
-/* The input place nearest to x, by the plan's rounding. */
+/* The input place nearest to x, by the plan's rounding, which may lie outside the input. */
 static inline int64_t resize_nearest(const resize_plan *p, double x) {
     const double base = floor(x), part = x - base;
     int up = 0;
@@ -92,7 +93,7 @@ static inline int64_t resize_nearest(const resize_plan *p, double x) {
     return (int64_t)base + up;
 }
 
-/* `at` limited to [0, in) */
+/* `at` limited to the places of an axis, [0, in) */
 static inline int64_t resize_inside(int64_t at, int64_t in) {
     return at < 0 ? 0 : at >= in ? in - 1 : at;
 }

@@ -110,8 +110,8 @@ static inline void shape_transposed_window(const cnr_node *node, const cnr_tenso
     }
 }
 
-/* Returns the same window with leading axes of extent 1, so that code for three axes handles
- * all. */
+/* Returns the same window with leading axes of extent 1, so that code for three spatial axes
+ * handles all. */
 static inline cnr_window shape_window_three(const cnr_window *own) {
     cnr_window w;
     w.spatial = 3;

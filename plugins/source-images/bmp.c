@@ -128,7 +128,7 @@ static cnr_status read_header(bitmap *b) {
 
 /* ---- pixels ---- */
 
-/* Colour `index` of the palette as red, green, blue; black where it has none. */
+/* to: colour `index` of the palette as red, green, blue; black where it has none. */
 static void colour(const bitmap *b, uint32_t index, uint8_t *to) {
     const uint8_t *entry = b->palette + index * b->entry; /* blue, green, red */
     for (int c = 0; c < 3; c++) to[c] = index < b->known ? entry[2 - c] : 0;
@@ -158,7 +158,7 @@ static uint8_t *row_at(const bitmap *b, const img_picture *p, int64_t y) {
     return p->data + (b->top_down ? y : b->h - 1 - y) * b->w * 3;
 }
 
-/* Reads all pixels of an uncompressed file. */
+/* Reads all pixels of an uncompressed file into p, as RGB; fails if the file is too short. */
 static cnr_status read_rows(const bitmap *b, const img_picture *p) {
     const uint64_t stride = ((uint64_t)b->w * b->bits + 31) / 32 * 4;
     /* padding of the last row may be missing */
@@ -173,7 +173,8 @@ static cnr_status read_rows(const bitmap *b, const img_picture *p) {
 
 /* ---- run lengths: pixels are consecutive; codes end rows ---- */
 
-/* Where the reading of run-lengths stands. */
+/* Where the reading of run-lengths stands: place in the file, pixels done, column, and pixels in
+ * all. */
 typedef struct runs {
     const bitmap *b;
     const img_picture *p;
@@ -202,7 +203,7 @@ static void literal(runs *r, uint32_t count) {
     r->at += r->at % 2; /* aligned to words */
 }
 
-/* Reads all pixels of a run-length file. */
+/* Reads all pixels of a run-length file into p, as RGB; fails if the file ends before. */
 static cnr_status read_runs(const bitmap *b, const img_picture *p) {
     runs r = {b, p, b->pixels, 0, 0, b->w * b->h};
     const img_bytes *f = b->file;

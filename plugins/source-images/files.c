@@ -19,7 +19,7 @@ cnr_status img_read_file(const char *path, uint8_t **data, size_t *n, cnr_error 
 
 /* ---- lists ---- */
 
-/* folder/name; NULL: no memory. */
+/* folder/name, in memory of the host's for the caller to free; NULL: no memory. */
 static char *join(const char *folder, const char *name) {
     const size_t a = strlen(folder), b = strlen(name);
     const size_t slash = a > 0 && folder[a - 1] != '/';
@@ -31,7 +31,8 @@ static char *join(const char *folder, const char *name) {
     return path;
 }
 
-/* Takes ownership of `path`. */
+/* Appends a path with a label to the list, which takes ownership of it, also on failure. Fails with
+ * CNR_E_MEMORY, for a path NULL or too many entries. */
 static cnr_status add(img_list *list, char *path, int32_t label, cnr_error *err) {
     if (path && list->n == list->room) {
         const int64_t room = list->room ? list->room * 2 : 64;
@@ -51,6 +52,7 @@ static cnr_status add(img_list *list, char *path, int32_t label, cnr_error *err)
     return CNR_OK;
 }
 
+/* Frees the paths and clears the list. */
 void img_list_free(img_list *list) {
     for (int64_t i = 0; i < list->n; i++) img_host->free(list->at[i].path);
     img_host->free(list->at);
@@ -64,13 +66,13 @@ static int by_path(const void *a, const void *b) {
     return strcmp(((const img_entry *)a)->path, ((const img_entry *)b)->path);
 }
 
-/* 1: the path is a folder. */
+/* 1: the path is a folder, or a link to one. */
 static int is_folder(const char *path) {
     struct stat about;
     return stat(path, &about) == 0 && S_ISDIR(about.st_mode);
 }
 
-/* 1: the path is a regular file. */
+/* 1: the path is a regular file, or a link to one. */
 static int is_file(const char *path) {
     struct stat about;
     return stat(path, &about) == 0 && S_ISREG(about.st_mode);
@@ -151,7 +153,8 @@ static cnr_status add_line(const char *folder, char *line, int64_t number, const
     return add(out, *line == '/' ? join("", line) : join(folder, line), (int32_t)label, err);
 }
 
-/* Reads a list file into *out. */
+/* Reads a list file, of a path and perhaps a label in each line, into *out; paths are relative to
+ * its folder. Fails with a reason. */
 static cnr_status open_list(const char *path, img_list *out, cnr_error *err) {
     uint8_t *text;
     size_t n;

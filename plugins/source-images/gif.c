@@ -50,7 +50,7 @@ static void paint(const ColorMapObject *map, int index, uint8_t *to) {
     to[2] = known ? map->Colors[index].Blue : to[0];
 }
 
-/* Row of the picture that is i-th in the file; woven: the file is interlaced. */
+/* Row of the picture that is i-th in the file, of h rows; woven: the file is interlaced. */
 static int64_t row_of(int64_t i, int64_t h, int woven) {
     static const int first[] = {0, 4, 2, 1}, step[] = {8, 8, 4, 2};
     for (int pass = 0; woven && pass < 4; pass++) {

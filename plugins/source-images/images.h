@@ -18,18 +18,18 @@ typedef struct img_picture {
     uint8_t *data;
 } img_picture;
 
-/* A file in memory. */
+/* A file in memory, with its path for messages. */
 typedef struct img_bytes {
     const uint8_t *at;
     size_t n;
-    const char *path; /* for messages */
+    const char *path; /* the file's, for messages */
 } img_bytes;
 
 /* Allocates h x w x c; refuses a size that a file of `bytes` can't hold at `per_byte` pixels a
  * byte. */
 cnr_status img_make(img_picture *p, int64_t h, int64_t w, int64_t c, const img_bytes *file,
                     int64_t per_byte, cnr_error *err);
-/* Frees the picture's pixels. */
+/* Frees the picture's pixels; p->data becomes NULL. */
 void img_drop(img_picture *p);
 
 /* For each format: whether a file begins like it, and its decoder; *out is empty after an error. */
@@ -57,10 +57,12 @@ int32_t img_knows(const uint8_t *head, size_t n);
 /* Decodes a file's bytes into *out; fails with the formats that are read where it is none of
  * them. */
 cnr_status img_decode(const img_bytes *file, img_picture *out, cnr_error *err);
-const char *img_formats(char text[IMG_FORMATS_ROOM]); /* "JPEG, PNG" */
+/* writes the names of all formats into text, such as "JPEG, PNG", and returns it */
+const char *img_formats(char text[IMG_FORMATS_ROOM]);
 
 /* ---- write.c ---- */
-int img_is_written(const char *path); /* whether its ending names a format */
+/* 1 if the path's ending names a format that can be written */
+int img_is_written(const char *path);
 /* Writes to a temporary file beside `path` and renames it. */
 cnr_status img_write(const char *path, const cnr_tensor *picture, cnr_error *err);
 /* from codecs.so; *data by host->alloc */
@@ -79,7 +81,8 @@ cnr_status img_sequence_close(void *state, int32_t status, cnr_error *err);
 /* ---- orient.c ---- */
 /* The orientation (1 to 8) in an EXIF block in TIFF form; 1: none. */
 int img_exif_orientation(const uint8_t *tiff, size_t n);
-/* Rotates and mirrors the picture upright. */
+/* Rotates and mirrors the picture upright by EXIF's orientation (2 to 8; others: nothing),
+ * replacing its pixels; fails with CNR_E_MEMORY. */
 cnr_status img_orient(img_picture *p, int orientation, const char *path, cnr_error *err);
 
 /* ---- files.c: expansion of a spec ---- */
@@ -96,9 +99,10 @@ typedef struct img_list {
     int64_t classes;
 } img_list;
 
-/* A picture, a directory, or "images:LIST". */
+/* Lists what spec names: a picture, a directory of them, a pattern, or the directory or list file
+ * behind "images:". *out is for img_list_free; fails with a reason. */
 cnr_status img_list_open(const char *spec, img_list *out, cnr_error *err);
-void img_list_free(img_list *list);
+void img_list_free(img_list *list); /* Frees the paths and clears the list. */
 /* 1: the path has the ending of a format that is read. */
 int img_has_picture_name(const char *path);
 /* Whether it is a pattern of picture names, and not an existing file. */

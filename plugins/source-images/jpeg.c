@@ -16,7 +16,7 @@ typedef struct reader {
     jmp_buf out;
     char text[JMSG_LENGTH_MAX];
     img_picture picture;
-    JSAMPROW row; /* CMYK */
+    JSAMPROW row; /* a row of CMYK as it is read */
 } reader;
 
 /* libjpeg's error: keeps its text and leaves the decoder. */
@@ -26,7 +26,8 @@ static void fail(j_common_ptr jpeg) {
     longjmp(r->out, 1);
 }
 
-/* Warnings mean damaged data, except for some that valid files cause. */
+/* libjpeg's messages; level -1: a warning, which means damaged data, except for some that valid
+ * files cause. */
 static void message(j_common_ptr jpeg, int level) {
     if (level >= 0) return;
     switch (jpeg->err->msg_code) {
@@ -70,7 +71,8 @@ static void from_cmyk(const uint8_t *in, uint8_t *out, int64_t n, int inverted) 
     }
 }
 
-/* Decodes the file into the reader's picture. */
+/* Decodes the file into the reader's picture as grey or RGB, turned upright; libjpeg's errors leave
+ * by longjmp. */
 static cnr_status decode(reader *r, const img_bytes *file, cnr_error *err) {
     struct jpeg_decompress_struct *jpeg = &r->jpeg;
     jpeg_create_decompress(jpeg);
@@ -102,7 +104,8 @@ static cnr_status decode(reader *r, const img_bytes *file, cnr_error *err) {
     return img_orient(&r->picture, orientation, file->path, err);
 }
 
-/* Reads a JPEG into *out, turned upright. */
+/* Reads a JPEG into *out, turned upright, with pixels for img_drop; fails with CNR_E_FORMAT or
+ * CNR_E_MEMORY. */
 cnr_status img_read_jpeg(const img_bytes *file, img_picture *out, cnr_error *err) {
     reader *r = img_host->alloc(sizeof *r);
     if (!r) return img_host->fail(err, CNR_E_MEMORY, file->path, "out of memory");

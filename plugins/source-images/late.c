@@ -25,7 +25,8 @@ int img_is_tiff(const uint8_t *head, size_t n) {
                       memcmp(head, "II+\0", 4) == 0 || memcmp(head, "MM\0+", 4) == 0);
 }
 
-/* Reads a TIFF into *out. */
+/* Reads a TIFF's first page into *out, by a module that is loaded first; fails where that can't be,
+ * or the file is damaged. */
 cnr_status img_read_tiff(const img_bytes *file, img_picture *out, cnr_error *err) {
     return read_by(IMG_TIFF, file, out, err);
 }
@@ -37,7 +38,8 @@ int img_is_webp(const uint8_t *head, size_t n) {
     return n >= 12 && memcmp(head, "RIFF", 4) == 0 && memcmp(head + 8, "WEBP", 4) == 0;
 }
 
-/* Reads a WebP into *out. */
+/* Reads a WebP into *out, by a module that is loaded first; fails where that can't be, or the file
+ * is damaged. */
 cnr_status img_read_webp(const img_bytes *file, img_picture *out, cnr_error *err) {
     return read_by(IMG_WEBP, file, out, err);
 }
@@ -54,7 +56,8 @@ int img_is_heif(const uint8_t *head, size_t n) {
     return 0;
 }
 
-/* Reads a HEIF or AVIF into *out. */
+/* Reads a HEIF or AVIF into *out, by a module that is loaded first; fails where that can't be, or
+ * the file is damaged. */
 cnr_status img_read_heif(const img_bytes *file, img_picture *out, cnr_error *err) {
     return read_by(IMG_HEIF, file, out, err);
 }

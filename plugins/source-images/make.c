@@ -19,7 +19,7 @@ cnr_status img_make(img_picture *p, int64_t h, int64_t w, int64_t c, const img_b
     return CNR_OK;
 }
 
-/* Frees the picture's pixels. */
+/* Frees the picture's pixels; p->data becomes NULL. */
 void img_drop(img_picture *p) {
     img_host->free(p->data);
     p->data = NULL;

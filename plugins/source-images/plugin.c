@@ -58,6 +58,7 @@ static cnr_status img_read(void *state, int64_t index, cnr_sample *out, cnr_erro
     return CNR_OK;
 }
 
+/* Frees the list of pictures and the source's state. */
 static void img_close(void *state) {
     img_list_free(state);
     img_host->free(state);

@@ -16,7 +16,7 @@ typedef struct coder {
     size_t at;
     struct cnr_output *out;
     cnr_error *err;
-    cnr_status failed; /* of out */
+    cnr_status failed; /* status of writing to `out` */
     img_picture picture;
     png_bytep *rows;
     int starved; /* out of memory while libpng worked */
@@ -30,7 +30,8 @@ static void fail(png_structp png, png_const_charp text) {
     longjmp(png_jmpbuf(png), 1);
 }
 
-/* libpng only warns about chunks above the limit, but allocates them nevertheless. */
+/* libpng's alloc: NULL for blocks above the limit, since libpng only warns about such chunks but
+ * allocates them nevertheless, and where there is no memory (c->starved). */
 static png_voidp get_memory(png_structp png, png_alloc_size_t n) {
     coder *c = png_get_mem_ptr(png);
     if (n > MAX_CHUNK + 4096) return NULL;
@@ -39,7 +40,7 @@ static png_voidp get_memory(png_structp png, png_alloc_size_t n) {
     return block;
 }
 
-/* libpng frees a block. */
+/* libpng's free. */
 static void free_memory(png_structp png, png_voidp block) {
     (void)png;
     img_host->free(block);
@@ -81,7 +82,8 @@ static void ask_for_bytes(coder *c) {
     png_read_update_info(c->png, c->info);
 }
 
-/* Decodes the file into the coder's picture. */
+/* Decodes the file into the coder's picture as grey or RGB, turned upright; libpng's errors leave
+ * by longjmp. */
 static cnr_status decode(coder *c, cnr_error *err) {
     png_set_read_fn(c->png, c, take);
     png_set_user_limits(c->png, MAX_SIDE, MAX_SIDE);
@@ -111,7 +113,7 @@ static void coder_free(coder *c, int reading) {
     img_host->free(c);
 }
 
-/* A coder for a file; NULL: no memory. */
+/* A coder to read a file, or else to write one, for coder_free; NULL: no memory. */
 static coder *coder_new(const img_bytes *from, int reading) {
     coder *c = img_host->alloc(sizeof *c);
     if (!c) return NULL;
@@ -127,7 +129,8 @@ static coder *coder_new(const img_bytes *from, int reading) {
     return NULL;
 }
 
-/* Reads a PNG into *out, turned upright. */
+/* Reads a PNG into *out, turned upright, with pixels for img_drop; fails with CNR_E_FORMAT or
+ * CNR_E_MEMORY. */
 cnr_status img_read_png(const img_bytes *file, img_picture *out, cnr_error *err) {
     coder *c = coder_new(file, 1);
     if (!c) return img_host->fail(err, CNR_E_MEMORY, file->path, "out of memory");
@@ -150,7 +153,8 @@ static void give(png_structp png, png_bytep data, size_t n) {
     if (c->failed) longjmp(png_jmpbuf(png), 1);
 }
 
-/* Encodes a picture [height, width, colours]. */
+/* Encodes a picture [height, width, 1 or 3 colours] to the coder's output; libpng's errors leave by
+ * longjmp. */
 static void encode(coder *c, const cnr_tensor *picture) {
     const int64_t h = picture->dim[0], w = picture->dim[1], colours = picture->dim[2];
     png_set_write_fn(c->png, c, give, NULL);

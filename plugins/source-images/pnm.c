@@ -9,13 +9,13 @@ typedef struct pnm {
     const img_bytes *file;
     cnr_error *err;
     size_t at;
-    int64_t w, h, depth; /* samples a pixel */
-    int64_t most;        /* the maximum value */
+    int64_t w, h, depth; /* width and height in pixels; samples of a pixel */
+    int64_t most;        /* the largest value of a sample */
     int plain, bits;     /* numbers as text; one bit a pixel, where 1 is black */
     int packed;          /* three bits of red, three of green, two of blue */
 } pnm;
 
-/* Fails: the file is damaged. */
+/* Fails with CNR_E_FORMAT: the file is damaged, and how. */
 static cnr_status refuse(const pnm *p, const char *text) {
     return img_host->fail(p->err, CNR_E_FORMAT, p->file->path, "damaged PNM: %s", text);
 }
@@ -61,7 +61,7 @@ static int64_t number(pnm *p) {
     return v;
 }
 
-/* Parses PAM's header of named numbers. */
+/* Parses PAM's header of named numbers into p; fails where it is damaged. */
 static cnr_status read_pam(pnm *p) {
     char name[64];
     while (word(p, name, sizeof name) && strcmp(name, "ENDHDR") != 0) {
@@ -122,7 +122,7 @@ static uint8_t level(const pnm *p, int64_t value) {
     return scaled > 255 ? 255 : (uint8_t)scaled;
 }
 
-/* Reads n numbers in text. */
+/* Reads n samples in text into `to`, as bytes; fails where the file ends or has other text. */
 static cnr_status read_plain(pnm *p, uint8_t *to, int64_t n) {
     const img_bytes *f = p->file;
     for (int64_t i = 0; i < n; i++) {
@@ -167,7 +167,7 @@ static cnr_status read_raw(pnm *p, uint8_t *to, int64_t kept) {
     return CNR_OK;
 }
 
-/* Reads pixels of one byte each. */
+/* Reads pixels of one byte each, three bits of red and green and two of blue, into `to` as RGB. */
 static cnr_status read_packed(pnm *p, uint8_t *to) {
     const img_bytes *f = p->file;
     if (f->n - p->at < (uint64_t)(p->w * p->h)) return refuse(p, "the file ends too early");
@@ -180,7 +180,8 @@ static cnr_status read_packed(pnm *p, uint8_t *to) {
     return CNR_OK;
 }
 
-/* Floats, bottom row first; the sign of the scale is the byte order. */
+/* Reads grey floats, bottom row first, into `to`; the sign of the scale is the byte order. Fails if
+ * the file is too short. */
 static cnr_status read_floats(pnm *p, uint8_t *to, double scale) {
     const img_bytes *f = p->file;
     if ((f->n - p->at) / 4 < (uint64_t)(p->w * p->h)) return refuse(p, "the file ends too early");
@@ -196,7 +197,7 @@ static cnr_status read_floats(pnm *p, uint8_t *to, double scale) {
     return CNR_OK;
 }
 
-/* Reads a PNM into *out. */
+/* Reads a PNM or PAM into *out as grey or RGB, with pixels for img_drop; fails with a reason. */
 cnr_status img_read_pnm(const img_bytes *file, img_picture *out, cnr_error *err) {
     pnm p = {.file = file, .err = err};
     double scale = 0;

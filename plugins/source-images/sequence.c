@@ -6,13 +6,14 @@
 /* A sequence of numbered files that is written. */
 typedef struct sequence {
     int64_t n;
-    int width;     /* minimum of digits */
+    int width;     /* digits of a number at least */
     size_t before; /* bytes of the pattern before the number; `after` is the rest */
     const char *after;
     char pattern[];
 } sequence;
 
-/* Position of the number "%d", "%4d", "%04d"; NULL: there is none, or more than one. */
+/* Position of the number "%d", "%4d", "%04d" in the pattern, its *width and *after, what follows;
+ * NULL: there is none, or more than one. */
 static const char *number_in(const char *pattern, int *width, const char **after) {
     const char *at = strchr(pattern, '%');
     if (!at || strchr(at + 1, '%')) return NULL;
@@ -55,8 +56,8 @@ cnr_status img_sequence_next(void *state, const cnr_sample *sample, cnr_error *e
     return status;
 }
 
-/* Ends the sequence. Each picture file is complete once it exists, so those written stay after
- * an error. */
+/* Frees the sequence and returns the status that is given. Each picture file is complete once it
+ * exists, so those written stay after an error. */
 cnr_status img_sequence_close(void *state, int32_t status, cnr_error *err) {
     (void)err;
     img_host->free(state);

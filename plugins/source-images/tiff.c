@@ -29,7 +29,7 @@ static tmsize_t take(thandle_t arg, void *to, tmsize_t n) {
     return got;
 }
 
-/* libtiff may not write: 0 bytes. */
+/* libtiff's function for writing, which it may not: writes 0 bytes. */
 static tmsize_t give(thandle_t arg, void *from, tmsize_t n) {
     (void)arg, (void)from, (void)n;
     return 0;
@@ -45,7 +45,7 @@ static toff_t seek(thandle_t arg, toff_t to, int whence) {
 static toff_t length(thandle_t arg) { return ((reader *)arg)->file->n; }
 static int end(thandle_t arg) { return (void)arg, 0; }
 
-/* Keeps the text of libtiff's first error. */
+/* Keeps the text of libtiff's first error; returns 1: it is dealt with. */
 static int note(TIFF *tiff, void *arg, const char *module, const char *format, va_list list) {
     reader *r = arg;
     (void)tiff, (void)module;
@@ -53,13 +53,13 @@ static int note(TIFF *tiff, void *arg, const char *module, const char *format, v
     return 1;
 }
 
-/* Ignores a warning of libtiff's. */
+/* Ignores a warning of libtiff's; returns 1: it is dealt with. */
 static int ignore(TIFF *tiff, void *arg, const char *module, const char *format, va_list list) {
     (void)tiff, (void)arg, (void)module, (void)format, (void)list;
     return 1;
 }
 
-/* Fails: the file is damaged. */
+/* Fails with CNR_E_FORMAT, and libtiff's text. */
 static cnr_status damaged(const reader *r, cnr_error *err) {
     return img_host->fail(err, CNR_E_FORMAT, r->file->path, "damaged TIFF: %s",
                           *r->text ? r->text : "the file ends too early");
@@ -67,7 +67,7 @@ static cnr_status damaged(const reader *r, cnr_error *err) {
 
 /* ---- what it holds ---- */
 
-/* 1: pixels of this kind are read. */
+/* 1: pixels of this kind (bits, samples, colours) are read. */
 static int known(const reader *r) {
     const int grey = r->photometric <= PHOTOMETRIC_MINISBLACK;
     switch (r->bits) {
@@ -154,7 +154,7 @@ static uint8_t unmultiplied(unsigned v, unsigned alpha) {
     return (uint8_t)(whole > 255 ? 255 : whole);
 }
 
-/* a * b / 255, rounded. */
+/* a * b / 255 for bytes, rounded. */
 static unsigned share(unsigned a, unsigned b) {
     const unsigned t = a * b + 128;
     return (t + (t >> 8)) >> 8;
@@ -179,7 +179,7 @@ static void from_lab(const uint8_t *s, uint8_t *to) {
     }
 }
 
-/* s: the pixel's levels, alpha or ink behind. */
+/* Writes a pixel as grey or RGB to `to`; s: the pixel's levels, alpha or ink behind. */
 static void paint(const reader *r, const uint8_t *s, uint8_t *to) {
     if (r->photometric == PHOTOMETRIC_PALETTE) {
         for (int c = 0; c < 3; c++) to[c] = (uint8_t)(r->map[c][s[0]] >> 8);
@@ -198,9 +198,9 @@ static void paint(const reader *r, const uint8_t *s, uint8_t *to) {
 
 /* ---- blocks: strips and tiles, of all samples or of one ---- */
 
-/* A strip or tile. */
+/* A strip or tile: its rectangle of the picture, and bytes of one of its rows. */
 typedef struct block {
-    int64_t x, y, w, h; /* on the picture */
+    int64_t x, y, w, h; /* its place and size in pixels of the picture */
     int64_t stride;     /* bytes of its rows */
 } block;
 
@@ -222,7 +222,7 @@ static void lay(const reader *r, const block *b, const uint8_t *data, int plane,
         }
 }
 
-/* Reads one block of a plane into data; the bytes read, or negative. */
+/* Reads one tile (tiled) or strip of a plane into data; the bytes read, or negative. */
 static tmsize_t read_block(const reader *r, const block *b, int plane, int tiled, uint8_t *data,
                            tmsize_t room) {
     const uint16_t sample = (uint16_t)plane;
@@ -265,7 +265,7 @@ static cnr_status read_blocks(reader *r, uint8_t *data, tmsize_t room, uint8_t *
     return CNR_OK;
 }
 
-/* Decodes the page into *out. */
+/* Decodes all strips or tiles of the page into *out, as grey or RGB; fails where one is damaged. */
 static cnr_status decode(reader *r, img_picture *out, cnr_error *err) {
     const tmsize_t room = TIFFIsTiled(r->tiff) ? TIFFTileSize(r->tiff) : TIFFStripSize(r->tiff);
     const int apart = r->planar == PLANARCONFIG_SEPARATE && r->samples > 1;
@@ -296,7 +296,8 @@ static cnr_status convert(reader *r, img_picture *out, cnr_error *err) {
     return good ? CNR_OK : damaged(r, err);
 }
 
-/* Reads the first page, turned upright. */
+/* Reads the first page into *out, turned upright; fails where its kind is unknown or it is
+ * damaged. */
 static cnr_status read_page(reader *r, img_picture *out, cnr_error *err) {
     uint32_t w = 0, h = 0;
     TIFFGetField(r->tiff, TIFFTAG_IMAGEWIDTH, &w);

@@ -23,20 +23,20 @@ static const uint8_t *row_of(const output *o, int64_t y) {
     return (const uint8_t *)o->picture->data + y * o->w * o->c;
 }
 
-/* Writes n bytes. */
+/* Writes n bytes to the output; fails where that does. */
 static cnr_status put(const output *o, const void *data, size_t n) {
     return img_host->output_write(o->to, data, n, o->err);
 }
 
 /* ---- JPEG ---- */
 
-/* State of libjpeg's encoder. */
+/* State of libjpeg's encoder, with its last error's text and the encoded bytes. */
 typedef struct jpeg_writer {
     struct jpeg_compress_struct jpeg;
     struct jpeg_error_mgr manager;
     jmp_buf out;
     char text[JMSG_LENGTH_MAX];
-    unsigned char *data; /* libjpeg's own */
+    unsigned char *data; /* the bytes, which libjpeg allocates */
     unsigned long n;
 } jpeg_writer;
 
@@ -70,7 +70,7 @@ static int encode(jpeg_writer *w, const output *o) {
     return 1;
 }
 
-/* Writes a JPEG. */
+/* Encodes the picture as JPEG and writes it; fails with the encoder's reason or the output's. */
 static cnr_status write_jpeg(const output *o) {
     jpeg_writer *w = img_host->alloc(sizeof *w);
     if (!w) return img_host->fail(o->err, CNR_E_MEMORY, o->path, "out of memory");
@@ -120,12 +120,13 @@ static cnr_status write_bmp(const output *o) {
     return status;
 }
 
-/* Writes the pixels as they are. */
+/* Writes the pixels as they are, row by row; fails where the output does. */
 static cnr_status put_pixels(const output *o) {
     return put(o, o->picture->data, (size_t)(o->h * o->w * o->c));
 }
 
-/* Grey or colour, whatever the ending says: readers check the magic number. */
+/* Writes a binary PNM, grey or colour by o->c, whatever the ending says: readers check the magic
+ * number. */
 static cnr_status write_pnm(const output *o) {
     char head[64];
     const int n = snprintf(head, sizeof head, "P%c\n%lld %lld\n255\n", o->c == 1 ? '5' : '6',

@@ -7,7 +7,8 @@
 
 enum { UNSIGNED_BYTE = 8, MAX_RATIO = 1040 };
 
-/* Text of the file's last error, in `room`. */
+/* Writes the text of the file's last error into `room`, of `bytes` bytes, and returns it; without
+ * one, that the file ends too early. */
 static const char *why(gzFile file, char *room, size_t bytes) {
     int code = Z_OK;
     const char *text = gzerror(file, &code);
@@ -30,7 +31,8 @@ static int read_all(gzFile file, uint8_t *to, int64_t n) {
     return 1;
 }
 
-/* A header can't make us allocate more than the file's size allows. */
+/* Reads the head of the file: *count elements, and sizes in *out; fails if they exceed `limit`, so
+ * that a header can't make us allocate more than the file's size allows. */
 static cnr_status read_header(gzFile file, const char *path, int32_t rank, int64_t limit,
                               mnist_idx *out, int64_t *count, cnr_error *err) {
     uint8_t head[4 + 3 * 4];
@@ -80,6 +82,7 @@ cnr_status mnist_idx_read(const char *path, int32_t rank, mnist_idx *out, cnr_er
     return status;
 }
 
+/* Frees the array's data, which becomes NULL. */
 void mnist_idx_free(mnist_idx *array) {
     mnist_host->free(array->data);
     array->data = NULL;

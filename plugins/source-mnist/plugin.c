@@ -20,7 +20,8 @@ static int32_t mnist_accepts(const char *spec, const uint8_t *head, size_t head_
     return strncmp(spec, scheme, sizeof scheme - 1) == 0 ? 100 : 0;
 }
 
-/* Splits "mnist:DIR[:train|test]"; the command's split applies unless the spec names one. */
+/* Splits "mnist:DIR[:train|test]" into `folder` and *training; *named: the spec names a part, else
+ * the command's split applies. */
 static cnr_status parse(const char *spec, const char *split, char *folder, size_t room,
                         int *training, int *named, cnr_error *err) {
     const char *rest = spec + sizeof scheme - 1, *colon = strrchr(rest, ':');
@@ -56,6 +57,7 @@ static cnr_status read_part(const char *folder, const char *prefix, const char *
                             prefix, what, rank);
 }
 
+/* Frees the set with its pictures and labels. */
 static void mnist_close(void *state) {
     mnist_set *set = state;
     mnist_idx_free(&set->pictures);

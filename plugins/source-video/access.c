@@ -24,8 +24,8 @@ const char *vid_formats(const vid_place *p) {
     return p->kind == VID_URL ? CONTAINERS ",rtsp,rtp" : CONTAINERS;
 }
 
-/* Whether the device captures pictures; not those that read files or run filters (tty, lavfi
- * ...). */
+/* 1 if the device (a format of FFmpeg) captures pictures; not those that read files or run filters
+ * (tty, lavfi ...). */
 int vid_is_device(const char *name) {
     return av_match_list(name, "v4l2,video4linux2,libdc1394,iec61883,fbdev,x11grab,kmsgrab", ',');
 }
@@ -50,6 +50,8 @@ static int64_t seek(void *arg, int64_t to, int whence) {
     return at < 0 ? AVERROR(errno) : at;
 }
 
+/* A context over a descriptor, for a file that can seek or not; the caller owns both. NULL: no
+ * memory. */
 AVIOContext *vid_reader_of(int *file, int can_seek) {
     uint8_t *piece = av_malloc(PIECE);
     AVIOContext *io =
@@ -59,12 +61,13 @@ AVIOContext *vid_reader_of(int *file, int can_seek) {
     return io;
 }
 
+/* Frees the context and its buffer, not its descriptor; *io becomes NULL. */
 void vid_reader_free(AVIOContext **io) {
     if (*io) av_freep(&(*io)->buffer);
     avio_context_free(io);
 }
 
-/* Opens one picture of a pattern. */
+/* Opens one picture of a pattern; *io receives its context. 0, or an error of FFmpeg. */
 static int open_piece(AVIOContext **io, const char *path) {
     int *file = av_malloc(sizeof *file);
     if (!file) return AVERROR(ENOMEM);
@@ -97,7 +100,7 @@ static origin origin_of(const char *url) {
     return o;
 }
 
-/* True if both URLs have the same origin, with a host. */
+/* 1 if both URLs have the same scheme, host and port, and a host. */
 static int same_origin(const char *a, const char *b) {
     const origin x = origin_of(a), y = origin_of(b);
     return *x.host && !av_strcasecmp(x.scheme, y.scheme) && !av_strcasecmp(x.host, y.host) &&
@@ -139,14 +142,15 @@ static void resolve(const char *url, const char *to, char *out, size_t room) {
     else snprintf(out, room, "%.*s/%s", (int)((slash ? slash : path) - url), url, to);
 }
 
-/* Refuses an address and keeps it for the message. */
+/* Refuses an address: keeps it in in->leads for the message, and returns AVERROR(EPERM). */
 static int refuse(vid_input *in, const char *to) {
     av_freep(&in->leads);
     in->leads = av_strdup(to);
     return AVERROR(EPERM);
 }
 
-/* Follows a limited number of redirects within the same server; `options` as from FFmpeg. */
+/* Opens a URL, following a limited number of redirects within the same server; `options` as from
+ * FFmpeg. 0, or an error of FFmpeg. */
 static int open_http(vid_input *in, AVIOContext **io, const char *url, int flags,
                      const char *protocols, AVDictionary **options) {
     char at[MOST_URL], next[MOST_URL];
@@ -170,7 +174,8 @@ static int open_http(vid_input *in, AVIOContext **io, const char *url, int flags
     }
 }
 
-/* AVFormatContext.io_open hook: called for the input itself, and for everything that it names. */
+/* FFmpeg's io_open: called for the input itself, and for everything that it names; opens what is
+ * allowed. 0, or an error of FFmpeg. */
 static int open_named(AVFormatContext *f, AVIOContext **io, const char *url, int flags,
                       AVDictionary **options) {
     vid_input *in = f->opaque;
@@ -197,7 +202,7 @@ static int open_named(AVFormatContext *f, AVIOContext **io, const char *url, int
     return open_http(in, io, inner != url ? url : inner, flags, protocols, options);
 }
 
-/* Closes a file that FFmpeg opened through us; 0 or an error. */
+/* FFmpeg's io_close: closes what open_named opened; 0 or an error of FFmpeg. */
 static int close_named(AVFormatContext *f, AVIOContext *io) {
     (void)f;
     if (!io || io->read_packet != take) return io ? avio_close(io) : 0;

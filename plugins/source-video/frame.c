@@ -24,12 +24,14 @@ int vid_turns(const AVStream *stream) {
     return (int)(lrint(-degrees / 90) & 3);
 }
 
+/* Frees the scaler and clears p. */
 void vid_painter_close(vid_painter *p) {
     sws_freeContext(p->scaler);
     *p = (vid_painter){0};
 }
 
-/* Prepares the conversion of frames like f; negative: an error of FFmpeg. */
+/* Prepares the painter's scaler for frames like f, with their colours. 1: it is ready; 0:
+ * failed. */
 static int prepare(vid_painter *p, const AVFrame *f) {
     const int hd = f->height >= 720;
     const int space = f->colorspace == AVCOL_SPC_UNSPECIFIED ? (hd ? SWS_CS_ITU709 : SWS_CS_ITU601)
@@ -54,7 +56,7 @@ static int prepare(vid_painter *p, const AVFrame *f) {
     return 1;
 }
 
-/* Rotates by quarter turns clockwise, into `to`. */
+/* Rotates RGB pixels of h x w by quarter turns clockwise, into `to`. */
 static void turn(const uint8_t *from, int64_t h, int64_t w, int turns, uint8_t *to) {
     const int64_t th = turns % 2 ? w : h, tw = turns % 2 ? h : w;
     for (int64_t y = 0; y < th; y++)

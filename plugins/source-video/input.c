@@ -23,7 +23,7 @@ cnr_status vid_fail(cnr_error *err, const char *where, const char *what, int cod
 
 /* ---- opening ---- */
 
-/* Takes over an open file. */
+/* Takes over an open file as the input's; fails with CNR_E_MEMORY. */
 static cnr_status open_descriptor(vid_input *in, int file, int can_seek, cnr_error *err) {
     in->file = file;
     in->io = vid_reader_of(&in->file, can_seek);
@@ -32,7 +32,7 @@ static cnr_status open_descriptor(vid_input *in, int file, int can_seek, cnr_err
     return CNR_OK;
 }
 
-/* Opens a file by its path. */
+/* Opens a file by its path, through the host; fails with its reason. */
 static cnr_status open_file(vid_input *in, const char *path, cnr_error *err) {
     uint64_t bytes;
     const int file = vid_host->file_open(path, &bytes, err);
@@ -40,7 +40,7 @@ static cnr_status open_file(vid_input *in, const char *path, cnr_error *err) {
     return open_descriptor(in, file, 1, err);
 }
 
-/* Opens a copy of standard input. */
+/* Opens a copy of standard input, which can't seek; fails with the system's reason. */
 static cnr_status open_stdin(vid_input *in, cnr_error *err) {
     const int file = fcntl(0, F_DUPFD_CLOEXEC, 3);
     if (file < 0) return vid_fail(err, in->spec, "standard input", AVERROR(errno));
@@ -73,7 +73,7 @@ static cnr_status find_video(vid_input *in, cnr_error *err) {
     return CNR_OK;
 }
 
-/* Reports why the input can't be opened. */
+/* Fails with why FFmpeg, by its error code, could not open the input. */
 static cnr_status tell_refusal(vid_input *in, int code, cnr_error *err) {
     if (in->leads)
         return vid_host->fail(err, CNR_E_ARG, in->spec,
@@ -85,7 +85,7 @@ static cnr_status tell_refusal(vid_input *in, int code, cnr_error *err) {
     return vid_fail(err, in->spec, "can't be opened", code);
 }
 
-/* FFmpeg's options: the allow lists, and low latency. */
+/* FFmpeg's options for the place, for the caller to free: the allow lists, and low latency. */
 static AVDictionary *options_of(const vid_place *p) {
     AVDictionary *options = NULL;
     av_dict_set(&options, "protocol_whitelist",
@@ -117,7 +117,8 @@ static cnr_status kind_of(const vid_input *in, const vid_place *p, const AVInput
                                   p->device);
 }
 
-/* Opens the place. */
+/* Opens the place with FFmpeg; fails with a reason, and vid_input_close then frees what there
+ * is. */
 static cnr_status open_place(vid_input *in, const vid_place *p, cnr_error *err) {
     const AVInputFormat *kind;
     const int own = p->kind == VID_FILE || p->kind == VID_STDIN;
@@ -171,6 +172,7 @@ cnr_status vid_input_open(vid_input *in, const char *spec, cnr_error *err) {
     return status;
 }
 
+/* Closes the input and frees all of it, not `in`. */
 void vid_input_close(vid_input *in) {
     if (in->format) avformat_close_input(&in->format);
     vid_reader_free(&in->io);

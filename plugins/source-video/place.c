@@ -26,7 +26,7 @@ static int begins(const char *text, const char *with) {
     return strncmp(text, with, strlen(with)) == 0;
 }
 
-/* 1: the path is a regular file. */
+/* 1: the path is a regular file, or a link to one. */
 static int is_file(const char *path) {
     struct stat about;
     return stat(path, &about) == 0 && S_ISREG(about.st_mode);

@@ -67,7 +67,8 @@ static int has_ending(const char *spec) {
     return 0;
 }
 
-/* Leaves pictures to their own source: a GIF is a picture unless "video:" says otherwise. */
+/* How well the source fits, 0: not at all. Leaves pictures to their own source: a GIF is a picture
+ * unless "video:" says otherwise. */
 static int32_t accepts(const char *spec, const uint8_t *head, size_t n) {
     if (strncmp(spec, "/dev/video", 10) == 0) return 200;
     if (head)
@@ -122,7 +123,7 @@ static cnr_status video_write_close(void *state, int32_t status, cnr_error *err)
     return loaded->write_close(state, status, err);
 }
 
-/* What the spec touches: files, a device or the network. */
+/* What the spec touches, as a CNR_TOUCHES_ value: files, a device or the network. */
 static int32_t reach(const char *spec, int32_t writes) {
     const vid_kind kind = vid_place_of(spec).kind;
     if (writes || kind == VID_FILE || kind == VID_PATTERN) return CNR_TOUCHES_FILES;

@@ -8,7 +8,7 @@ enum { AGAIN_S = 30, MOST_FAULTS = 1000, BIG = 1 << 20 };
 
 const cnr_host *vid_host;
 
-/* A video that is read. */
+/* A video that is read: input, decoder, the span that is wanted, and times in ns. */
 typedef struct reader {
     vid_input in;
     AVCodecContext *decoder;
@@ -51,7 +51,7 @@ static cnr_status open_decoder(reader *r, cnr_error *err) {
     return CNR_OK;
 }
 
-/* Closes input and decoder. */
+/* Closes input and decoder; nothing if that was done. */
 static void close_input(reader *r) {
     if (r->closed) return;
     avcodec_free_context(&r->decoder);
@@ -59,7 +59,7 @@ static void close_input(reader *r) {
     r->closed = 1;
 }
 
-/* Opens input and decoder. */
+/* Opens input and decoder; fails with a reason. */
 static cnr_status open_input(reader *r, const char *spec, cnr_error *err) {
     cnr_status status = vid_input_open(&r->in, spec, err);
     r->closed = status != CNR_OK;
@@ -78,6 +78,7 @@ static void tell_faults(reader *r) {
     r->faults = 0;
 }
 
+/* Logs what was damaged, and closes and frees all. */
 static void reader_close(void *state) {
     reader *r = state;
     tell_faults(r);
@@ -142,7 +143,8 @@ static void note_fault(reader *r, const char *what) {
                       what, r->last_ns < 0 ? 0 : (double)r->last_ns * 1e-9);
 }
 
-/* Sends the next packet to the decoder; AVERROR_EOF: there is none. */
+/* Sends the next packet of the video to the decoder. 0; AVERROR_EOF: there is none; else an error
+ * of FFmpeg. */
 static int feed(reader *r) {
     for (int tries = 0; tries < MOST_FAULTS; tries++) {
         int code;
@@ -218,7 +220,8 @@ static int64_t time_of(reader *r) {
     return ns < 0 ? 0 : ns;
 }
 
-/* Reopens a stream that was interrupted. */
+/* Reopens a stream that was interrupted by error `code`, waiting longer each time; fails when it is
+ * given up. */
 static cnr_status reconnect(reader *r, int code, cnr_error *err) {
     char *spec = av_strdup(r->in.spec);
     const uint64_t begun = vid_host->now_ns();
@@ -247,7 +250,7 @@ static cnr_status reconnect(reader *r, int code, cnr_error *err) {
 
 /* ---- samples ---- */
 
-/* Opens the input again at its beginning. */
+/* Opens the input again at its beginning, with the same span; fails with a reason. */
 static cnr_status begin_again(reader *r, cnr_error *err) {
     char *spec = av_strdup(r->in.spec);
     const cnr_selection span = r->span;
@@ -342,7 +345,8 @@ static const cnr_source source = {.size = sizeof source,
                                   .stop = reader_stop};
 
 CNR_EXPORT const cnr_source *video_source(const cnr_host *host);
-/* The source with FFmpeg; called once, after the library was loaded. */
+/* The table of the source with FFmpeg; called once, after the library was loaded, with the host's
+ * functions. */
 const cnr_source *video_source(const cnr_host *host) {
     vid_host = host;
     av_log_set_callback(say);

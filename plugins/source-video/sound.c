@@ -35,7 +35,8 @@ cnr_status vid_sound_begin(vid_sound *s, AVFormatContext *to, cnr_error *err) {
     return CNR_OK;
 }
 
-/* Writes the packet read ahead, with times relative to the span's begin. */
+/* Writes the packet read ahead, with times relative to the span's begin; 0, or an error of
+ * FFmpeg. */
 static int write_ahead(vid_sound *s) {
     const AVStream *from = s->in.format->streams[s->ahead->stream_index];
     const AVStream *to = s->to->streams[s->streams[s->ahead->stream_index]];
@@ -80,6 +81,7 @@ cnr_status vid_sound_until(vid_sound *s, int64_t ns, cnr_error *err) {
     return CNR_OK;
 }
 
+/* Frees the packet and list, and closes the sound's input. */
 void vid_sound_close(vid_sound *s) {
     av_packet_free(&s->ahead);
     av_freep(&s->streams);

@@ -22,9 +22,9 @@ enum { VID_PATIENCE_S = 10 };
 typedef struct vid_input {
     char *spec;
     AVFormatContext *format;
-    AVIOContext *io; /* of a file */
+    AVIOContext *io; /* FFmpeg's reader of a file; NULL: it opens the address itself */
     int file;        /* its descriptor, -1: none */
-    int video;       /* the stream */
+    int video;       /* index of the stream with pictures */
     int is_live;     /* a device or a stream: data not read in time is lost */
     vid_kind kind;
     const char *protocols; /* of a URL: protocols that are allowed */
@@ -38,20 +38,22 @@ typedef struct vid_input {
 
 /* Opens what spec names and finds its video stream; a stop that was asked for before stays. */
 cnr_status vid_input_open(vid_input *in, const char *spec, cnr_error *err);
-void vid_input_close(vid_input *in);
+void vid_input_close(vid_input *in); /* Closes the input and frees all of it, not `in`. */
 /* 1: the input was stopped, or its time is over. */
 int vid_gives_up(void *input);
 /* Whether it can be read only once: a camera, a stream, standard input. */
 int vid_is_single(const char *spec);
-/* "PLACE: what: FFmpeg's words for code". */
+/* Fails with "PLACE: what: FFmpeg's words for code"; returns a status that fits the code. */
 cnr_status vid_fail(cnr_error *err, const char *where, const char *what, int code);
 
 /* ---- access.c: what FFmpeg may open ---- */
-const char *vid_formats(const vid_place *p); /* its demuxers, separated by commas */
-/* 1: the name is a camera device's. */
+/* the place's demuxers that are allowed, separated by commas */
+const char *vid_formats(const vid_place *p);
+/* 1: the name is that of a format of FFmpeg that captures pictures. */
 int vid_is_device(const char *name);
-/* A context over a descriptor; the caller owns both. */
+/* A context over a descriptor; the caller owns both. NULL: no memory. */
 AVIOContext *vid_reader_of(int *file, int can_seek);
+/* Frees the context and its buffer, not its descriptor; *io becomes NULL. */
 void vid_reader_free(AVIOContext **io);
 /* From now on, everything that `f` opens is checked here. */
 void vid_guard(vid_input *in, AVFormatContext *f);
@@ -67,8 +69,8 @@ typedef struct vid_painter {
 /* *out receives the frame as u8 [height, width, 3], after `turns` quarter turns clockwise. */
 cnr_status vid_paint(vid_painter *p, const AVFrame *frame, int turns, cnr_tensor *out,
                      const char *where, cnr_error *err);
-void vid_painter_close(vid_painter *p);
-/* Quarter turns clockwise that make the stream's frames upright. */
+void vid_painter_close(vid_painter *p); /* Frees the scaler and clears p. */
+/* Quarter turns clockwise, 0 to 3, that make the stream's frames upright. */
 int vid_turns(const AVStream *stream);
 
 /* ---- write.c, sound.c ---- */
@@ -96,8 +98,9 @@ typedef struct vid_sound {
 } vid_sound;
 /* Adds streams to `to`, whose header is not written yet. */
 cnr_status vid_sound_begin(vid_sound *s, AVFormatContext *to, cnr_error *err);
-/* Writes the sound until that time (INT64_MAX: all), relative to the span's begin. */
+/* Writes the sound until that time in ns (INT64_MAX: all), relative to the span's begin; fails
+ * where the output does. */
 cnr_status vid_sound_until(vid_sound *s, int64_t ns, cnr_error *err);
-void vid_sound_close(vid_sound *s);
+void vid_sound_close(vid_sound *s); /* Frees the packet and list, and closes the sound's input. */
 
 #endif

@@ -6,7 +6,7 @@
 
 enum { PIECE = 1 << 16, USUAL_RATE = 25 };
 
-/* A video that is written. */
+/* A video that is written: output, encoder, sizes, and the times of the last frame. */
 typedef struct writer {
     char *spec;
     struct cnr_output *out;
@@ -16,7 +16,7 @@ typedef struct writer {
     AVFrame *frame;
     AVPacket *packet;
     struct SwsContext *scaler;
-    int64_t w, h, c; /* of the pictures */
+    int64_t w, h, c; /* width, height and colours of the pictures */
     /* in the encoder's time base: time of the last picture, and its distance from the one before */
     int64_t last, step;
     int64_t at; /* position in the file */
@@ -34,7 +34,8 @@ typedef struct writer {
 #else
 #define PIECE_DATA const uint8_t
 #endif
-/* FFmpeg writes n bytes. */
+/* FFmpeg writes n bytes to the host's output; the first failure is kept in w->failed. n, or
+ * AVERROR(EIO). */
 static int give(void *arg, PIECE_DATA *data, int n) {
     writer *w = arg;
     if (!w->failed) w->failed = vid_host->output_write(w->out, data, (uint64_t)n, &w->why);
@@ -59,7 +60,8 @@ static cnr_status fail(const writer *w, const char *what, int code, cnr_error *e
     return vid_fail(err, w->spec, what, code);
 }
 
-/* The container by the name's ending; only single-file ones, which the host writes. */
+/* The container by the name's ending, of those in a single file, which the host writes; NULL:
+ * none. */
 static const AVOutputFormat *format_of(const char *spec) {
     static const char allowed[] =
         "mp4,mov,ipod,3gp,3g2,matroska,webm,avi,gif,apng,mpegts,mpeg,vob,flv,ogg,ogv,"
@@ -70,7 +72,7 @@ static const AVOutputFormat *format_of(const char *spec) {
                : NULL;
 }
 
-/* FFmpeg may open nothing itself. */
+/* FFmpeg's io_open: refuses everything, with AVERROR(EPERM). */
 static int open_nothing(AVFormatContext *f, AVIOContext **io, const char *url, int flags,
                         AVDictionary **options) {
     (void)f, (void)io, (void)url, (void)flags, (void)options;

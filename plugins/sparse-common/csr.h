@@ -18,7 +18,7 @@
 
 /* The head of an encoded weight. */
 typedef struct csr_header {
-    uint32_t magic;      /* CSR_MAGIC */
+    uint32_t magic;      /* CSR_MAGIC, by which a stored image is known */
     uint8_t index_bits;  /* 0: all columns; 1 to 8: gaps; 16 or 32: columns */
     uint8_t value;       /* CNR_f32, CNR_f16, CNR_i8 or CSR_SHARED */
     uint8_t block, bits; /* bits: 1 to 8 with CSR_SHARED, else 0 */
@@ -44,13 +44,13 @@ typedef struct csr_header_1 {
 /* Pointers to the parts of stored data. */
 typedef struct csr_matrix {
     csr_header head;
-    uint64_t blocks; /* of rows */
+    uint64_t blocks; /* number of blocks of rows */
     const float *table;
     const uint32_t *row_begin;
     const void *index, *value;
 } csr_matrix;
 
-/* Blocks of rows. */
+/* Number of blocks of rows, the last perhaps with fewer rows. */
 static inline uint64_t csr_blocks(const csr_header *h) {
     return (h->rows + h->block - 1) / h->block;
 }
@@ -58,7 +58,7 @@ static inline uint64_t csr_blocks(const csr_header *h) {
 static inline uint64_t csr_table_length(const csr_header *h) {
     return h->value == CNR_i8 ? h->rows : h->value == CSR_SHARED ? (uint64_t)1 << h->bits : 0;
 }
-/* Bytes of a value. */
+/* Bytes of a stored value: 4 of f32, 2 of f16, else 1. */
 static inline uint64_t csr_value_bytes(const csr_header *h) {
     return h->value == CNR_f32 ? 4 : h->value == CNR_f16 ? 2 : 1;
 }
@@ -71,18 +71,19 @@ uint64_t csr_index_bytes(const csr_header *h);
 typedef struct csr_parts {
     uint64_t table, row_begin, index, value, all;
 } csr_parts;
-/* Bytes of each part of the image. */
+/* Bytes of each part of the image that the header describes. */
 csr_parts csr_parts_of(const csr_header *h);
 
 /* Reads a header of any form as the newest one, and where its parts begin; 0: it is none. */
 int csr_header_read(const void *data, uint64_t bytes, csr_header *h, uint64_t *at);
 /* What is wrong with the header for the tensor that it describes; NULL: nothing. */
 const char *csr_header_fault(const csr_header *h, const cnr_tensor *t);
-/* Pointers to the parts of data that csr_check accepts. */
+/* Pointers to the parts of data that csr_check accepts; they point into data. */
 csr_matrix csr_view(const void *data);
-/* What is wrong with stored data; NULL: nothing, and the functions below may be called. */
+/* What is wrong with a tensor's stored data, as a constant text; NULL: nothing, and the functions
+ * below may be called. */
 const char *csr_check(const cnr_tensor *t);
-/* Writes the dense rows, zeros included. */
+/* Writes the dense f32 rows, zeros included, to `dense`. */
 void csr_decode(const csr_matrix *m, float *dense);
 
 /* Reads the columns of block `b`. *cursor: where its indices begin, on return the next block's.

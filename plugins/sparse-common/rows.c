@@ -1,13 +1,13 @@
 /* Stored matrices as plain rows. */
 #include "rows.h"
 
-/* Rows of block `b`: the last may have fewer. */
+/* Number of rows of block `b`: the last may have fewer. */
 static uint64_t rows_of(const csr_matrix *m, uint64_t b) {
     const uint64_t left = m->head.rows - b * m->head.block;
     return left < m->head.block ? left : m->head.block;
 }
 
-/* Places of the parts, in words. */
+/* Places of the parts of the matrix by single rows, in words of 4 bytes. */
 csr_rows_layout csr_rows_layout_of(const csr_matrix *m) {
     csr_rows_layout l = {.index_at = m->head.rows + 1};
     for (uint64_t b = 0; b < m->blocks; b++)

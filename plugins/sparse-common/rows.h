@@ -13,14 +13,16 @@ typedef struct csr_rows_layout {
     uint64_t entries, index_at, value_at, words;
 } csr_rows_layout;
 
-/* Places of the parts, in words. */
+/* Places of the parts of the matrix by single rows, in words of 4 bytes. */
 csr_rows_layout csr_rows_layout_of(const csr_matrix *m);
-/* `prepare_size` of a kernel of such a node. */
+/* Method prepare_size of a kernel of a `dense` with sparse weights: sets out->bytes to those of the
+ * rows. */
 cnr_status csr_rows_prepare_size(const cnr_device *device, const cnr_node *node, cnr_space *out,
                                  cnr_error *err);
 /* Writes all words of the node's weight. Fails when out of memory. */
 cnr_status csr_rows_make(const cnr_node *node, void *blob, const cnr_host *host, cnr_error *err);
-/* Why a node `dense` cannot multiply by such rows; NULL: it can. */
+/* Why a node `dense` cannot multiply by sparse weights as rows, as a constant text; NULL: it
+ * can. */
 const char *csr_rows_unfit(const cnr_node *node);
 
 #endif

@@ -10,7 +10,7 @@ uint64_t csr_index_bytes(const csr_header *h) {
     return h->index_bits % 8 ? (bits + 7) / 8 + 8 : bits / 8;
 }
 
-/* Bytes of each part of the image. */
+/* Bytes of each part of the image that the header describes. */
 csr_parts csr_parts_of(const csr_header *h) {
     csr_parts p = {.table = csr_table_length(h) * sizeof(float),
                    .row_begin = (csr_blocks(h) + 1) * sizeof(uint32_t),
@@ -81,7 +81,7 @@ int csr_header_read(const void *data, uint64_t bytes, csr_header *h, uint64_t *a
     return 1;
 }
 
-/* Pointers to the parts after the header. */
+/* Pointers to the parts, which lie at `behind`, after the header. */
 static csr_matrix take_apart(const csr_header *h, const void *behind) {
     const csr_parts p = csr_parts_of(h);
     csr_matrix m = {.head = *h, .blocks = csr_blocks(h)};
@@ -159,7 +159,8 @@ static const char *check_columns(const csr_matrix *m) {
     return NULL;
 }
 
-/* One byte for each entry: none may be a skip, and their sum must stay within the row. */
+/* NULL if the gaps, a byte for each entry, are sound: none is a skip, and their sum stays within
+ * the row; else what is wrong. */
 static const char *check_bytes(const csr_matrix *m) {
     const uint8_t *gap = (const uint8_t *)m->index;
     for (uint64_t b = 0; b < m->blocks; b++) {
@@ -266,7 +267,7 @@ void csr_values(const csr_matrix *m, uint64_t b, uint64_t r, uint64_t first, uin
 
 enum { PIECE = 256 };
 
-/* Writes the dense rows, zeros included. */
+/* Writes the dense f32 rows, zeros included, to `dense`. */
 void csr_decode(const csr_matrix *m, float *dense) {
     const csr_header *h = &m->head;
     uint64_t at = 0;

@@ -4,7 +4,8 @@
 
 #include <math.h>
 
-/* A step of the epilogue in the form that the kernels compute. */
+/* An epilogue step in the form that the kernels compute: a bound, an addition, or else the
+ * operator's own function. */
 static csr_link link_of(const cnr_epilogue *e) {
     const cnr_node *node = e->node;
     const char *name = node->desc->name;
@@ -26,13 +27,13 @@ static csr_link link_of(const cnr_epilogue *e) {
     return link;
 }
 
-/* *out receives the node's epilogue. */
+/* *out receives the node's epilogue in the kernels' form. */
 void csr_chain_of(const cnr_node *node, csr_chain *out) {
     out->n = node->n_epilogue;
     for (int32_t i = 0; i < out->n; i++) out->link[i] = link_of(node->epilogue[i]);
 }
 
-/* Limits n values; not-a-number stays. */
+/* Limits n values to [low, high], in place; not-a-number stays. */
 static void bound(const csr_link *link, float *x, int64_t n) {
     for (int64_t i = 0; i < n; i++) { /* NaN stays */
         const float y = x[i] < link->low ? link->low : x[i];

@@ -18,7 +18,7 @@ enum { LEVEL = 1 };
 /* Head of a compressed image: bytes of each frame. */
 typedef struct coded_header {
     uint32_t magic, reserved;
-    uint64_t frame[FRAMES]; /* bytes */
+    uint64_t frame[FRAMES]; /* bytes of each frame */
 } coded_header;
 
 #define CODED_MAGIC 0x5a525343u /* "CSRZ" */

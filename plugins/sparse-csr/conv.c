@@ -11,14 +11,14 @@
 
 /* Window and layout of the node. */
 typedef struct geometry {
-    cnr_window w;                          /* of 2 axes */
+    cnr_window w;                          /* of the convolution, with 2 spatial axes */
     int64_t groups, channels, rows;        /* channels and rows of a group */
     int64_t phases[2], pitch, high, plane; /* width of a phase's row, its rows, and floats of all */
     int64_t columns; /* products for each row of the matrix: (rows - 1) * pitch + width */
     int direct;
 } geometry;
 
-/* Converts a window of one axis to (1, n). */
+/* The window with a leading axis of extent 1, if it has one axis. */
 static cnr_window two_axes(const cnr_window *own) {
     cnr_window w = *own;
     if (own->spatial == 2) return w;
@@ -210,7 +210,8 @@ static void copy_channel(void *arg, int64_t c, int32_t thread) {
             }
 }
 
-/* Method run: queues the code over the run's range on its stream. */
+/* Method run: queues the code over the run's range on its stream on the stream's threads; returns
+ * CNR_OK. */
 static cnr_status run(const cnr_run *run, cnr_error *err) {
     const geometry *g = (const geometry *)run->state;
     const cnr_node *node = run->node;

@@ -14,7 +14,8 @@ static int64_t pitch_of(const cnr_node *node) {
 }
 static int by_columns(const cnr_node *node) { return samples_of(node) >= SIDE_BY_SIDE; }
 
-/* A gemm must be y = x * weight^T + bias. */
+/* Why the node can't be multiplied, as a constant text; NULL: it can. A gemm must be y = x *
+ * weight^T + bias. */
 static const char *unfit(const cnr_node *node) {
     const cnr_tensor *x = node->inputs[0], *w = node->inputs[1], *y = node->outputs[0];
     const cnr_tensor *b = cnr_own_input(node, 2);
@@ -160,7 +161,7 @@ static void run_columns(const cnr_run *run, int64_t first, int64_t end) {
                       n * outputs + first, end - first);
 }
 
-/* Method run: queues the code over the run's range on its stream. */
+/* Method run: queues the code over the run's range on its stream; returns CNR_OK. */
 static cnr_status run(const cnr_run *run, cnr_error *err) {
     const cnr_node *node = run->node;
     const cnr_tensor *b = cnr_own_input(node, 2);
@@ -189,7 +190,7 @@ static cnr_status run(const cnr_run *run, cnr_error *err) {
 
 static const char *const encodings[] = {"", "sparse-csr", "", NULL};
 
-/* A kernel of operator op_name. */
+/* Defines kernel `variable`, named kernel_name, of operator op_name. */
 #define KERNEL(variable, kernel_name, op_name) \
     const cnr_kernel variable = {.size = sizeof(cnr_kernel), \
                                  .version = 2, \

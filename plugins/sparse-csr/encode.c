@@ -205,7 +205,7 @@ static void put_bytes(const csr_matrix *m, const float *value) {
         }
 }
 
-/* Writes the values in the wanted type. */
+/* Writes the values in the wanted type, at m->value; fails with CNR_E_MEMORY. */
 static cnr_status put_values(const cnr_tensor *dense, const csr_kept *k, const csr_matrix *m,
                              cnr_error *err) {
     const uint64_t n = m->head.entries * m->head.block;
@@ -228,7 +228,8 @@ static cnr_status put_values(const cnr_tensor *dense, const csr_kept *k, const c
     return status;
 }
 
-/* Builds the whole; the caller owns *out. */
+/* Builds the whole image in *out, for the caller to free, and its *bytes; fails for a bad option or
+ * no memory. */
 static cnr_status build(const cnr_tensor *dense, const cnr_attr *const *a, void **out,
                         uint64_t *bytes, cnr_error *err) {
     const options o = options_of(a);
@@ -263,7 +264,7 @@ static cnr_status build(const cnr_tensor *dense, const cnr_attr *const *a, void 
 
 /* ---- the encoding ---- */
 
-/* Method encode_size: bytes of the image. */
+/* Method encode_size: *bytes of the image, which it builds for that. */
 static cnr_status encode_size(const cnr_tensor *dense, const cnr_attr *const *a, uint64_t *bytes,
                               cnr_error *err) {
     void *image;
@@ -272,7 +273,7 @@ static cnr_status encode_size(const cnr_tensor *dense, const cnr_attr *const *a,
     return CNR_OK;
 }
 
-/* Method encode: writes the image. */
+/* Method encode: writes the image, which must have `bytes`, to out. */
 static cnr_status encode(const cnr_tensor *dense, const cnr_attr *const *a, void *out,
                          uint64_t bytes, cnr_error *err) {
     void *image;
@@ -294,7 +295,7 @@ static cnr_status check(const cnr_tensor *t, cnr_error *err) {
     return CNR_OK;
 }
 
-/* Method decode: writes the dense weight. */
+/* Method decode: writes the dense weight to `dense`; fails where the image is damaged. */
 static cnr_status decode(const cnr_tensor *t, void *dense, cnr_error *err) {
     csr_matrix m;
     void *own;

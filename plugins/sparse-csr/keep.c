@@ -28,7 +28,7 @@ static float kth_largest(float *x, int64_t n, int64_t k) {
     return x[k];
 }
 
-/* Sum of magnitudes in a column of a block. */
+/* Sum of magnitudes of a column's values in a block of rows. */
 static float weigh(const csr_kept *k, const float *v, uint64_t block, uint64_t column) {
     const uint64_t from = block * (uint64_t)k->block;
     const uint64_t to = (uint64_t)cnr_min((int64_t)k->rows, (int64_t)from + k->block);

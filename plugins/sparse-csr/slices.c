@@ -13,7 +13,7 @@ struct csr_slices {
     uint32_t slices, block, type, wide; /* wide: gaps of 2 bytes */
     uint64_t begin_at;                  /* u32[slices + 1], steps */
     uint64_t lane_at;                   /* u32[slices][16]: the block in each lane */
-    uint64_t scale_at;                  /* f32[rows]; 0: none */
+    uint64_t scale_at;                  /* byte place of an f32 for each row; 0: none */
     uint64_t gap_at, value_at, bytes;
 };
 
@@ -31,13 +31,14 @@ static uint64_t width_of(uint32_t type) {
 /* State of packing: where each block's indices begin is known only after reading all before. */
 typedef struct making {
     const csr_matrix *m;
-    uint32_t *column; /* of one block */
+    uint32_t *column; /* columns of the entries of one block */
     uint32_t *length; /* number of steps of each block */
     uint32_t *place;  /* slice * 16 + lane of each block */
     csr_slices head;
 } making;
 
-/* Steps of a row of n entries, where a gap is at most `most`. */
+/* Steps that a row of n entries takes, where a gap of more than `most` columns takes further
+ * steps. */
 static uint32_t steps_of(const making *k, uint64_t n, uint32_t most) {
     uint64_t steps = n, before = 0;
     for (uint64_t i = 0; i < n; i++) {
@@ -149,7 +150,7 @@ static void put_values(const csr_matrix *m, uint32_t type, uint64_t first, uint6
         for (uint64_t i = 0; i < n; i++) ((float *)to)[at + i * pitch] = floats[i * step];
 }
 
-/* Writes a gap. */
+/* Writes the gap of step `at`, as one or two bytes. */
 static void put_gap(const csr_slices *h, void *gap, uint64_t at, uint32_t columns) {
     if (h->wide) ((uint16_t *)gap)[at] = (uint16_t)columns;
     else ((uint8_t *)gap)[at] = (uint8_t)columns;
@@ -182,7 +183,8 @@ static void put_block(const making *k, uint64_t b, uint64_t first_step, char *bl
     }
 }
 
-/* Writes the image of m into blob. */
+/* Writes the image of m by slices into blob, which has csr_slices_size bytes; fails with
+ * CNR_E_MEMORY. */
 cnr_status csr_slices_make(const csr_matrix *m, void *blob, cnr_error *err) {
     making k;
     CNR_TRY(begin(&k, m, err));
@@ -207,7 +209,7 @@ cnr_status csr_slices_make(const csr_matrix *m, void *blob, cnr_error *err) {
 /* Arguments of the tasks of a product by slices. */
 typedef struct slices_job {
     const csr_vector_job *job;
-    int64_t first, end, tasks; /* windows */
+    int64_t first, end, tasks; /* range of windows, and number of tasks */
 } slices_job;
 
 /* First step of a window. */
@@ -216,7 +218,7 @@ static int64_t window_begin(const csr_slices *s, int64_t window) {
     return begin[cnr_min(window * WINDOW, s->slices)];
 }
 
-/* First window of a task; tasks have about equal numbers of entries. */
+/* First window of a task; tasks have about equal numbers of steps. */
 static int64_t task_begin(const slices_job *j, int64_t task) {
     const csr_slices *s = j->job->blob;
     const int64_t from = window_begin(s, j->first), all = window_begin(s, j->end) - from;

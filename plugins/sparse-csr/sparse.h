@@ -10,8 +10,8 @@ extern const csr_ukernels *csr_uk; /* set by init, from the processor's features
 extern const cnr_encoding csr_encoding;
 extern const cnr_kernel csr_dense, csr_gemm, csr_conv;
 
-/* Selects the widest microkernels that this processor supports; CNNRUN_CPU_ISA may select narrower
- * ones. */
+/* Returns the widest microkernels that this processor supports; the environment's CNNRUN_CPU_ISA
+ * may select narrower ones. */
 const csr_ukernels *csr_choose_isa(void);
 
 /* ---- keep.c: selection of entries ---- */
@@ -22,8 +22,9 @@ typedef struct csr_kept {
     uint64_t rows, columns, blocks, entries;
     int32_t block;
 } csr_kept;
-/* Selects the share `keep` of the entries with the largest magnitudes (1: all non-zero ones) in
- * blocks of that many rows. block 0: blocks of 4 if that stores hardly more numbers, else of 1. */
+/* Marks in *out, for csr_kept_free, the share `keep` of the entries with the largest magnitudes (1:
+ * all non-zero ones) in blocks of that many rows; block 0: of 4 if that stores hardly more numbers,
+ * else of 1. Fails with CNR_E_MEMORY. */
 cnr_status csr_keep(const cnr_tensor *dense, double keep, int64_t block, csr_kept *out,
                     cnr_error *err);
 
@@ -36,12 +37,12 @@ cnr_status csr_share(const float *value, uint64_t n, int32_t bits, float *table,
 
 /* ---- code.c: compression ---- */
 
-/* 1: the data is a compressed image. */
+/* 1: the data is an image whose parts are compressed. */
 int csr_is_coded(const void *data, uint64_t bytes);
 /* *out receives the image compressed, which the caller frees; data that does not shrink stays
  * plain. */
 cnr_status csr_code(const void *plain, uint64_t bytes, void **out, uint64_t *coded, cnr_error *err);
-/* How much csr_open reads: row pointers alone; everything; everything, checked by csr_check as
+/* How much csr_open reads: the row pointers; everything; or everything, checked as
  * csr_encoding.check does. */
 typedef enum csr_use { CSR_USE_ROWS, CSR_USE_ALL, CSR_USE_JUDGED } csr_use;
 /* The plain form of either: the caller frees *own, which is NULL if t->data is plain already. */
@@ -52,20 +53,20 @@ csr_header csr_header_of(const void *data);
 /* ---- chain.c ---- */
 
 enum { CSR_LINKS = 8 }; /* maximum length of a chain */
-/* Steps of an epilogue. */
+/* Forms of a step of an epilogue: the operator's own function, a bound, or an addition. */
 typedef enum csr_link_kind { CSR_LINK_APPLY, CSR_LINK_BOUND, CSR_LINK_ADD } csr_link_kind;
 /* One step of an epilogue. */
 typedef struct csr_link {
     csr_link_kind kind;
     int32_t operand; /* index of an input, or -1 */
-    float low, high; /* for BOUND */
+    float low, high; /* limits of CSR_LINK_BOUND */
 } csr_link;
-/* An epilogue. */
+/* An epilogue in the kernels' form. */
 typedef struct csr_chain {
     int32_t n;
     csr_link link[CSR_LINKS];
 } csr_chain;
-/* *out receives the node's epilogue. */
+/* *out receives the node's epilogue in the kernels' form. */
 void csr_chain_of(const cnr_node *node, csr_chain *out);
 /* Applies links from `from` on to x[0 .. n), the elements of output 0 from `first` on. */
 void csr_chain_run(const csr_chain *chain, int32_t from, const cnr_node *node, float *x,
@@ -78,7 +79,8 @@ typedef struct csr_slices csr_slices;
 static inline int csr_slices_are_told(const csr_header *h) { return h->longest < 255; }
 /* Bytes of the blob; then fills it (zeros before). Each reads all entries of m. */
 cnr_status csr_slices_size(const csr_matrix *m, uint64_t *bytes, cnr_error *err);
-/* Writes the image of m into blob. */
+/* Writes the image of m by slices into blob, which has csr_slices_size bytes; fails with
+ * CNR_E_MEMORY. */
 cnr_status csr_slices_make(const csr_matrix *m, void *blob, cnr_error *err);
 /* y[row] = bias[row] + row * x, with the epilogue, for rows first <= row < end; y[0] is element
  * `at` of output 0. */
@@ -96,7 +98,7 @@ void csr_slices_run(const csr_vector_job *job);
 /* ---- tiles.c: matrix times matrix with adjacent columns ---- */
 
 typedef struct csr_rows csr_rows;
-/* Bytes of the image. */
+/* Bytes of the image by rows, aligned to lines. */
 uint64_t csr_rows_size(const csr_header *h);
 /* offset[column]: floats from x to the first element that the column multiplies. */
 cnr_status csr_rows_make(const csr_matrix *m, const uint32_t *offset, void *blob, cnr_error *err);
@@ -108,7 +110,7 @@ typedef struct csr_tiles_job {
     const csr_rows *blob;
     const float *x, *bias;
     float *y;
-    int64_t first, end;               /* rows */
+    int64_t first, end;               /* range of blocks of rows */
     int64_t group_rows, group_floats; /* the rows of a group read x + group * group_floats */
     int64_t lines, width, pitch;
     int64_t row_floats,
@@ -133,6 +135,7 @@ static inline int32_t csr_tiles_done(const csr_chain *chain) {
 double csr_vector_ns(const csr_header *h);
 /* Estimated nanoseconds of a product by `columns` columns. */
 double csr_tiles_ns(const csr_header *h, int64_t columns);
-double csr_dense_ns(double macs, double bytes); /* time of other kernels on the decoded weight */
+/* estimated nanoseconds of other kernels on the decoded weight */
+double csr_dense_ns(double macs, double bytes);
 
 #endif

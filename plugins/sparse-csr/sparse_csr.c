@@ -12,7 +12,7 @@ const cnr_host *csr_host;
 const csr_ukernels *csr_uk;
 
 #if defined(__x86_64__)
-/* clang 14 has no name for it. */
+/* 1: the processor converts halves (F16C), for which clang 14 has no name. */
 static int has_f16c(void) {
     unsigned a, b, c, d;
     return __get_cpuid(1, &a, &b, &c, &d) && (c & bit_F16C);

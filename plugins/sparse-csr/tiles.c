@@ -27,7 +27,7 @@ static csr_rows head_of(const csr_header *h) {
     return s;
 }
 
-/* Bytes of the image. */
+/* Bytes of the image by rows, aligned to lines. */
 uint64_t csr_rows_size(const csr_header *h) {
     const csr_rows s = head_of(h);
     return to_line(s.value_at + s.entries * s.block * 4);
@@ -62,7 +62,7 @@ cnr_status csr_rows_make(const csr_matrix *m, const uint32_t *offset, void *blob
 /* Arguments of the tasks of a product by tiles. */
 typedef struct tiles_job {
     const csr_tiles_job *job;
-    int64_t first, end;       /* blocks of rows */
+    int64_t first, end;       /* range of blocks of rows */
     int64_t columns, vectors; /* columns computed; vectors of a tile */
     int64_t parts, tiles;     /* number of tasks along rows and along columns */
 } tiles_job;
@@ -84,7 +84,7 @@ static int64_t part_begin(const tiles_job *t, int64_t i) {
 typedef struct run_of {
     int64_t from, to, n;
 } run_of;
-/* The runs of one tile. */
+/* The runs of adjacent columns that make up one tile. */
 typedef struct tile_runs {
     int32_t n;
     run_of at[WIDEST + 1];
@@ -163,7 +163,7 @@ static void one_tile(const tiles_job *t, int64_t from, int64_t to, int64_t colum
     }
 }
 
-/* Task: computes some tiles. */
+/* Task: computes one part of the rows for some tiles of columns. */
 static void some_tiles(void *arg, int64_t task, int32_t thread) {
     const tiles_job *t = (const tiles_job *)arg;
     const int64_t p = task % t->parts, vl = csr_uk->vl;
@@ -174,7 +174,7 @@ static void some_tiles(void *arg, int64_t task, int32_t thread) {
     one_tile(t, from, to, column, cnr_min(t->vectors, cnr_div_up(t->columns - column, vl)));
 }
 
-/* Vectors of a tile: as few tiles as possible, of equal size. */
+/* Vectors of a tile, so that tiles for all columns are as few as possible and of equal size. */
 static int64_t vectors_for(int64_t columns, int64_t block) {
     const int64_t vl = csr_uk->vl, tiles = cnr_div_up(columns, csr_uk->widest[block > 1] * vl);
     return cnr_div_up(cnr_div_up(columns, tiles), vl);

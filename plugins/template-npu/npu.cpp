@@ -60,7 +60,7 @@ class Queue {
     std::thread thread_;
 };
 
-// What one node of a region computes.
+// What one region computes.
 struct Layer { // a convolution, what bounds it, and a pooling; weights are [out][in x window], then
                // [out] biases
     cnr_window conv, pool;
@@ -69,10 +69,11 @@ struct Layer { // a convolution, what bounds it, and a pooling; weights are [out
     int64_t weights() const { return out * in * conv.kernel[0] * conv.kernel[1]; }
 };
 
-// Product of two extents.
+// Product of two extents: elements of a plane.
 int64_t area(const int64_t *dim) { return dim[0] * dim[1]; }
 
-// Calls take(tap, value) for what of the window at (row, column) lies on the plane.
+// Calls take(tap, value) for each element of the window of output (row, column) that lies on the
+// plane; taps count from 0, row by row.
 template <typename Take>
 void slide(const cnr_window &c, const float *plane, int64_t row, int64_t column, Take take) {
     for (int64_t ky = 0; ky < c.kernel[0]; ky++)
@@ -84,7 +85,7 @@ void slide(const cnr_window &c, const float *plane, int64_t row, int64_t column,
         }
 }
 
-// Convolves one batch.
+// Convolves x [batch][in][plane] into y [batch][out][plane], with bias, clamped to [low, high].
 void convolve(const Layer &l, const float *x, const float *w, float *y) {
     const int64_t plane = area(l.conv.in), taps = area(l.conv.kernel);
     for (int64_t n = 0; n < l.batch; n++, x += l.in * plane)
@@ -98,7 +99,7 @@ void convolve(const Layer &l, const float *x, const float *w, float *y) {
             }
 }
 
-// Pools one batch.
+// Writes the largest of each window of x to y, for all planes of the batch.
 void pool(const Layer &l, const float *x, float *y) {
     for (int64_t plane = 0; plane < l.batch * l.out; plane++, x += area(l.pool.in))
         for (int64_t at = 0; at < area(l.pool.out); at++) {
@@ -117,7 +118,7 @@ bool is(const cnr_node *node, const char *op) { return std::strcmp(node->desc->n
 // True: t is f32, of four axes and not empty.
 bool is_f32(const cnr_tensor *t) { return t->dtype == CNR_f32 && t->rank == 4 && cnr_count(t) > 0; }
 
-// Reads a convolution into l; false: another node or kind.
+// Reads a convolution with constant weights, of one group, into l; false: another node or kind.
 bool read_conv(const cnr_node *n, Layer &l) {
     const cnr_tensor *x = n->inputs[0], *w = n->inputs[1];
     if (!is(n, "conv") || !is_f32(x) || !is_f32(w) || cnr_attr_int(n, "group") != 1) return false;
@@ -135,7 +136,7 @@ bool read_bound(const cnr_node *n, Layer &l) {
     return bounds;
 }
 
-// Reads a pooling into l; false: another node or kind.
+// Reads a max_pool without indices into l; false: another node or kind.
 bool read_pool(const cnr_node *n, Layer &l) {
     int64_t axes;
     const int64_t *kernel = cnr_attr_ints(n, "kernel_shape", &axes);
@@ -144,10 +145,8 @@ bool read_pool(const cnr_node *n, Layer &l) {
     return l.pools != 0;
 }
 
-// The layer that begins with node `first`: how many nodes it takes, or 0; they read each other's
-// only output.
-/* Reads the chain that begins at node `first` into l and its nodes; returns how many there are,
- * 0 for none. */
+// Reads the layer that begins with node `first` into l, and its nodes' indices into `nodes`;
+// returns how many they are, or 0. Nothing but the next node reads the output of one.
 int32_t compile(const cnr_subgraph *g, int32_t first, Layer &l, std::vector<int32_t> &nodes) {
     l = Layer{};
     nodes.assign(1, first);
@@ -168,7 +167,7 @@ int32_t compile(const cnr_subgraph *g, int32_t first, Layer &l, std::vector<int3
 std::mutex programs_lock;
 std::deque<Layer> programs;
 
-// The compiled program of l for this batch; compiled at its first use.
+// The program of l for batches up to largest_batch, compiled at its first use; it is never freed.
 const Layer *program_for(Layer l, int64_t largest_batch) {
     const std::lock_guard<std::mutex> hold(programs_lock);
     l.batch = largest_batch;
@@ -183,13 +182,13 @@ struct Job { // what a plan keeps
     int64_t batch;
 };
 
-// Estimated nanoseconds.
+// Estimated nanoseconds of a run of the layer.
 double cost_of(const Layer &l) {
     const int64_t macs = l.batch * l.out * area(l.conv.out) * l.in * area(l.conv.kernel);
     return start_ns + static_cast<double>(macs) / gmacs;
 }
 
-// Method claim: each chain that compiles.
+// Method claim: tells each chain that compiles, with its cost; chains may overlap.
 cnr_status claim(const cnr_device *, const cnr_subgraph *g, cnr_claim_fn tell, void *arg,
                  cnr_error *) {
     for (int32_t i = 0; i < g->n_nodes; i++) {
@@ -204,20 +203,20 @@ cnr_status claim(const cnr_device *, const cnr_subgraph *g, cnr_claim_fn tell, v
     return CNR_OK;
 }
 
-// Reads the node's region into l; false: not one of ours.
+// Reads the node's region into l; false: its whole subgraph is not one layer.
 bool layer_of(const cnr_node *node, Layer &l) { // of a node of ours: all of its subgraph
     std::vector<int32_t> nodes;
     return compile(node->subgraph, 0, l, nodes) == node->subgraph->n_nodes;
 }
 
-// Method accepts.
+// Method accepts: takes regions that are one layer, with score 400.
 cnr_status accepts(const cnr_device *, const cnr_node *node,
                    cnr_accept *out) { // only our claims are asked
     Layer l;
     return layer_of(node, l) ? cnr_take(node, out, 400) : CNR_OK;
 }
 
-// Method prepare_size: bytes of weights and bias.
+// Method prepare_size: bytes of weights and biases.
 cnr_status prepare_size(const cnr_device *, const cnr_node *node, cnr_space *out, cnr_error *) {
     Layer l;
     layer_of(node, l);
@@ -225,7 +224,7 @@ cnr_status prepare_size(const cnr_device *, const cnr_node *node, cnr_space *out
     return CNR_OK;
 }
 
-// Method prepare: weights and bias in one piece.
+// Method prepare: copies the weights, and behind them the biases, 0 where there are none.
 cnr_status prepare(const cnr_device *, const cnr_node *node, void *blob, cnr_error *) {
     Layer l;
     layer_of(node, l);
@@ -238,7 +237,8 @@ cnr_status prepare(const cnr_device *, const cnr_node *node, void *blob, cnr_err
     return CNR_OK;
 }
 
-// Method plan: *state receives the job, work its bytes of scratch.
+// Method plan: *state receives the job, which plan_free deletes; work: room between convolution and
+// pooling.
 cnr_status plan(const cnr_device *, const cnr_node *node, cnr_space *work, void **state,
                 cnr_error *err) {
     Layer l;
@@ -249,19 +249,19 @@ cnr_status plan(const cnr_device *, const cnr_node *node, cnr_space *work, void 
     return *state ? CNR_OK : host->fail(err, CNR_E_MEMORY, node->name, "out of memory");
 }
 
-// Method plan_free.
+// Method plan_free: deletes the job.
 void plan_free(const cnr_device *, void *state) { delete static_cast<Job *>(state); }
 
-// Address in memory.
+// Address of a byte of the memory.
 char *at(const cnr_mem *m, uint64_t offset = 0) {
     return static_cast<char *>(m->handle) + m->offset + offset;
 }
-// Floats of a memory.
+// The memory's start, as floats.
 float *floats(const cnr_mem *m) { return reinterpret_cast<float *>(at(m)); }
 // Queue of a stream.
 Queue *queue(const cnr_stream *s) { return static_cast<Queue *>(s->state); }
 
-// Method run: queues the job.
+// Method run: queues the job and returns; r is no longer read then.
 cnr_status run(const cnr_run *r, cnr_error *) {
     const Job *job = static_cast<Job *>(r->state);
     Layer l = *job->program; // r is gone when the job runs
@@ -280,7 +280,7 @@ const cnr_memory_class memory = {"buffer", CNR_MEMORY_PARTS, 64, uint64_t{1} << 
 
 // Method count: one device.
 int32_t count(cnr_error *) { return 1; }
-// Method describe.
+// Method describe: name, key and driver of the only device.
 cnr_status describe(int32_t, cnr_device_info *out, cnr_error *) {
     out->score = 300, out->concurrency = 1;
     std::strcpy(out->key, "0"), std::strcpy(out->name, "example NPU"),
@@ -292,46 +292,47 @@ cnr_status properties(int32_t, cnr_stream *, cnr_property_fn tell, void *arg, cn
     const std::lock_guard<std::mutex> hold(programs_lock);
     return tell(arg, "programs", nullptr, static_cast<double>(programs.size())), CNR_OK;
 }
-// Method open.
+// Method open: tells the memory class; nothing can fail.
 cnr_status open(cnr_device *d, const cnr_device_options *, cnr_error *) {
     return d->memory = &memory, d->n_memory = d->concurrency = 1, CNR_OK;
 }
-// Method close.
+// Method close: nothing is held.
 void close(cnr_device *) {}
-// Method alloc.
+// Method alloc: host memory, which `release` frees; fails when there is none.
 cnr_status alloc(const cnr_device *, cnr_mem *out, cnr_error *err) {
     out->handle = host->alloc(out->bytes + 1), out->offset = 0;
     return out->handle ? CNR_OK : host->fail(err, CNR_E_MEMORY, "npu", "out of memory");
 }
-// Method free of memory.
+// Method free: frees memory from alloc.
 void release(const cnr_device *, cnr_mem *m) { host->free(m->handle); }
 
-// Fails where bytes lie outside the memory.
+// Fails with CNR_E_ARG where n bytes from `offset` lie outside the memory.
 cnr_status check(const cnr_mem *m, uint64_t offset, uint64_t n, cnr_error *err) {
     const bool fits = offset <= m->bytes && n <= m->bytes - offset;
     return fits ? CNR_OK : host->fail(err, CNR_E_ARG, "npu", "bytes outside the memory");
 }
-// Method write: queued.
+// Method write: queues a copy from the host, whose bytes must last until it is done.
 cnr_status write(cnr_stream *s, const cnr_mem *to, uint64_t offset, const void *from, uint64_t n,
                  cnr_error *err) {
     CNR_TRY(check(to, offset, n, err));
     queue(s)->add([p = at(to, offset), from, n] { std::memcpy(p, from, n); });
     return CNR_OK;
 }
-// Method read: queued.
+// Method read: queues a copy to the host, whose bytes must last until it is done.
 cnr_status read(cnr_stream *s, const cnr_mem *from, uint64_t offset, void *to, uint64_t n,
                 cnr_error *err) {
     CNR_TRY(check(from, offset, n, err));
     queue(s)->add([p = at(from, offset), to, n] { std::memcpy(to, p, n); });
     return CNR_OK;
 }
-// Method stream_open: a queue.
+// Method stream_open: makes a queue with its thread.
 cnr_status stream_open(const cnr_device *, cnr_stream *s, cnr_error *err) {
     s->state = new (std::nothrow) Queue;
     return s->state ? CNR_OK : host->fail(err, CNR_E_MEMORY, "npu", "out of memory");
 }
+// Method stream_close: ends the queue and its thread.
 void stream_close(cnr_stream *s) { delete queue(s); }
-// Method sync: waits for the queue.
+// Method sync: waits until all queued jobs are done.
 cnr_status sync(cnr_stream *s, cnr_error *) {
     return queue(s)->await(queue(s)->add([] {})), CNR_OK;
 }
@@ -340,12 +341,12 @@ struct Mark {
     Queue *queue;
     int64_t number;
 };
-// Method record: *event receives the place.
+// Method record: *event receives the queue's present end, which event_free deletes.
 cnr_status record(cnr_stream *s, void **event, cnr_error *err) {
     *event = new (std::nothrow) Mark{queue(s), queue(s)->add([] {})};
     return *event ? CNR_OK : host->fail(err, CNR_E_MEMORY, "npu", "out of memory");
 }
-// Method await: waits on the host.
+// Method await: waits on the host until the event's place is reached.
 cnr_status await(const cnr_device *, void *event, cnr_error *) {
     static_cast<Mark *>(event)->queue->await(static_cast<Mark *>(event)->number);
     return CNR_OK;
@@ -355,11 +356,11 @@ cnr_status wait(cnr_stream *s, void *event, cnr_error *) {
     queue(s)->add([m = *static_cast<Mark *>(event)] { m.queue->await(m.number); });
     return CNR_OK;
 }
-// Method event_free.
+// Method event_free: deletes the place.
 void event_free(const cnr_device *, void *event) { delete static_cast<Mark *>(event); }
 
 // ---- the plugin ----
-// Registers device and kernel.
+// Registers device and kernel; fails where the host refuses one.
 cnr_status init(const cnr_host *h, cnr_registrar *registrar, cnr_error *) {
     static cnr_device_class device;
     static cnr_kernel kernel;

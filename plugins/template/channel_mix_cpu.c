@@ -55,7 +55,8 @@ static cnr_status prepare(const cnr_device *device, const cnr_node *node, void *
     return CNR_OK;
 }
 
-/* Offset of element (channel c, position p) of one picture. */
+/* Offset of element (channel c, position p) of one picture of `places` positions, in the tensor's
+ * layout. */
 static int64_t at(const cnr_tensor *t, int64_t c, int64_t p, int64_t places) {
     return t->block > 1 ? (c / BLOCK * places + p) * BLOCK + c % BLOCK : c * places + p;
 }
@@ -98,7 +99,7 @@ static void tile(void *arg, int64_t index, int32_t thread) {
     }
 }
 
-/* Method run: computes the run's range on the threads of the run. */
+/* Method run: computes the run's range on the threads of the run; returns CNR_OK. */
 static cnr_status run(const cnr_run *run, cnr_error *err) {
     (void)err;
     const cnr_tensor *x = run->node->inputs[0];

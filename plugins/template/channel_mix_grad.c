@@ -22,7 +22,7 @@ static cnr_status infer_grad(const cnr_node *node, cnr_tensor *const *out, cnr_e
     return CNR_OK;
 }
 
-/* Method reference of the weight's gradient. */
+/* Method reference of the weight's gradient; returns CNR_OK. */
 static cnr_status reference_grad(const cnr_run *run, cnr_error *err) {
     (void)err;
     const cnr_tensor *x = run->node->inputs[0], *dy = run->node->inputs[1];

@@ -26,7 +26,7 @@ static cnr_status infer(const cnr_node *node, cnr_tensor *const *out, cnr_error 
     return CNR_OK;
 }
 
-/* Computes n elements; y: not used. */
+/* Computes n elements of a fused epilogue: shrinks x towards 0 by the threshold; y is not used. */
 static void apply(const cnr_node *node, const float *x, const float *y, float *out, int64_t n) {
     const float t = (float)cnr_attr_float(node, "threshold");
     (void)y;
@@ -51,7 +51,7 @@ static int32_t expression(const cnr_node *node, char *text, size_t bytes) {
     return (int32_t)sizeof form - 1;
 }
 
-/* Method reference: computes the run's part of the output with plain loops. */
+/* Method reference of soft_threshold: shrinks towards zero by a threshold; returns CNR_OK. */
 static cnr_status reference(const cnr_run *run, cnr_error *err) {
     (void)err;
     template_apply(run, apply);

@@ -13,8 +13,9 @@ static void apply_grad(const cnr_node *node, const float *y, const float *dy, fl
     for (int64_t i = 0; i < n; i++) dx[i] = y[i] != 0.0f ? dy[i] : 0.0f;
 }
 
-/* Operands of ELEMENTWISE operators may broadcast if infer lets them; these may not, since
- * template_apply steps through both alike. */
+/* Method infer: both operands must have the same shape and type, and the output has it. Operands of
+ * ELEMENTWISE operators may broadcast if infer lets them; these may not, since template_apply steps
+ * through both alike. */
 static cnr_status infer_grad(const cnr_node *node, cnr_tensor *const *out, cnr_error *err) {
     const cnr_tensor *y = node->inputs[0], *dy = node->inputs[1];
     int same = y->rank == dy->rank && dy->dtype == y->dtype;
@@ -29,7 +30,7 @@ static cnr_status infer_grad(const cnr_node *node, cnr_tensor *const *out, cnr_e
     return CNR_OK;
 }
 
-/* Method reference of the gradient. */
+/* Method reference of the gradient; returns CNR_OK. */
 static cnr_status reference_grad(const cnr_run *run, cnr_error *err) {
     (void)err;
     template_apply(run, apply_grad);

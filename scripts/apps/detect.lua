@@ -35,7 +35,7 @@ local spec = {
 -- v rounded to tenths, as a number.
 local function rounded(v) return tonumber(("%.1f"):format(v)) end
 
--- What was found in a picture, in the form that is written as JSON.
+-- What was found in a picture, as a table to be written as JSON.
 local function as_object(name, shape, list, find, about)
   local found = { n = #list }
   for i, b in ipairs(list) do
@@ -95,7 +95,7 @@ local function show_counts(name, list, find, about, as_json)
   for _, class in ipairs(order) do print(("  %-16s %d"):format(class, by[class])) end
 end
 
--- True: all boxes are of one class.
+-- True: all boxes are of one class, also where there are none.
 local function has_one_class(list)
   for _, b in ipairs(list) do
     if b.class ~= list[1].class then return false end

@@ -98,7 +98,7 @@ local optional = {
 local formats = { { "GIF", "libgif-dev" }, { "TIFF", "libtiff-dev" }, { "WebP", "libwebp-dev" },
                   { "HEIC", "libheif-dev" } }
 
--- Loaded plugins by what they bring: by.object.canvas.
+-- Loaded plugins by what they bring, as by.object.canvas; kinds that none brings are empty tables.
 local function by_kind(list)
   local by = setmetatable({}, { __index = function(t, kind) t[kind] = {}; return t[kind] end })
   for _, p in ipairs(list) do
@@ -109,7 +109,7 @@ local function by_kind(list)
   return by
 end
 
--- What is wrong and how it is mended, where a part was not built in.
+-- Where a part was not built in: how it is mended (the package to install), and what is wrong.
 local function built(what, package)
   return "sudo apt install " .. package .. "   # and build again", "not in this build: " .. what
 end

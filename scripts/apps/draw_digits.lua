@@ -77,7 +77,7 @@ local function distance2(list, x, y)
   return best
 end
 
--- Draws and writes one picture.
+-- The picture of that name as a tensor u8 [side,side,1] of ink, 0 to 255.
 local function draw(name)
   local how = pictures[name]
   local side, radius = how.side, how.pen * how.side * 20 / 28 / 2

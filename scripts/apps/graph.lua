@@ -10,6 +10,7 @@ local page = [[
 %s</body></html>
 ]]
 
+-- The text for HTML: & < > and " as entities.
 local function escape(text)
   return (text:gsub("[&<>\"]", { ["&"] = "&amp;", ["<"] = "&lt;", [">"] = "&gt;", ['"'] = "&quot;" }))
 end

@@ -164,7 +164,7 @@ end
 -- Reports that the source failed or returned, once each, and every attempt.
 local function hooks_of(self)
   local hooks = {}
-  -- A source was opened: takes it over.
+  -- A source was opened: takes it over, as the first frame of it comes next.
   function hooks.opened(feed)
     self.feed, self.switches.feed, self.switches.key, self.first = feed, feed, nil, nil
   end
@@ -184,12 +184,12 @@ local function hooks_of(self)
       self:send()
     end
   end
-  -- The source is back after so many seconds.
+  -- Tells that the source is back after so many seconds.
   function hooks.back(after)
     self.switches:away(nil)
     tell(self, ("the source is back after %d s"):format(after), { source = "back", after = after }, after)
   end
-  -- While nothing comes: answers the page's requests.
+  -- While nothing comes: answers the page's requests, if there is a page.
   function hooks.idle()
     if self.page then self.switches:idle(self.page) end
   end
@@ -267,7 +267,7 @@ local function step(self, frame)
   self.ends = { number = frame.number, now = frame.now, at = at, lost = frame.lost - (self.passed or 0) }
 end
 
--- Starts the thread that draws and records.
+-- Starts the thread that draws and records, in self.worker.
 local function new_worker(self)
   self.worker = c.worker()
   draw.by(self.worker)

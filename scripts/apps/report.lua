@@ -25,7 +25,8 @@ local function text_of(path)
   return text ~= "" and text or nil
 end
 
--- The machine's name.
+-- The machine's name, from its device tree, firmware or /proc/cpuinfo, else "unknown"; "a simulated
+-- board" on one.
 local function machine()
   if c.simulated() then return "a simulated board" end
   return text_of "/proc/device-tree/model" or text_of "/sys/class/dmi/id/product_name" or
@@ -42,7 +43,7 @@ local function devices(only)
   return list
 end
 
--- True: a gauge measures energy or power.
+-- True: a gauge of the list measures energy or power and gave a value.
 local function has_meter(list)
   for _, g in ipairs(list) do
     if (g.quantity == "energy" or g.quantity == "power") and g.value then return true end
@@ -52,7 +53,7 @@ end
 
 -- ---- a net ----
 
--- Product of the sizes.
+-- Product of the sizes: the number of elements.
 local function count(sizes)
   local n = 1
   for _, size in ipairs(sizes) do n = n * size end
@@ -76,7 +77,7 @@ local function moved(net)
   return bytes
 end
 
--- Steps summed by operator and kernel.
+-- A profile's steps summed by operator and kernel, with the bytes that they move, as a list.
 local function kernels(net, profile)
   local bytes, by, list = moved(net), {}, {}
   for _, row in ipairs(profile) do
@@ -122,7 +123,7 @@ end
 
 -- ---- throttling ----
 
--- Median of list[from] to list[to].
+-- Median of list[from] to list[to], cut to the list; the list stays as it is.
 local function middle(list, from, to)
   local some = table.move(list, math.max(1, from), math.min(#list, to), 1, {})
   table.sort(some)
@@ -148,7 +149,7 @@ end
 
 -- ---- all of it ----
 
--- Prints one row of the report.
+-- Prints one row of the report, or why there is none.
 local function print_row(row)
   local what = row.skipped or row.error or ("%.2f ms"):format(row.ms_median) ..
                  (row.joules and (", %.4g J"):format(row.joules) or "")
@@ -168,7 +169,7 @@ local function report(options)
   local trusted, begin = pcall(c.now)
   if not trusted then error("it reads the clock and the machine's description from Linux: cnnrun report --trust", 0) end
   local limit = options.seconds or 300
-  -- Seconds left of the limit.
+  -- Seconds left of the limit; negative: it is over.
   local function left() return limit - (c.now() - begin) end
   if options.output then c.output(options.output) end
   if not options.quiet then c.note("measuring devices") end
@@ -176,7 +177,7 @@ local function report(options)
                 simulated = c.simulated(), complete = false, seconds = limit, nets = { n = 0 } }
   out.devices, out.gauges = devices(options.load.device), c.gauges()
   local metered, for_steady = has_meter(out.gauges), math.min(60, limit / 5)
-  -- Writes what is measured so far.
+  -- Writes what is measured so far as JSON, if there is an output file.
   local function keep() if options.output then c.write(options.output, json.encode(out) .. "\n") end end
   keep()
   for i, entry in ipairs(zoo) do

@@ -75,7 +75,7 @@ local function sink_of(options)
   return c.writer(out:gsub("/+$", "") .. "/%05d.png")
 end
 
--- v rounded to this many decimal digits.
+-- v rounded to this many decimal digits, as a number.
 local function rounded(v, digits) return tonumber((("%%.%df"):format(digits):format(v):gsub(",", "."))) end
 
 -- Prints where the object is in a frame.
@@ -121,7 +121,7 @@ local function work(options)
   return failed
 end
 
--- The tracker's own options.
+-- The tracker's own options, as lines for the help; or that the plugin is missing.
 function spec.more()
   local good, tracker = pcall(c.object, "tld")
   if not good then return "The plugin object-tld, which tracks, is missing." end

@@ -7,7 +7,8 @@ local detector = require "lib.detector"
 local draw = require "lib.draw"
 local tracks = require "lib.tracks"
 
--- The application: detects, tracks and draws.
+-- The application: detects in a source, tracks and draws, until the source ends; words: model,
+-- source, output.
 local function work(words)
   local model, source, output = words[1], words[2], words[3]
   local find, tracked, size = detector.open(model, app.loading(words)), tracks.new(), nil

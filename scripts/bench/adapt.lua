@@ -80,7 +80,7 @@ local function work(o)
     if device.name:find "^sim:" then names[#names + 1] = device.name end
   end
   local input = c.tensor { shape = { 1, 16, 112, 112 } }
-  -- Loads the net with random weights.
+  -- Loads the net with random weights and these options, which it changes.
   local function load(options)
     options.weights = "random:1"
     return c.load(description, options)
@@ -93,7 +93,7 @@ local function work(o)
     row.default = row.default or edp
   end
   local measured = {}
-  -- The energy-delay product of a fixed placement.
+  -- The energy-delay product, in joule seconds, of a fixed placement.
   local function measure(place, times)
     local net <close> = load { devices = names, place = place }
     return (edp_of(net, input, warm, runs * times))

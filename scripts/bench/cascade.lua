@@ -23,6 +23,7 @@ local spec = {
   least = 1,
 }
 
+-- The median of the list, which is sorted then; 0: it is empty.
 local function median(list)
   table.sort(list)
   return list[(#list + 1) // 2] or 0

@@ -24,7 +24,7 @@ end
 
 -- ---- the document's rows ----
 
--- Adds the rows of table 5.1.
+-- Adds the rows of the document's table 5.1, beside what our governors reach.
 local function table_51()
   local document = {
     { "lowest fixed (177)", "fixed,at=177", "fitted", 3.27789, .31, 1.37, .42, 4.49 },
@@ -42,7 +42,7 @@ local function table_51()
   end
 end
 
--- Adds the figures of chapter 5.
+-- Adds the figures of the document's chapter 5, beside ours.
 local function figures()
   local g = play("default", "monitor", 300, { ticks = true })
   local least, most = math.huge, 0
@@ -111,6 +111,7 @@ end
 
 -- ---- our policies, on drawn boards ----
 
+-- The mean of a list that is not empty.
 local function mean(list)
   local sum = 0
   for _, v in ipairs(list) do sum = sum + v end
@@ -140,7 +141,8 @@ local function steps_of(spec)
   return steps
 end
 
--- How much worse the policy's energy-delay product is than the best fixed clock's.
+-- Over so many drawn boards: how much worse the policy's energy-delay product is than the best
+-- fixed clock's, on average and at worst.
 local function edp_policy(boards)
   local over, worst, fixed_worst = {}, 0, 0
   for board = 1, boards do
@@ -160,7 +162,8 @@ local function edp_policy(boards)
   add(row, "EDP over the highest step's, worst", nil, fixed_worst, "simulated")
 end
 
--- How often the policy is late, and how much more energy it takes than the best.
+-- Over so many drawn boards: how often the policy is late, and how much more energy it takes than
+-- the best clocks that are not.
 local function deadline_policy(boards)
   local late, runs, over = 0, 0, {}
   for board = 1, boards do
@@ -180,7 +183,8 @@ local function deadline_policy(boards)
   add(row, "joules a frame over the oracle's, mean", nil, mean(over), "simulated")
 end
 
--- How long boards are throttled under the policy, and how many more passes they make than by default.
+-- Over so many hot drawn boards: how long they are throttled under the policy, and how many more
+-- passes they make than by default.
 local function cool_policy(boards)
   local hot, gain = {}, {}
   for board = 1, boards do

@@ -51,7 +51,8 @@ end
 local function judge(b, net, most)
   local units, row, answer = {}, { board = b.seed, layers = #net, units = #b.units }, nil
   for i, u in ipairs(b.units) do units[i] = u.name end
-  -- Judges the placement of a policy.
+  -- Judges the placement by the policy of that name, and keeps it in `answer`; returns its
+  -- energy-delay product.
   local function take(name)
     answer = policy[name](P.view(b, net, units)) or {}
     return (P.judge(b, net, answer, units[1]))
@@ -75,7 +76,7 @@ local function sums()
     if row.over_thesis > 1 + 1e-9 then s.worse = s.worse + 1 end
     if row.above then s.most, s.sum = math.max(s.most, row.above), s.sum + row.above else s.late = s.late + 1 end
   end
-  -- A line of the table.
+  -- The sums as a line of the table, under that name.
   function s.text(name)
     return ("%-24s %5d %10d %12.3f%% %11.3f%% %16.3f %6d"):format(name, s.n, s.late, s.most * 100,
            s.sum / math.max(s.n - s.late, 1) * 100, math.exp(s.ratio / s.n), s.worse)
@@ -83,7 +84,7 @@ local function sums()
   return s
 end
 
--- The benchmark.
+-- The benchmark, over the boards of the options o; prints its table.
 local function work(o)
   o.from, o.boards, o.layers, o.states = o.from or 1, o.boards or 100, o.layers or 6, o.states or 300000
   local nets, all = {}, { sums() }

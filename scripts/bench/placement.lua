@@ -53,7 +53,7 @@ local function work(options, take)
   end
   local kinds = {}
   for _, judged in ipairs((fit.judge(recipe, documents))) do kinds[judged.row] = judged.kind end
-  -- Adds a row whose number is the document's of that name.
+  -- Adds a row that compares `ours` with the document's number of that name.
   local function documented(name, quantity, ours) row(name, quantity, document(name), ours, kinds[name]) end
 
   -- table 4.1
@@ -127,7 +127,7 @@ local function work(options, take)
     if take then take(r)
     elseif options.json then print(json.encode(r))
     else
-      -- v as text; nil: "-".
+      -- v as text with four digits; nil: "-".
       local function shown(v) return type(v) == "number" and ("%.4g"):format(v) or v or "-" end
       print(("%-9s %-74s %10s %10s %s"):format(r.kind, r.row, shown(r.document), shown(r.ours),
                                               r.error and ("%+.1f%%"):format(r.error * 100) or ""))

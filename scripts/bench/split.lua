@@ -6,7 +6,7 @@ local c = require "cnnrun"
 local args = require "lib.args"
 local json = require "lib.json"
 
--- A net of one convolution, placed so.
+-- Loads a net of one convolution of o's sizes, placed so.
 local function net_of(o, place)
   return c.load(c.net { name = "layer", input = { "x", shape = { 1, o.maps, o.side, o.side } },
                         c.conv2d { "conv", out = o.out, kernel = o.window, pad = o.window // 2, place = place } },

@@ -33,12 +33,14 @@ local modules = { "view", "flow", "detector", "variance", "ferns", "nearest", "l
 local columns = { "sequence", "options", "seed", "f", "precision", "recall", "false_present", "false_alarms", "frames" }
 local summary = { "sequence", "options", "f_median", "f_worst", "false_present", "left_out", "left_out_options" }
 
+-- The median of a list, which stays as it is; nil: it is empty.
 local function median(list)
   local sorted = table.move(list, 1, #list, 1, {})
   table.sort(sorted)
   return sorted[(#sorted + 1) // 2]
 end
 
+-- The mean of a list; nil: it is empty.
 local function mean(list)
   local sum = 0
   for _, v in ipairs(list) do sum = sum + v end
@@ -134,7 +136,7 @@ local function summary_of(groups, tries)
   return rows
 end
 
--- Counts a sequence's effects in its group.
+-- Counts a sequence's result f in its group under each of its effects, which are words.
 local function note_effects(group, text, f)
   for effect in (text or ""):gmatch("%S+") do
     if not group.effects[effect] then
@@ -145,7 +147,7 @@ local function note_effects(group, text, f)
   end
 end
 
--- Writes the drawn curves.
+-- Writes the drawn curves into the folder, as success.png and precision.png.
 local function draw(folder, success, precision)
   plot.lines(success, { x = "overlap", y = "share of frames", title = "Success", y_range = { 0, 1 } })
     :save(folder .. "/success.png")
@@ -153,7 +155,8 @@ local function draw(folder, success, precision)
                           y_range = { 0, 1 } }):save(folder .. "/precision.png")
 end
 
--- Adds a group's curves to the figures.
+-- Adds a group's curves, sums over n tries, to both figures as means, the first time that the group
+-- comes.
 local function add_curves(group, success, precision, curves, n)
   -- One curve for all made sequences would hide the others: the first one stands for them.
   if group.drawn then return end
@@ -165,7 +168,7 @@ local function add_curves(group, success, precision, curves, n)
   precision[#precision + 1] = { two, label = group.name }
 end
 
--- The benchmark: trackers over sequences.
+-- The benchmark: the trackers over all sequences; writes its report into options.output.
 local function work(options)
   local folder, n = options.output or error("-o FOLDER is missing: the folder for results", 0), options.seeds or 5
   local tries, first = options.try or { "defaults" }, options.first or 1

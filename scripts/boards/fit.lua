@@ -7,6 +7,8 @@ local json = require "lib.json"
 local recipes = require "boards.recipes"
 local rows = require "boards.rows"
 
+-- Says for a recipe's entry whether its rows and fitted parameters still agree with what the board
+-- has; returns that.
 local function check(entry, say)
   local good = true
   local told, found = fit.judge(entry.recipe, rows)
@@ -16,6 +18,7 @@ local function check(entry, say)
   return good and off < 1e-6
 end
 
+-- Prints the check's result as lines.
 local function print_report(r)
   print(string.format("%s: %d parameters, %g from what the fit finds%s", r.board, #r.parameters, r.off,
                       r.off > 1e-6 and " (" .. r.path .. ")" or ""))
@@ -24,6 +27,7 @@ local function print_report(r)
   end
 end
 
+-- Prints the check's rows and parameters, a line of JSON each.
 local function print_json(r)
   for _, row in ipairs(r.rows) do
     row.board = r.board

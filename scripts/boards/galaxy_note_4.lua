@@ -6,6 +6,7 @@ local split = { seconds = assumed(2e-3, "as a shared memory's caches take"), jou
 local free = { gbytes = assumed(0, "units share one memory"), seconds = assumed(0, "as gbytes") }
 local m9 = "the HTC One M9's, which CNNdroid measured"
 
+-- The classes of work of a unit with assumed rates, GFLOP/s and GB/s, for that reason.
 local function classes(gflops, gbytes, why)
   return { { op = "conv*", gflops = assumed(gflops, why) }, { op = "dense", gflops = assumed(gflops, why) },
            { op = "*", gbytes = assumed(gbytes, "a part of LPDDR3's 13.2") } }

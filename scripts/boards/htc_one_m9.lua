@@ -5,6 +5,7 @@ local sheet, fitted, assumed = board.sheet, board.fitted, board.assumed
 local split = { seconds = assumed(2e-3, "as a shared memory's caches take"), joules = assumed(4e-3, "two watts meanwhile") }
 local free = { gbytes = assumed(0, "units share one memory"), seconds = assumed(0, "as gbytes") }
 
+-- The source of a unit's watts and joules, as text.
 local function watts_and_joules(of) return "CD 4.3, AlexNet on HTC One M9's " .. of .. ", watts and joules" end
 
 return board.new {

@@ -4,6 +4,7 @@ local c = require "cnnrun"
 local args = require "lib.args"
 local json = require "lib.json"
 
+-- The report in a file of `cnnrun report`; throws if it is none.
 local function read(path)
   local good, report = pcall(json.decode, c.text(path))
   if not good or type(report) ~= "table" or report.report ~= 1 or type(report.nets) ~= "table" or
@@ -26,6 +27,7 @@ end
 
 -- ---- the table ----
 
+-- A row's time as text for a table: "" without a row, or why there is no time.
 local function cell(row)
   if not row then return "" end
   if not row.ms_median then return row.error and "failed" or "no time" end
@@ -78,6 +80,7 @@ local function classes(report, device)
   return sums
 end
 
+-- The median of the list, which is sorted then; 0: it is empty.
 local function middle(list)
   table.sort(list)
   return list[(#list + 1) // 2]
@@ -95,6 +98,7 @@ local function watts(report, device)
   return middle(work), middle(idle)
 end
 
+-- Lua text that says that a value was fitted to a row of that report.
 local function fitted(value, from) return ("fitted(%.6g, %q)"):format(value, "cnnrun report: " .. from) end
 
 -- Line of the board's description for a class of operators: gbytes for "*" (all others), gflops
@@ -118,6 +122,8 @@ local function host_of(report)
   return report.devices[1]
 end
 
+-- Lua text of a unit of the board, from the report's measurements of a device; nil: no net ran on
+-- it.
 local function unit_text(report, device)
   local lines, work = {}, watts(report, device)
   for _, sum in ipairs(classes(report, device)) do lines[#lines + 1] = class_text(sum) end
@@ -140,6 +146,8 @@ local function unit_text(report, device)
   return table.concat(out, "\n")
 end
 
+-- Lua text of a board's description, with its units and idle power, from the report; throws if no
+-- net ran.
 local function board_text(report, name)
   local units, idle = {}, nil
   for _, device in ipairs(report.devices) do

@@ -3,6 +3,8 @@
 -- out; f32), and size: the pieces into which a layer may be divided.
 local nets = {}
 
+-- The work of a convolution: flops, products and bytes; maps x side x side in, out x to x to out;
+-- `after`: operations on each output behind it.
 function nets.conv(maps, side, out, to, kernel, after)
   local outputs = out * to * to
   local products = 2 * outputs * maps * kernel * kernel
@@ -10,6 +12,7 @@ function nets.conv(maps, side, out, to, kernel, after)
            bytes = 4 * (maps * side * side + out * maps * kernel * kernel + out + outputs) }
 end
 
+-- The work of a max_pool that halves the side.
 function nets.pool(maps, side)
   return { op = "max_pool", size = maps, out = maps * (side // 2) ^ 2, flops = 4 * maps * (side // 2) ^ 2, bytes = 4 * maps * (side * side + (side // 2) ^ 2) }
 end
@@ -22,15 +25,17 @@ end
 -- An operator that reads and writes each of n values.
 function nets.each(op, n) return { op = op, out = n, flops = 0, bytes = 8 * n } end
 
+-- The work of a product of m x k by k x n.
 function nets.gemm(m, n, k)
   return { op = "gemm", size = m, products = 2 * m * n * k, flops = 2 * m * n * k, bytes = 4 * (m * k + k * n + m * n) }
 end
 
+-- The work of a dense layer of n inputs; `after`: operations on each output behind it.
 function nets.dense(n, out, after)
   return { op = "dense", size = out, out = out, products = 2 * n * out, flops = 2 * n * out + (1 + (after or 0)) * out, bytes = 4 * (n + n * out + 2 * out) }
 end
 
--- W18 table 4.2: scripts/nets/yolo_v1_tiny.lua.
+-- The work of each layer of W18's table 4.2, the net scripts/nets/yolo_v1_tiny.lua.
 function nets.table_4_2()
   local list, side, maps = {}, 448, 3
   for i = 1, 9 do
@@ -50,6 +55,7 @@ end
 
 -- AlexNet's five convolutions (two of the middle and the last in two groups) and three dense layers.
 function nets.alexnet()
+  -- The work of a convolution in two groups: half the operations.
   local function grouped(...)
     local layer = nets.conv(...)
     layer.flops, layer.products = layer.flops / 2, layer.products / 2
@@ -60,7 +66,8 @@ function nets.alexnet()
            nets.dense(9216, 4096, 1), nets.dense(4096, 4096, 1), nets.dense(4096, 1000) }
 end
 
--- W18 table 3.7: AlexNet without groups. documents/alexnet.lua is the same net for the planner.
+-- The work of each layer of W18's table 3.7: AlexNet without groups. documents/alexnet.lua is the
+-- same net for the planner.
 function nets.table_3_7()
   return { nets.conv(3, 227, 96, 55, 11, 1), nets.each("lrn", 96 * 55 * 55), nets.pooled(96, 55, 27, 3),
            nets.conv(96, 27, 256, 27, 5, 1), nets.each("lrn", 256 * 27 * 27), nets.pooled(256, 27, 13, 3),
@@ -69,13 +76,13 @@ function nets.table_3_7()
            nets.each("softmax", 1000) }
 end
 
--- W18 table 3.5: scripts/nets/lenet5.lua.
+-- The work of each layer of W18's table 3.5, the net scripts/nets/lenet5.lua.
 function nets.table_3_5()
   return { nets.conv(1, 28, 20, 24, 5), nets.pooled(20, 24, 12, 2), nets.conv(20, 12, 50, 8, 5), nets.pooled(50, 8, 4, 2),
            nets.dense(800, 500, 1), nets.dense(500, 10), nets.each("softmax", 10) }
 end
 
--- S16 tables 3.1 and 3.2: scripts/nets/fastpoornet.lua.
+-- The work of each layer of S16's tables 3.1 and 3.2, the net scripts/nets/fastpoornet.lua.
 function nets.fastpoornet()
   local list = { nets.conv(3, 224, 64, 54, 11, 1), nets.pooled(64, 54, 27, 2),
                  nets.conv(64, 27, 192, 25, 3, 1), nets.pooled(192, 25, 12, 2) }
@@ -90,7 +97,8 @@ function nets.fastpoornet()
   return nets.chain(list)
 end
 
--- A chain of layers in the form of lib/placement.lua: the same list.
+-- The layers as a chain in the form of lib/placement.lua, with names such as Conv1: the list
+-- itself, changed.
 function nets.chain(list)
   local counts, short = {}, { conv = "Conv", max_pool = "Pool", dense = "FC" }
   for i, layer in ipairs(list) do

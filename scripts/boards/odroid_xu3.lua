@@ -38,6 +38,7 @@ local function cluster(name, cores)
   }
 end
 
+-- A cluster of cores as a unit of the board: its share of the work and its watts.
 local function cores(name, title, share, watts)
   return {
     name = name, title = title, cores = sheet(4, "W18 2.4.2"), host = true, rail = name, clock = name,
@@ -60,10 +61,12 @@ end
 local uncut = { seconds = assumed(0.0034, "as chapter 4's: chapter 3 divides no layer"),
                 joules = assumed(0.0041, "as chapter 4's: chapter 3 divides no layer") }
 local naive = "W18 fig 3.11, AlexNet on the CPU over the GPU, seconds"
+-- A cluster as a unit of chapter 3's board, whose rate of products is `product` GFLOP/s.
 local function ch3_cluster(name, cores, product)
   local part = cores / 4
   local by_cores = cores == 4 and "" or ", clusters as their cores"
   local memory = fitted(1.161538107, "W18 fig 3.4, im2col on the GPU, watts")
+  -- A class of work that moves bytes, for that operator; what: the end of its source's name.
   local function bytes(op, what)
     return { op = op, gbytes = fitted(3.145351344 * part, "W18 table 3.2, im2col on the GPU, EDP" .. what .. by_cores), activity = memory }
   end
@@ -87,9 +90,11 @@ local function ch3_cluster(name, cores, product)
   }
 end
 
+-- All cores together as a unit of chapter 3's board.
 local function ch3_cpu()
   local memory = fitted(1.252757518, "W18 table 3.2, im2col on the CPU, EDP")
   local products = fitted(0.0237433599, naive)
+  -- A class of work that moves bytes at `value` GB/s, with that source.
   local function bytes(op, value, of) return { op = op, gbytes = fitted(value, of), activity = memory } end
   return {
     name = "cpu", title = "one thread of a Cortex-A15", cores = 1, host = true, rail = "a15", clock = "a15",

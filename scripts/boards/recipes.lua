@@ -11,6 +11,8 @@ local tiny = nets.table_4_2()
 local gpu, ours = { { unit = "gpu4", share = 1 } }, { { unit = "gpu4", share = 2 / 3 }, { unit = "gpu2", share = 1 / 3 } }
 local cpu = { { unit = "cpu", share = 1 } }
 
+-- A function of a board that runs the tiny net divided so; what: it tells "seconds", "joules",
+-- "EDP" (their product) or watts.
 local function on(shares, what)
   return function(b)
     local seconds, joules = board.run(b, tiny, shares)
@@ -18,7 +20,7 @@ local function on(shares, what)
   end
 end
 
--- Shares follow from relative speeds (algorithm 4.2).
+-- The shares of all units in proportion to their speeds (algorithm 4.2).
 local function everything(b)
   local list, sum = {}, 0
   for i, name in ipairs { "gpu4", "gpu2", "cpu" } do
@@ -30,6 +32,7 @@ local function everything(b)
   return list
 end
 
+-- Seconds and joules of the tiny net divided by those shares.
 local function greedy(b) return board.run(b, tiny, everything(b)) end
 
 -- Shares of clusters follow from their cores: 4 of 4, 2 of 4.
@@ -44,6 +47,7 @@ local function cores(b, f)
   f(board.named(b.units, "a7"), .154, .091)
 end
 
+-- Sets both rates of a unit, GFLOP/s.
 local function rate(unit, value)
   unit.classes[1].gflops, unit.classes[2].gflops = value, value
 end
@@ -58,16 +62,20 @@ local function memory_bound(b, megabytes)
   return seconds - unit.launch, joules / seconds
 end
 
+-- Volts squared times MHz at that step of the board's GPU clock; nil: there is no such step.
 local function v2f(b, mhz)
   for _, step in ipairs(board.named(b.clocks, "gpu").steps) do
     if step.mhz == mhz then return step.volts ^ 2 * mhz end
   end
 end
+-- Seconds of a frame and watts of the monitor at that GPU clock.
 local function monitor(b, mhz)
   local m = b.notes.monitor
   return m.seconds + m.megacycles / mhz, m.static + m.per_v2_mhz * v2f(b, mhz)
 end
+-- A function of a board: seconds of the monitor's frame at that clock.
 local function monitor_seconds(mhz) return function(b) return (monitor(b, mhz)) end end
+-- A function of a board: watts of the monitor at that clock.
 local function monitor_watts(mhz) return function(b) return (select(2, monitor(b, mhz))) end end
 
 local monitor_steps = {
@@ -114,6 +122,8 @@ local xu3 = {
     { rows = { "W18 table 4.1, GPU, joules", "W18 fig 3.4, im2col on the GPU, watts" },
       tell = { on(gpu, "joules"), function(b) return (select(2, memory_bound(b, im2col))) end },
       function(b, joules, watts)
+        -- Sets the clusters' dynamic power to x times their parts, and the activity of copies that
+        -- gives these their watts; returns joules.
         local function try(x)
           clusters(b, function(u, part)
             u.power.dynamic = x * part
@@ -125,6 +135,7 @@ local xu3 = {
       end },
     { rows = { "W18 table 4.1, CPU, seconds" }, tell = { on(cpu, "seconds") },
       function(b, seconds)
+        -- Sets the cores' rates to x times their shares; returns seconds.
         local function try(x)
           cores(b, function(u, share) rate(u, x * share) end)
           return on(cpu, "seconds")(b)
@@ -133,6 +144,7 @@ local xu3 = {
       end },
     { rows = { "W18 table 4.1, CPU, joules" }, tell = { on(cpu, "joules") },
       function(b, joules)
+        -- Sets the cores' dynamic power to x times their watts; returns joules.
         local function try(x)
           cores(b, function(u, _, watts) u.power.dynamic = x * watts end)
           return on(cpu, "joules")(b)
@@ -141,6 +153,7 @@ local xu3 = {
       end },
     { rows = { "W18 fig 4.7, our work, seconds" }, tell = { on(ours, "seconds") },
       function(b, seconds)
+        -- Sets what a division costs in seconds; returns the net's seconds.
         local function try(x)
           for _, u in ipairs(b.units) do u.split.seconds = x end
           return on(ours, "seconds")(b)
@@ -149,6 +162,7 @@ local xu3 = {
       end },
     { rows = { "W18 fig 4.7, our work, joules" }, tell = { on(ours, "joules") },
       function(b, joules)
+        -- Sets what a division costs in joules; returns the net's joules.
         local function try(x)
           for _, u in ipairs(b.units) do u.split.joules = x end
           return on(ours, "joules")(b)
@@ -198,10 +212,12 @@ local function takes(unit, what, quantity)
   end
 end
 
+-- A function of a board: that quantity of `what` on one unit (cpu) over that on another (gpu4).
 local function over(what, quantity, first, second)
   return function(b) return takes(first or "cpu", what, quantity)(b) / takes(second or "gpu4", what, quantity)(b) end
 end
 
+-- Calls f for each class of the unit whose operator the pattern names.
 local function classes_of(unit, pattern, f)
   for _, class in ipairs(unit.classes) do
     if pattern[class.op] then f(class) end
@@ -211,9 +227,11 @@ local products, multiply = { ["conv*"] = true, dense = true }, { gemm = true, ma
 local moves = { im2col = true, ["*pool*"] = true, relu = true, lrn = true, ["*"] = true }
 local naive = { ["conv*"] = true, dense = true, gemm = true, matmul = true }
 
--- One number for several classes, so that `tell` returns the value.
+-- A function of a board and a goal that sets `key` of those classes of the units to one number so
+-- that `tell` returns the value.
 local function set(units, pattern, key, tell, value)
   return function(b, goal)
+    -- Sets those classes' `key` of the units to x (a half for gpu2); returns what `tell` says then.
     local function try(x)
       for _, name in ipairs(units) do
         local unit = board.named(b.units, name)
@@ -230,6 +248,8 @@ local gpus = { "gpu4", "gpu2" }
 -- AlexNet and of im2col.
 local function power(units, alexnet_watts, im2col_watts)
   return function(b)
+    -- Sets the units' dynamic power to x (a half for gpu2), and the activity that gives im2col its
+    -- watts; returns AlexNet's watts.
     local function try(x)
       for _, name in ipairs(units) do
         local unit, part = board.named(b.units, name), name == "gpu2" and 1 / 2 or 1
@@ -242,10 +262,12 @@ local function power(units, alexnet_watts, im2col_watts)
   end
 end
 
+-- A function of a board: that quantity of the dense product over the sparse one's, on a unit.
 local function spmv_ratio(unit, quantity)
   return function(b) return takes(unit, works.dense, quantity)(b) / takes(unit, works.spmv, quantity)(b) end
 end
 
+-- The steps of the recipe for chapter 3's GPUs, from the table's row of products.
 local function ch3_gpu_steps(product_row)
   local w, e = "W18 fig 3.4, im2col on the GPU, watts", "W18 table 3.2, im2col on the GPU, EDP"
   local seconds = set(gpus, moves, "gbytes", takes("gpu4", works.im2col, "seconds"))
@@ -293,7 +315,9 @@ local function ch3_cpu_steps(steps)
   return steps
 end
 
+-- A function of a board: the EDP of `what` on the CPU over that on the GPU.
 local function edp_over(what) return over(what) end
+-- The entry of a recipe for a board of chapter 3: its steps, and rows that it predicts.
 local function ch3(spec, product_row, predict)
   return { name = spec, recipe = { board = board.load(spec), steps = ch3_cpu_steps(ch3_gpu_steps(product_row)), predict = predict } }
 end
@@ -336,6 +360,7 @@ local ch3_scalar_predict = {
 -- Both rates of a unit, of convolutions and of dense layers, so that the net takes the documented
 -- time.
 local function speed(row, net, unit)
+  -- Seconds of the net on that unit alone.
   local function seconds(b) return (board.run(b, net, { { unit = unit, share = 1 } })) end
   return { rows = { row }, tell = { seconds }, function(b, value)
     local u = board.named(b.units, unit)
@@ -344,7 +369,9 @@ local function speed(row, net, unit)
 end
 
 local alexnet, poor = nets.alexnet(), nets.fastpoornet()
+-- The recipe's entry for AlexNet on a unit: it sets rate and power from rows of watts and joules.
 local function alexnet_on(unit, watts_row, joules_row)
+  -- Seconds and joules of AlexNet on that unit.
   local function run(b) return board.run(b, alexnet, { { unit = unit, share = 1 } }) end
   return { rows = { watts_row, joules_row },
            tell = { function(b) local t, e = run(b) return e / t end, function(b) return (select(2, run(b))) end },
@@ -363,6 +390,7 @@ local function on_adreno(b, unit)
   board.machine(b, true)
   return (placement.run(b, poor, placement.plan(poor, answer)))
 end
+-- Seconds of the convolutions of FastPoorNet on the CPU, all together.
 local function convolutions(b)
   local sum, each = 0, select(3, board.run(b, poor, { { unit = "cpu", share = 1 } }))
   for i, layer in ipairs(poor) do sum = sum + (layer.op == "conv" and each[i].seconds or 0) end
@@ -377,11 +405,13 @@ local function convolution(number)
   end
 end
 
+-- A function that sets `key` of the unit's classes that the patterns name to a value.
 local function class_set(unit, patterns, key)
   return function(b, value)
     classes_of(board.named(b.units, unit), patterns, function(class) class[key] = value end)
   end
 end
+-- The entry that sets a unit's rate of products to a row of the document.
 local function product_rate(unit)
   local rate = function(b) return b.units[unit == "gpu" and 1 or 2].classes[1].gflops end
   return { rows = { ("WX18 4, product on the %s, GFLOP/s"):format(unit:upper()) }, tell = { rate }, class_set(unit, multiply, "gflops") }, rate
@@ -397,9 +427,11 @@ local adreno_predict = {
 for i = 0, 6 do
   adreno_predict[#adreno_predict + 1] = { ("S16 table 3.2, convolution %d on the CPU, seconds"):format(i), convolution(i) }
 end
+-- A function that sets `key` of those classes so that `tell`, of the board, reaches a goal.
 local function solved(unit, patterns, key, tell)
   local write = class_set(unit, patterns, key)
   return function(b, goal)
+    -- Sets the key to x; returns what `tell` says then.
     local function try(x) write(b, x) return tell(b) end
     try(fit.solve(try, goal))
   end

@@ -6,6 +6,7 @@
 -- experiment already imply them (an EDP of watts and seconds that were fitted), so they count as
 -- fitted. fit.lua fails if a row has another role than this file says.
 local list = {}
+-- A function that adds a row of that role: its name, value and source.
 local function role_of(role)
   return function(name, value, from) list[#list + 1] = { name = name, value = value, from = from, role = role } end
 end

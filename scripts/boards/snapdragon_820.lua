@@ -6,6 +6,7 @@ local row = "W18 3.2, AlexNet on Snapdragon 820's GPU, seconds"
 local split = { seconds = assumed(1e-3, "as a shared memory's caches take"), joules = assumed(2e-3, "two watts meanwhile") }
 local free = { gbytes = assumed(0, "units share one memory"), seconds = assumed(0, "as gbytes") }
 
+-- Two Kryo cores as a unit: its name, clock and GFLOP/s.
 local function pair(name, mhz, gflops)
   return {
     name = name, title = "two Kryo cores", cores = sheet(2, soc), host = true, rail = "cpu", clock = name,

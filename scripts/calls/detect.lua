@@ -12,6 +12,7 @@ local function open(options, net)
   find = detector.open(options.model or net, options)
 end
 
+-- What was found as a list for the caller: class, label, score and box of each.
 local function rows(list)
   local found = { n = #list }
   for i, b in ipairs(list) do

@@ -2,6 +2,7 @@
 -- again, values that two nodes read, and several outputs. cnnrun conform tries regions on it.
 local c = require "cnnrun"
 
+-- A convolution of x with that name and options, followed by the given activations.
 local function block(x, name, conv, ...)
   conv[1], conv.name = x, name
   local y = c.conv2d(conv)

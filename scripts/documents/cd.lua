@@ -71,6 +71,8 @@ local function speed(d)
       local base, why = timed(d, n[2], "cpu", true, large and 1 or batch)
       for _, name in ipairs(d.devices) do
         local fast, problem = timed(d, n[2], name, false, batch)
+        -- Adds a row of figure 8 for this net and batch: what is measured, its quantity and our
+        -- number.
         local function row(what, quantity, ours)
           d:row { experiment = "fig 8", row = ("%s, batch of %d, %s"):format(n[1], batch, what), quantity = quantity, ours = ours,
                   kind = document.measured, on = name, why = problem or why or fast and fast.remark or base and base.remark }

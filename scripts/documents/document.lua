@@ -150,7 +150,7 @@ end
 
 -- ---- figures ----
 
--- Adds a figure.
+-- Adds a figure: its name, title, and the plot.
 function Document:figure(name, title, chart) self.figures[#self.figures + 1] = { name = name, title = title, plot = chart } end
 
 -- Adds a bar chart of rows { name, value... }.
@@ -162,12 +162,13 @@ end
 
 -- ---- output ----
 
--- A number as text; nil: "-".
+-- A number as text of four digits, other values as they are; nil: "-".
 function M.shown(v)
   if type(v) ~= "number" then return v and tostring(v) or "-" end
   return (("%.4g"):format(v):gsub(",", "."))
 end
 
+-- The median of the list, which is sorted then.
 local function median(list)
   table.sort(list)
   return list[(#list + 1) // 2]
@@ -189,7 +190,7 @@ function M.predicted_errors(documents)
   return p
 end
 
--- Text of such errors: ": median error 4.5%, worst 445% (ROW)".
+-- Text of a kind's errors, such as ": median error 4.5%, worst 445% (ROW)".
 local function errors_text(p)
   return (": median error %.1f%%, worst %.0f%% (%s)"):format(p.median * 100, p.worst * 100, p.worst_row)
 end
@@ -228,7 +229,7 @@ function M.total_text(documents)
   return text .. ("; orders that hold: %d of %d (%.0f%%)"):format(hold, claims, 100 * hold / math.max(claims, 1))
 end
 
--- The summary as a line of text.
+-- The summary s as a line of text: how many rows are measured, fitted and so on.
 function M.summary_text(s)
   local parts = {}
   for _, kind in ipairs { M.measured, M.fitted, M.predicted, M.cannot } do
@@ -240,7 +241,7 @@ function M.summary_text(s)
   return text .. ("; orders that hold: %d of %d"):format(s.hold, s.claims)
 end
 
--- Prints all rows, claims and the summary.
+-- Prints all rows, claims and the summary, as text or with --json as lines of JSON.
 function Document:tell()
   for _, r in ipairs(self.rows) do
     if self.options.json then

@@ -17,7 +17,7 @@ figure{width:30em;vertical-align:top}td{font-size:.85em}.no{color:#b00}]]
 -- The kind of a row, with the reason if it has no result.
 local function kind_of(r) return r.kind == document.cannot and "can't: " .. r.why or r.kind end
 
--- Adds the table of a document's rows.
+-- Appends the folded table of a document's rows, as HTML, to `out`.
 local function rows_of(d, out)
   out[#out + 1] = "<details><summary>" .. #d.rows .. " rows</summary><table class=\"rows\"><tr><th>" ..
     table.concat({ "experiment", "row", "quantity", "document", "ours", "error", "kind", "on", "remark" }, "</th><th>") .. "</th></tr>"

@@ -34,7 +34,7 @@ local function nets(d, b)
   for _, n in ipairs { { "Inception-sub", "nets.inception_bn", 12.05, 11.61, .9635, 5.66, 2.129 },
                        { "Inception-full", "nets.inception_full", 21.93, 20.13, .9179, 10.31, 2.127 } } do
     local cpu, convolutions, gpu = forward(b, placement.layers(n[2]))
-    -- Adds a row of this experiment.
+    -- Adds a row of this experiment for the present net: the document's number and ours.
     local function row(experiment, what, quantity, number, ours)
       d:row { experiment = experiment, row = n[1] .. ", " .. what, quantity = quantity, document = number, ours = ours,
               kind = document.predicted, on = spec }
@@ -55,7 +55,7 @@ local function nets(d, b)
   d:bars("table-3-3", "Table 3.3: a forward pass, seconds", rows, { "CPU", "convolutions on the GPU" })
 end
 
--- Adds the simulated rows of chapter 3.
+-- Adds the simulated rows of chapter 3, of the nets' classifications.
 local function classification(d)
   local b = board.load(spec)
   d:board(spec, function() return true end)
@@ -85,7 +85,7 @@ local function product(shape, turned)
   return c.net { name = "product", inputs = { a, b }, outputs = { c.gemm { "product" } (a, b) } }
 end
 
--- Measures FastPoorNet's products on each device.
+-- Measures FastPoorNet's products on each device, and adds their rows.
 local function products(d)
   for i, s in ipairs(shapes) do
     d:measured("fig 3.8", ("product %d, %d x %d x %d"):format(i - 1, s[1], s[3], s[2]), nil, product(s))
@@ -147,8 +147,9 @@ local videos = { { "Car", 320, 240, 33.21, 24.36, 1.20, 2.44, 1.14, 3.65, 17.58 
                  { "Data2", 640, 480, 96.45, 60.57, 3.21, 2.88, 2.17, 45.95, 11.15 } }
 local modules = { flow = 2, variance = 3, ferns = 4, nearest = 5, learning = 6, all = 7 }
 
--- Returns mean milliseconds per frame of each module, on a generated scene of that size. device nil: the processor alone.
--- Field `wall` is the time by the clock, if scripts may read it: the modules' times do not include a device's.
+-- Mean milliseconds per frame of each module of the tracker, on a generated scene of that size, as
+-- a table; device nil: the processor alone. Its field `wall` is the time by the clock, if scripts
+-- may read it, as the modules' times do not include a device's.
 local function track(width, height, frames, device)
   local tracker, led, times, n, clock = c.object("tld", { seed = 1 }), nil, {}, 0, pcall(c.now)
   scenes.draw(3, { width = width, height = height, frames = frames, effects = {} }):each(function(frame, picture, box)

@@ -28,7 +28,7 @@ local pooling = { op = "max_pool", flops = 9 * 100 * 254 * 254, bytes = 10 * 254
 local sparse = .15 * 9216 * 4096
 local spmv = { op = "spmv", products = 2 * sparse, flops = 2 * sparse, bytes = 8 * sparse + 4 * (9216 + 4096) }
 
--- The operators of chapter 3's figures.
+-- The operators of chapter 3's figures: figure, name, work, and the measured product.
 local function operators()
   return {
     { "fig 3.2", "product", { nets.gemm(512, 512, 1024) }, product(512, 1024, 512) },
@@ -106,7 +106,7 @@ local function simulate(d, spec)
   end
 end
 
--- Checks what chapter 3 claims in words.
+-- Checks what chapter 3 claims in words, from the rows there are, and adds each claim.
 local function chapter_3_claims(d)
   -- Claims for each row of names that its value is as the function says.
   local function better(experiment, what, names)
@@ -158,7 +158,7 @@ local function sparse_alexnet(d)
   d:bars("fig-3-20", "Figure 3.20: AlexNet before and after pruning", rows, { "dense", "sparse" }, { log = "y" })
 end
 
--- Rows of chapter 3.
+-- Adds the rows of chapter 3.
 local function chapter_3(d)
   -- True: a row of this name belongs to chapter 3.
   local function keep(name) return not name:find "table 5%.1" and not name:find "fig 5%.4" end
@@ -287,7 +287,7 @@ end
 local function pruned_lenet(d)
   local data, rows = d.options.mnist and "mnist:" .. d.options.mnist, {}
   local limit = d.options.quick and 1000 or nil
-  -- Adds a row of figure 3.14.
+  -- Adds a row of figure 3.14, in percent: the document's number and ours.
   local function row(name, number, ours)
     d:row { experiment = "fig 3.14", row = name, quantity = "%", document = number, ours = ours, kind = document.measured,
             on = data and (d.devices[1] or "cpu"), why = not data and "--mnist DIR is missing" or
@@ -354,7 +354,7 @@ local function against_cnndroid(d)
   d:bars("fig-3-21", "Figure 3.21: AlexNet on a Snapdragon 820's GPU, seconds", { { "CNNdroid", phone }, { "W18", ours } })
 end
 
--- Rows on compression.
+-- Adds the rows on compression, which trains or prunes nets.
 local function compression(d)
   pruned_lenet(d)
   size(d, "3.3.2", "nets.lenet5", "random:1", { ip1 = .05, ip2 = .10 }, nil, nil, .1565)
@@ -378,7 +378,7 @@ end
 
 -- ---- chapters 4 and 5, from bench/placement.lua and bench/governors.lua ----
 
--- Rows of chapter 4.
+-- Adds the rows of chapter 4, simulated on its board.
 local function chapter_4(d)
   d:board(ch4, function(name) return name:find "W18 [tf]%a+ 4%." ~= nil end)
   local seconds, joules, watts = {}, {}, {}
@@ -406,7 +406,7 @@ local function chapter_4(d)
     d:bars("fig-" .. f[1], ("Figure %s: %s of each layer"):format(f[1]:gsub("-", "."), f[2]), rows, { "our work", "greedy" })
     if f[2] ~= "seconds" then d:claim("fig " .. f[1]:gsub("-", "."), "greedy takes more " .. f[2] .. " in every layer", all) end
   end
-  -- Our value of the row of that name.
+  -- Our value of W18's row of that name.
   local function value(name) return d:value("W18 " .. name) end
   local alone, all = {}, {}
   for _, q in ipairs { "seconds", "joules", "EDP" } do
@@ -424,7 +424,7 @@ local function chapter_4(d)
   d:claim("fig 4.7", "our work's EDP is less than greedy's", value "fig 4.7, EDP of greedy over that of our work" > 1)
 end
 
--- Rows of chapter 5.
+-- Adds the rows of chapter 5, from the benchmark of governors.
 local function chapter_5(d)
   local by, steps = {}, {}
   require "bench.governors"({ "--tables", d.options.quick and "--quick" or nil }, function(r)
@@ -472,7 +472,7 @@ end
 -- as in the thesis. Returns the readings of the scene under the policy.
 local function loads_of(policy, scene, seconds) return c.govern { policy = policy, scene = scene, seconds = seconds, ticks = true }.ticks end
 
--- The curves of figure 5.3.
+-- Adds the curves of figure 5.3: load and frequency over time.
 local function curves_5_3(d)
   local load, frequency = {}, {}
   for i, tick in ipairs(loads_of("default", "monitor", 12)) do
@@ -482,7 +482,7 @@ local function curves_5_3(d)
            plot.lines({ { load, label = "load, %" }, { frequency, label = "MHz" } }, { x = "s", simulated = true, markers = false, title = "Figure 5.3: default governor" }))
 end
 
--- The distances of figure 5.7.
+-- Adds the distances of figure 5.7, between loads of scenes.
 local function distances_5_7(d)
   -- The loads of a scene that are compared, in percent.
   local function window(scene)
@@ -508,7 +508,7 @@ local function distances_5_7(d)
   d:claim("fig 5.7", "and with the band of 25% that the policy has", banded[1] < -banded[-1])
 end
 
--- The curves of figure 5.8.
+-- Adds the curves of figure 5.8: when the governor switches.
 local function switching_5_8(d)
   local series = {}
   for i, scene in ipairs { "other,kind=mail,seed=1", "other,kind=game3d,seed=1", "loop,seed=1" } do

@@ -46,7 +46,7 @@ local function start(name, options, phases)
   return seconds, y
 end
 
--- Whether two tensors are equal.
+-- True: two tensors of the same shape are equal.
 local function same(a, b)
   for _, norm in ipairs(a:plus(b, -1):norms()) do
     if norm ~= 0 then return false end
@@ -56,7 +56,7 @@ end
 
 -- Section 3.1: adds the phases of a net's first run.
 local function phases_of(d, n, device, why, t)
-  -- Adds a row of experiment 3.1.
+  -- Adds a row of experiment 3.1 for the present net: the document's number and ours.
   local function row(phase, quantity, number, ours)
     d:row { experiment = "3.1", row = ("%s, %s"):format(n[1], phase), quantity = quantity, document = number, ours = ours,
             kind = document.measured, on = device, why = why }
@@ -90,7 +90,7 @@ local function stored_plans(d, n, device, why)
     if good then compile, save, hit, equal, phases = t.compile, t.save, t.hit, t.equal, t.phases
     else why = args.plain(t) end
   end
-  -- Adds a row of table 6.2.
+  -- Adds a row of table 6.2 for the present net: the document's number and ours.
   local function row(what, quantity, number, ours)
     d:row { experiment = "table 6.2", row = ("%s, %s"):format(n[1], what), quantity = quantity, document = number, ours = ours,
             kind = document.measured, on = device, why = why }
@@ -131,7 +131,7 @@ local function sizes(d, n, why)
     end)
     if good then before, after = t[1], t[2] else why = args.plain(t) end
   end
-  -- Adds a row of table 6.3.
+  -- Adds a row of table 6.3 for the present net: the document's number and ours.
   local function row(what, quantity, number, ours)
     d:row { experiment = "table 6.3", row = ("%s, %s"):format(n[1], what), quantity = quantity, document = number, ours = ours,
             kind = document.measured, on = "this machine", why = why }
@@ -144,7 +144,8 @@ local function sizes(d, n, why)
   return { n[1], before, after }
 end
 
--- Pictures for calibration: those of --data, or generated ones, which are good enough for random weights.
+-- The spec of pictures for calibration: those of --data, or generated ones in a folder, which are
+-- good enough for random weights; nil without --output.
 local function data_of(d)
   if d.options.data or not d.options.output then return d.options.data end
   local folder = d.options.output .. "/x19-pictures"
@@ -173,7 +174,7 @@ local function throughput(d, n, device, data, why)
     end)
     if good then before, after = t[1], t[2] else why = args.plain(t) end
   end
-  -- Adds a row of table 6.4.
+  -- Adds a row of table 6.4 for the present net: the document's number and ours.
   local function row(what, quantity, number, ours)
     d:row { experiment = "table 6.4", row = ("%s, %s"):format(n[1], what), quantity = quantity, document = number, ours = ours,
             kind = document.measured, on = device, why = why or "fp16: stored so, where the device has such kernels" }

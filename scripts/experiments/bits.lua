@@ -42,7 +42,8 @@ return experiment.main({
       local weight = layer.weights[1]
       if weight and #net:weight(weight):shape() > 1 then names[#names + 1] = weight end
     end
-    -- Evaluates a copy and adds its row.
+    -- Evaluates a copy of the net, adds its row (bits, accuracy and loss) and returns { bits,
+    -- accuracy }.
     local function judge(what, bits, copy)
       local r = copy:evaluate { data = options[2], limit = options.test or 1000 }
       rows[#rows + 1] = { what, bits, r.top1, r.loss }

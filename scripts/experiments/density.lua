@@ -5,7 +5,7 @@
 local c, plot = require "cnnrun", require "lib.plot"
 local experiment = require "lib.experiment"
 
--- A copy of the net with these weights pruned; they stay zero in training.
+-- A copy of the net with these weights pruned to the share `keep`; they stay zero in training.
 local function pruned(net, names, keep)
   local copy = net:copy()
   for _, name in ipairs(names) do
@@ -27,7 +27,7 @@ return experiment.main({
     local densities = experiment.numbers(options.densities, { 1, .5, .3, .2, .1, .05, .02, .01 })
     local net = c.load(options[1], { weights = options.weights })
     local all, rows, series, curves = {}, {}, {}, {}
-    -- Evaluates a copy and adds its row.
+    -- Evaluates a copy of the net and adds its row: share kept, accuracy and loss.
     local function judge(what, keep, copy)
       local r = copy:evaluate { data = options[2], limit = options.test or 1000 }
       rows[#rows + 1] = { what, keep, r.top1, r.loss }

@@ -31,7 +31,7 @@ function M.loading(options)
   return options
 end
 
--- The flags of all applications, around those of one.
+-- A list of all flags: those common to applications, then `own`.
 local function flags(own)
   local list = {}
   for _, part in ipairs { before, own } do table.move(part, 1, #part, #list + 1, list) end

@@ -23,7 +23,7 @@ local M = {}
 
 M.mistake = 1 -- the exit code of a wrong argument, as the program's own
 
--- Rows of the flags, and the same by name.
+-- Rows of the spec's flags in order, and the same by name.
 local function rows_of(spec)
   local rows, by = {}, {}
   for _, flag in ipairs(spec.flags or {}) do
@@ -84,7 +84,7 @@ function M.application(spec, work)
   end }
 end
 
--- Prints the help.
+-- Prints the help: usage, purpose and flags.
 local function help(spec, rows)
   print("usage: cnnrun " .. spec.usage .. "\n")
   print(M.wrap(spec.about, 90, 0) .. "\n")

@@ -4,7 +4,7 @@ local M = {}
 local superscripts = { ["-"] = "⁻", ["0"] = "⁰", ["1"] = "¹", ["2"] = "²", ["3"] = "³", ["4"] = "⁴",
                        ["5"] = "⁵", ["6"] = "⁶", ["7"] = "⁷", ["8"] = "⁸", ["9"] = "⁹" }
 
--- "×10⁶" without the sign
+-- A power of ten as text, such as "10³".
 local function power(e)
   return "10" .. ("%d"):format(e):gsub(".", superscripts)
 end
@@ -107,7 +107,7 @@ end
 
 -- ---- axes: { low, high, log } or { names } ----
 
--- True: v is a finite number.
+-- True: v is a number, neither infinite nor not-a-number.
 function M.finite(v) return type(v) == "number" and v - v == 0 end
 
 -- `given`: { low, high }; without it the range follows from the data.
@@ -126,7 +126,7 @@ end
 -- True: v has a place on the axis.
 function M.shows(axis, v) return M.finite(v) and (not axis.log or v > 0) end
 
--- Widens the axis until it reaches v.
+-- Widens the axis, in place, until it reaches v; nothing if the axis can't show v.
 function M.cover(axis, v)
   if not M.shows(axis, v) then return end
   axis.low, axis.high = math.min(axis.low, v), math.max(axis.high, v)

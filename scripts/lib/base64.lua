@@ -3,7 +3,7 @@ local M = {}
 
 local letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
 
--- The bytes in base64.
+-- The bytes of a string in base64, with = at the end.
 function M.encode(bytes)
   local parts = {}
   for i = 1, #bytes, 3 do

@@ -23,7 +23,8 @@ function M.conv_bn(out, kernel, o)
   return layers
 end
 
--- Convolution with bias, then relu.
+-- Convolution with bias, then relu, as a list of layers; o: stride, pad (by default the output has
+-- the input's size), groups.
 function M.conv_relu(out, kernel, o)
   o = o or {}
   return { c.conv2d { out = out, kernel = kernel, stride = o.stride or 1,

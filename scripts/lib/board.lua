@@ -95,7 +95,7 @@ function board.machine(b, anew)
   return machines[b]
 end
 
--- Watts of all rails when nothing runs.
+-- Watts of all of the board's rails together when nothing runs.
 function board.idle_watts(b)
   local sum = 0
   for _, rail in ipairs(b.rails) do sum = sum + (rail.idle or 0) end

@@ -10,12 +10,13 @@ function M.add(list, class, score, x0, y0, x1, y1, points)
                       points = points }
 end
 
+-- Area of a box; 0 if it is empty.
 function M.area(b)
   local w, h = b.x1 - b.x0, b.y1 - b.y0
   return w > 0 and h > 0 and w * h or 0
 end
 
--- Common area of two boxes.
+-- Common area of two boxes; 0 if they don't touch.
 function M.shared(a, b)
   local w = math.min(a.x1, b.x1) - math.max(a.x0, b.x0)
   local h = math.min(a.y1, b.y1) - math.max(a.y0, b.y0)

@@ -8,7 +8,9 @@ local c = require "cnnrun"
 local M = {}
 M.__index = M
 
----options: those of c.load (device, policy ...). compares: the third stage is a net, too.
+---The tracker's stages as nets of the engine. options: those of c.load (device, policy ...).
+---compares: the third stage is a net, too. @param tracker cnnrun.Object @param options table @param
+---compares boolean?
 ---@param tracker cnnrun.Object
 ---@param options table
 ---@param compares boolean?
@@ -16,8 +18,8 @@ function M.new(tracker, options, compares)
   return setmetatable({ tracker = tracker, options = options, compares = compares }, M)
 end
 
--- A net for pictures of that size: windows and points are fixed, the learned posteriors are an
--- input of each frame.
+-- Loads a net for pictures of that size: windows and points are fixed, the learned posteriors are
+-- an input of each frame.
 local function build(self, shape)
   local windows = self.tracker:windows()
   local points, posteriors, least = self.tracker:ferns()
@@ -35,7 +37,7 @@ local function build(self, shape)
   self.shape = shape
 end
 
--- Sizes are fixed; unused rows are 0.
+-- Loads the net that compares patches with known ones; both sizes are fixed, and unused rows are 0.
 local function comparer(self, patches, known)
   local a, b = c.input { "patches", shape = patches:shape() }, c.input { "known", shape = known:shape() }
   self.options.weights = nil
@@ -63,7 +65,7 @@ end
 
 -- ---- stages by themselves, to be timed ----
 
--- Milliseconds of a run by operator.
+-- Milliseconds of a run of the net by operator, as a table.
 local function steps(net)
   local by = {}
   for _, row in ipairs(net:profile { runs = 50, warm = 5 }) do
@@ -75,7 +77,8 @@ end
 -- A weight of t's shape and type, all 0.
 local function weight(name, t) return c.weight { name, shape = t:shape(), dtype = t:dtype(), init = 0 } end
 
--- One stage as a net; the tensors in `given` are those of a real frame.
+-- One stage as a net of its own on that device; the tensors in `given`, by name, are those of a
+-- real frame and become its weights.
 local function stage(output, given, device)
   local net = c.load(c.net { name = "stage", outputs = { output } }, { device = device, weights = "random:1" })
   for name, t in pairs(given) do net:set_weight(name, t) end

@@ -30,14 +30,16 @@ end
 local Cut = {}
 Cut.__index = Cut
 
--- Keeps of the weight only these places of an axis; nil: nothing.
+-- Keeps of the weight only these places of an axis; weight nil: nothing.
 function Cut:take(weight, axis, kept)
   if weight then self.weights[weight] = self.net:weight(weight):taken(axis, kept) end
 end
 
+-- The shape of a weight, as a list.
 function Cut:shape(weight) return self.net:weight(weight):shape() end
 
--- What layer `l` does with the channels; true if the layers after it see them, too.
+-- Cuts what layer `l` has for each channel that is taken away; true if the layers after it see
+-- these channels, too. Throws if it combines them with others.
 function Cut:reader(l)
   local kept, weight = self.kept, l.weights[1]
   if passes[l.operator] and #l.weights == 0 then return true end

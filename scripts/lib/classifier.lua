@@ -74,7 +74,8 @@ local function check(self, classes)
   error(("%s has %d names, the net %d classes%s"):format(o.labels, #names, classes, hint), 0)
 end
 
--- Name of a class, from 0.
+-- Name of a class, from 0, up to its first comma: from the file of labels, else the net's own, else
+-- "class" and number; "none of these" for the background.
 function Classifier:label(class)
   local shifted = class - (self.options.background or 0)
   local name = self.names and self.names[shifted + 1] or self.net.model:label(class)
@@ -82,7 +83,7 @@ function Classifier:label(class)
   return (name or "class " .. class):match("^[^,]+")
 end
 
--- How pictures are prepared.
+-- How pictures are prepared, as steps for model:prepare.
 function Classifier:how() return self.steps end
 
 -- The best classes as lines of label, share and class.
@@ -96,7 +97,7 @@ function Classifier:decode(outputs)
   return lines
 end
 
--- The best classes of a picture.
+-- The best classes of a picture, as decode gives them.
 function Classifier:find(picture)
   local batch = self.net.model:prepare(picture, self.steps)
   return self:decode { self.net.model:run { batch } }

@@ -20,13 +20,13 @@ Source.__index = Source
 -- The time in seconds, from the system's clock.
 local function seconds_now() return select(2, c.date()) end
 
--- Calls a hook, if it is given.
+-- Calls the hook of that name with the arguments, if it is given.
 function Source:hook(name, ...)
   local hook = self.hooks[name]
   if hook then hook(...) end
 end
 
--- Takes over an opened source.
+-- Takes over an opened source and tells the hook "opened".
 function Source:take(feed)
   self.feed = feed
   self.is_live = self.is_live or feed:live()
@@ -45,7 +45,8 @@ function M.open(spec, choice, hooks, loop)
   return self
 end
 
--- Standard input can be read only once.
+-- True: the source can be opened again: it gave frames, is not standard input, and is live or to be
+-- repeated.
 function Source:comes_back() return self.frames > 0 and self.spec ~= "-" and (self.is_live or self.loop) end
 
 -- Tells that the source is gone, and for how long the next try waits.
@@ -54,6 +55,7 @@ function Source:tell_away(why, pause)
   self:hook("away", args.plain(why), pause)
 end
 
+-- Closes the source, if it is open.
 function Source:close()
   if not self.feed then return end
   self.feed:apart()
@@ -61,7 +63,7 @@ function Source:close()
   self.feed = nil
 end
 
--- Waits; tells "idle" ten times a second.
+-- Waits so many seconds; tells the hook "idle" ten times a second.
 function Source:wait(seconds)
   for _ = 1, seconds * 10 do
     c.wait(.1)
@@ -69,7 +71,8 @@ function Source:wait(seconds)
   end
 end
 
--- why nil: a file begins again.
+-- Closes the source and opens it again, waiting longer after each failure; why nil: a file begins
+-- again.
 function Source:reopen(why)
   self:close()
   while true do
@@ -115,7 +118,7 @@ function Source:next()
   end
 end
 
--- An iterator over the frames.
+-- An iterator over the frames, across reopenings.
 function Source:each() return function() return self:next() end end
 
 return M

@@ -9,7 +9,7 @@ local c = require "cnnrun"
 ---@class lib.csv
 local M = {}
 
--- A number as text that reads back the same.
+-- A number as text that reads back the same; nan, inf and -inf by name.
 local function number(v)
   if math.type(v) == "integer" then return ("%d"):format(v) end
   if v ~= v then return "nan" end
@@ -82,7 +82,7 @@ end
 ---@param rows any[]
 function M.write(path, columns, rows) c.write(path, M.encode(M.marked(columns, rows))) end
 
--- The value of a field without quotes.
+-- The value of a field without quotes: a number if it reads as one, else the text.
 local function value(text)
   if text:find "^[+-]?%.?%d" and not text:find "[xX]" then return tonumber(text) or text end
   return text

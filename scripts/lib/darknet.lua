@@ -3,10 +3,10 @@ local c = require "cnnrun"
 local blocks = require "lib.blocks"
 local M = {}
 
--- Darknet's leaky_relu.
+-- Darknet's leaky_relu, with slope 0.1.
 function M.leaky() return c.leaky_relu { alpha = 0.1 } end
 
--- A convolution with normalisation and leaky_relu.
+-- A convolution with batch normalisation and leaky_relu, as a list of layers.
 function M.conv(out, kernel, stride)
   return blocks.conv_bn(out, kernel, { stride = stride, act = M.leaky })
 end

@@ -14,8 +14,8 @@ Detector.__index = Detector
 local steps = { "mean", "std", "scale", "channels", "letterbox", "resize", "crop" }
 local values = { mean = true, std = true, scale = true } -- These belong together.
 
--- The preprocessing steps beside the net's own: flags, else those that a family requires, else the
--- family's where the net has none of that kind.
+-- The preprocessing steps beside the net's own, as a table: flags, else those that a family
+-- requires, else the family's where the net has none of that kind.
 local function preprocessing(net, family, options)
   local own, input = { values = false, place = false }, family.input
   if type(input) == "function" then input = input(net) end
@@ -132,7 +132,7 @@ function Detector:decode(outputs, place, shape, size)
   return found
 end
 
--- Boxes in a picture.
+-- Boxes in a picture, in its pixels.
 function Detector:find(picture)
   local shape = picture:shape()
   local how, size = self:how(shape)
@@ -152,7 +152,8 @@ end
 -- Restricts the classes from now on: names and numbers separated by commas; nil: all.
 function Detector:only(text) self.wanted = text and labels.wanted(text, self:classes()) end
 
--- Name of a class, from 0.
+-- Name of a class, from 0: from the file of labels, else as families.label has it; kept for later
+-- calls.
 function Detector:label(class)
   self.known = self.known or {}
   local name = self.names and self.names[class + 1] or self.known[class] or

@@ -34,9 +34,9 @@ function M.colour(class)
   return { (code >> 16) / 255, (code >> 8 & 255) / 255, (code & 255) / 255 }
 end
 
--- The perceived brightness, from 0 to 1.
+-- The perceived brightness of a colour, from 0 to 1.
 local function brightness(colour)
-  -- A colour value of sRGB as light.
+  -- A colour value of sRGB, 0 to 1, as light.
   local function linear(v) return v <= .04045 and v / 12.92 or ((v + .055) / 1.055) ^ 2.4 end
   return .2126 * linear(colour[1]) + .7152 * linear(colour[2]) + .0722 * linear(colour[3])
 end
@@ -47,14 +47,15 @@ function M.ink(colour)
   return (b + .05) / .05 > 1.05 / (b + .05) and { 0, 0, 0 } or { 1, 1, 1 }
 end
 
--- The colour with this opacity.
+-- A copy of the colour with this opacity, 0 to 1.
 local function with(colour, opacity) return { colour[1], colour[2], colour[3], opacity } end
 
 -- ---- sizes ----
 
+-- v, at least low and at most high.
 local function clamp(v, low, high) return math.max(low, math.min(high, v)) end
 
--- Line widths and font sizes for a picture of that size.
+-- Line width and font size in pixels for a picture of that size.
 local function measures(width, height)
   local side = math.sqrt(width * height)
   return { line = clamp(side / 300, 1.5, 20), text = clamp(side / 38, 11, 160) }
@@ -104,8 +105,9 @@ local function place(plates, list, b, w, h, width, height, line)
   return best, least / (w * h)
 end
 
--- A plate with that text, and the share of it that hides other things. The font shrinks from that
--- size until the plate is no wider than its box, so that neighbours in a crowd keep their labels.
+-- A plate with that text beside box b, and the share of it that hides other things. The font
+-- shrinks from m.text until the plate is no wider than its box, so that neighbours in a crowd keep
+-- their labels.
 local function plate_for(canvas, text, most, plates, list, b, m, width, height)
   local least = math.max(9, m.text * .55)
   local size = clamp(math.sqrt(boxes.area(b)) / 5, least, most)
@@ -140,6 +142,7 @@ end
 
 -- ---- pictures ----
 
+-- An empty canvas of that size in pixels, with bold text.
 local function new_canvas(width, height)
   return c.object("canvas", { width = width, height = height, bold = true })
 end
@@ -168,7 +171,7 @@ function M.by(worker)
   end
 end
 
--- Draws the points of a face.
+-- Draws the points of a face, unless its box is too small.
 local function draw_points(canvas, b, m)
   local side = math.sqrt(boxes.area(b))
   if side < 36 then return end -- They would hide the face.
@@ -185,7 +188,7 @@ end
 -- The bones between the 17 points of COCO's people.
 local bones = { 1, 2, 1, 3, 2, 4, 3, 5, 6, 7, 6, 8, 8, 10, 7, 9, 9, 11, 6, 12, 7, 13, 12, 13, 12, 14, 14, 16, 13, 15, 15, 17 }
 
--- Draws the bones of a person.
+-- Draws the bones of a person with 17 points; nothing for other boxes.
 local function draw_bones(canvas, b, m)
   if #b.points ~= 34 then return end
   local p = b.points
@@ -268,7 +271,7 @@ function M.boxes(picture, list, text, tile, more)
   return canvas:pixels()
 end
 
--- The same size as the picture, for M.boxes and M.caption.
+-- The size of a picture for M.boxes and M.caption, which is drawn as large as it is.
 function M.size(picture)
   local shape = picture:shape()
   return { height = shape[1], width = shape[2] }
@@ -304,7 +307,8 @@ local function shortened(canvas, text, size, room)
   return text == whole and text or text .. "…", extent
 end
 
--- How much a rectangle of the picture (in parts of it) shows: the variance of a few of its pixels.
+-- How much a rectangle of the picture (in parts of it, 0 to 1) shows: the variance of a few of its
+-- pixels.
 local function detail(picture, x0, y0, w, h)
   local shape, most, sum, squares = picture:shape(), 12, 0, 0
   for y = 0, most - 1 do
@@ -318,7 +322,7 @@ local function detail(picture, x0, y0, w, h)
   return squares / most ^ 2 - (sum / most ^ 2) ^ 2
 end
 
--- The corner (coordinates 0 or 1) where a plate of that size hides least.
+-- The corner (x and y, each 0 or 1) where a plate of that size hides least.
 local function quiet_corner(picture, w, h)
   local best, least
   for _, corner in ipairs { { 0, 1 }, { 1, 1 }, { 0, 0 }, { 1, 0 } } do
@@ -328,8 +332,9 @@ local function quiet_corner(picture, w, h)
   return best[1], best[2]
 end
 
--- The picture with its classes in a corner: lines of { text, score }, best first, without those
--- that are almost excluded. The bar of each line is as long as its score is high.
+-- Pixels of the picture with its classes in a corner: lines of { text, score }, best first, without
+-- those that are almost excluded. The bar of each line is as long as its score is high;
+-- more(canvas) draws on top.
 function M.caption(picture, lines, tile, more)
   local canvas, width, height = start(picture, 16, tile)
   local large = clamp(math.min(width, height) / 16, 15, 320)
@@ -379,10 +384,10 @@ M.tile = { width = 440, height = 330 }
 local tile_width, tile_height, margin, title = M.tile.width, M.tile.height, 14, 26
 local ground, ink = { .11, .12, .14 }, { .85, .87, .9 }
 
--- An empty contact sheet.
+-- An empty contact sheet, for Sheet:add.
 function M.sheet() return setmetatable({ tiles = {} }, Sheet) end
 
--- Adds a picture with a text below.
+-- Adds a picture, scaled to a tile, with a text below.
 function Sheet:add(picture, text)
   local h, w = table.unpack(picture:shape())
   local canvas = canvas_for(tile_width, tile_height + title)
@@ -392,7 +397,7 @@ function Sheet:add(picture, text)
   self.tiles[#self.tiles + 1] = canvas:pixels()
 end
 
--- The sheet as one picture.
+-- The sheet as one picture: a grid of its tiles.
 function Sheet:picture()
   local n = math.max(1, #self.tiles)
   local columns = math.min(n, math.ceil(math.sqrt(n * 1.2)))

@@ -19,10 +19,10 @@ td:last-child:has(.bar){text-align:left}
 local Report = {}
 Report.__index = Report
 
--- Adds a line to the page.
+-- Adds a line to the page, formatted as by string.format.
 function Report:add(format, ...) self[#self + 1] = format:format(...) end
 
--- A label as people know it.
+-- A label as people know it: the class's name, else its number; "?" below 0.
 function Report:name(label)
   if label < 0 then return "?" end
   local name = self.about.named and self.net and self.net:label(label)
@@ -219,7 +219,7 @@ function Report:small(picture)
   return canvas:svg()
 end
 
--- Adds a drawn figure.
+-- Adds a drawn figure with its title.
 function Report:plot(title, drawn)
   self:add("<figure>%s<figcaption>%s</figcaption></figure>", page.embedded(drawn:svg()), escaped(title))
 end

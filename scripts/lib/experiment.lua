@@ -20,7 +20,7 @@ local common = {
   { "-q, --quiet", "nothing on stderr" },
 }
 
--- A value as text; nil: nothing.
+-- A value as text, floats with four digits; nil: "".
 local function shown(v)
   if math.type(v) == "float" then return (("%.4g"):format(v):gsub(",", ".")) end
   return tostring(v == nil and "" or v)
@@ -83,7 +83,7 @@ function M.main(spec, work)
       c.folder(folder)
       local path = folder .. "/" .. spec.name
       c.output(path .. ".csv") -- Reports a path that can't be written before work begins.
-      -- Tells a line, unless --quiet.
+      -- Tells a line on standard error, formatted as by string.format, unless --quiet.
       local function say(format, ...)
         if not options.quiet then c.note((format:format(...):gsub("(%d),(%d)", "%1.%2"))) end
       end

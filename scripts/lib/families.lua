@@ -23,14 +23,14 @@ local function dim(port, i)
   return math.type(d) == "integer" and d or nil
 end
 
--- The output of that name, or nil.
+-- The net's output of that name, or nil.
 local function named(net, name)
   for _, port in ipairs(net.outputs) do
     if port.name == name then return port end
   end
 end
 
--- Cells of all grids of these strides.
+-- How many cells the grids of these strides have together, on a picture of that size.
 local function cells(size, strides)
   local n = 0
   for _, stride in ipairs(strides) do
@@ -39,7 +39,7 @@ local function cells(size, strides)
   return n
 end
 
--- The strides of grids that have so many cells together.
+-- The strides of grids that have n cells together on a picture of that size; nil: no usual ones.
 local function strides_of(n, size)
   for _, strides in ipairs { { 8, 16, 32 }, { 8, 16, 32, 64 } } do
     if cells(size, strides) == n then return strides end
@@ -110,19 +110,20 @@ end
 
 -- ---- face detectors with boxes relative to priors that are not in the file ----
 
--- Squares of these sides.
+-- A list of squares { side, side } of these sides.
 local function squares(...)
   local list = {}
   for i, side in ipairs { ... } do list[i] = { side, side } end
   return list
 end
 
--- The list, limited to [0, 1].
+-- The list, each number limited to [0, 1], in place.
 local function clamped(list)
   for i, v in ipairs(list) do list[i] = math.max(0, math.min(1, v)) end
   return list
 end
 
+-- UltraFace's priors for a picture of that size.
 local function ultraface_priors(size)
   return clamped(priors.grids({ { 8, squares(10, 16, 24) }, { 16, squares(32, 48) },
                                 { 32, squares(64, 96) }, { 64, squares(128, 192, 256) } }, size))
@@ -137,7 +138,8 @@ local function res10_priors(size)
   return priors.grids(rows, size)
 end
 
--- The indexes of the outputs with so many numbers for a box.
+-- For each of these numbers the index of an output whose last dimension has it, as several results;
+-- nil: none.
 local function last_dims(net, ...)
   local found = {}
   for k, wanted in ipairs { ... } do
@@ -148,6 +150,7 @@ local function last_dims(net, ...)
   return table.unpack(found, 1, select("#", ...))
 end
 
+-- RetinaFace's priors for a picture of that size.
 local function retinaface_priors(size)
   return priors.grids({ { 8, squares(16, 32) }, { 16, squares(64, 128) },
                         { 32, squares(256, 512) } }, size)
@@ -168,7 +171,7 @@ local function by_width(net)
   return n >= 3 and #by[2] == n and (#by[3] == n or #by[3] == 0) and by or nil
 end
 
--- The outputs of each level of SCRFD.
+-- The outputs of each level of SCRFD: scores, boxes and points with their stride.
 local function scrfd_levels(net, outputs, size)
   local by, levels, n = by_width(net) or error("the outputs are not in groups of three", 0), {}, 0
   for _, list in ipairs(by) do
@@ -206,10 +209,10 @@ local function first_kernel(net, visit)
   end
 end
 
--- YOLOX's first release takes pictures normalised with ImageNet's mean and deviation, later ones
--- take plain pixels. The file does not say which, but the first weights do: those for numbers up to
--- 255 are small. Nets with other first layers than YOLOX's are related ones (YOLOv6), which take
--- values from 0 to 1.
+-- How YOLOX's pictures are prepared. Its first release takes pictures normalised with ImageNet's
+-- mean and deviation, later ones plain pixels. The file does not say which, but the first weights
+-- do: those for numbers up to 255 are small. Nets with other first layers are related ones
+-- (YOLOv6), which take values from 0 to 1.
 local function yolox_input(net)
   local name = first_kernel(net, function(shape, name) return shape[2] == 12 and name end)
   if not name then return { channels = "rgb", letterbox = 114, scale = 1 / 255 } end
@@ -539,6 +542,7 @@ function M.label(net, family, class)
   return usual and usual[class + 1] or "class " .. class
 end
 
+-- The families as lines of text for the help.
 function M.help()
   local lines = { "families:" }
   for _, family in ipairs(M.list) do

@@ -34,7 +34,7 @@ local swatch = 26 -- The width of the symbol before a name in the legend.
 M.ink, M.soft, M.white, M.small, M.normal = ink, soft, white, small, normal
 M.gap, M.swatch = gap, swatch
 
--- A colour from its number 0xRRGGBB.
+-- A colour { r, g, b }, each 0 to 1, from its number 0xRRGGBB.
 local function colour_of(code)
   return { (code >> 16) / 255, (code >> 8 & 255) / 255, (code & 255) / 255 }
 end
@@ -45,6 +45,7 @@ function M.style(i)
          markers[(i - 1) % #markers + 1]
 end
 
+-- A copy of the colour with this opacity, 0 to 1.
 function M.faded(colour, opacity) return { colour[1], colour[2], colour[3], opacity } end
 
 -- The colour map viridis: dark blue to yellow, brighter with larger values.
@@ -68,6 +69,7 @@ end
 local Figure = {}
 Figure.__index = Figure
 
+-- Width and height of a text of that size, in pixels.
 function Figure:extent(text, size)
   local e = self.canvas:extent(text, size)
   return e[1], e[2]
@@ -160,7 +162,7 @@ function Figure:box()
   return crisp(self.left), crisp(self.right), crisp(self.top), crisp(self.bottom)
 end
 
--- Draws the grid.
+-- Draws the lines of the grid at the labelled ticks.
 function Figure:axes()
   local k, p = self.canvas, self.plot
   local left, right, top, bottom = self:box()
@@ -206,7 +208,7 @@ function Figure:labels()
   end
 end
 
--- Draws a marker of this kind.
+-- Draws a marker of this kind ("circle", "square" ...) and radius r at (x, y).
 function M.marker(k, kind, x, y, r, colour)
   if kind == "circle" then k:dot({ x, y }, r, colour)
   elseif kind == "square" then k:fill({ x - r * .9, y - r * .9, 1.8 * r, 1.8 * r }, colour)
@@ -226,7 +228,7 @@ end
 
 local row_gap, inset = 4, 7
 
--- Width and height of the legend.
+-- Width and height of the legend in pixels.
 function Figure:legend_size()
   local w, h = 0, 2 * inset - row_gap
   for _, e in ipairs(self.entries) do
@@ -254,7 +256,7 @@ function Figure:legend_place(w, h)
   end
 end
 
--- Draws the legend.
+-- Draws the legend of that size at `place`.
 function Figure:legend(place, w, h)
   local k = self.canvas
   if place.inside then
@@ -280,7 +282,7 @@ local function new_canvas(options)
         tostring(canvas):gsub("^%S+:%d+: ", ""), 0)
 end
 
--- file: "svg" or "pdf"; nil: pixels.
+-- Draws a plot on a canvas, which it returns. file: "svg" or "pdf"; nil: pixels.
 local function draw(plot, file)
   local o = plot.options
   local width, height = o.width or 480, o.height or plot.height or 320

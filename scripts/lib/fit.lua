@@ -2,7 +2,7 @@
 -- predicted: rows that can be deleted without changing any parameter.
 local fit = {}
 
--- A deep copy.
+-- A deep copy of a table of tables and values.
 function fit.copy(t)
   if type(t) ~= "table" then return t end
   local out = {}
@@ -14,7 +14,7 @@ end
 -- since seconds as a function of a rate are nearly a line there; bisection where that makes little
 -- progress.
 function fit.solve(f, goal)
-  -- How far f(e^u) is from the goal, as a logarithm.
+  -- How far f(e^u) is from the goal, as the difference of logarithms.
   local function off(u) return math.log(f(math.exp(u))) - math.log(goal) end
   local low, high = math.log(1e-12), math.log(1e12)
   local at_low, at_high = off(low), off(high)
@@ -35,6 +35,7 @@ function fit.solve(f, goal)
   return math.exp((low + high) / 2)
 end
 
+-- The parts of a path such as "units.1.power", whole numbers as such.
 local function parts_of(path)
   local parts = {}
   for part in path:gmatch("[^.]+") do parts[#parts + 1] = math.tointeger(part) or part end
@@ -47,14 +48,14 @@ function fit.get(t, path)
   return t
 end
 
--- Sets the value at a path.
+-- Sets the value at a path in t, whose tables on the way exist.
 local function set(t, path, value)
   local parts = parts_of(path)
   for i = 1, #parts - 1 do t = t[parts[i]] end
   t[parts[#parts]] = value
 end
 
--- The rows by name, without `without`.
+-- The values of a list of rows by name, without the row of name `without`.
 function fit.rows(list, without)
   local rows = {}
   for _, row in ipairs(list) do

@@ -89,7 +89,7 @@ local side, gap = 30, 6 -- The side of a drawn patch, and the gap between patche
 local panel = 2 * side + 3 * gap
 local green, red, white, ground = { .18, .8, .25 }, { 1, .25, .21 }, { 1, 1, 1 }, { .12, .12, .13 }
 
--- The patches that were added last, one above the other.
+-- Draws the patches that were added last, one above the other, on the canvas at x.
 local function column(canvas, patches, x, height, colour, title)
   local n, room = patches:shape()[1] // 15, (height - 24) // side
   canvas:text(("%s %d"):format(title, n), { x, 4 }, 11, colour)

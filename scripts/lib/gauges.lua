@@ -7,6 +7,7 @@ local M = {}
 local Gauges = {}
 Gauges.__index = Gauges
 
+-- A reader of gauges that has seen none yet.
 function M.new() return setmetatable({ seen = {}, at = -math.huge }, Gauges) end
 
 -- The power of the whole machine if a meter has it, else the sum of all meters; and that of each

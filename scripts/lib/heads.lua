@@ -78,7 +78,7 @@ local function yolo(list, t, head, size, least)
   anchored(list, t, head, size, { 1, 1 }, least)
 end
 
--- Version 2: anchors in cells.
+-- Adds the boxes of a head of YOLO's version 2, whose anchors are in cells, to the list.
 local function region(list, t, head, size, least)
   local shape = t:shape()
   anchored(list, t, head, size, { size.width / shape[4], size.height / shape[3] }, least)
@@ -252,8 +252,8 @@ function M.nanodet(outputs, about, least)
   return list
 end
 
--- NanoDet-Plus, [1, cells, classes + 4 bins]: the same in one output, with distances from the
--- corner of the cell.
+-- Boxes of NanoDet-Plus: one output [1, cells, classes + 4 bins] for all strides, with distances
+-- from the corner of the cell.
 function M.nanodet_plus(outputs, about, least)
   local t, list, indices = outputs[1], {}, {}
   local each, bins = t:shape()[3], about.bins
@@ -278,6 +278,7 @@ function M.fastestdet(outputs, _, size, least)
   local t, list = outputs[1], {}
   local shape = t:shape()
   local n, columns = shape[3] * shape[4], shape[4]
+  -- The hyperbolic tangent of v.
   local function tanh(v) return 1 - 2 / (exp(2 * v) + 1) end
   -- 1 / (1 + e^-v).
   local function part(v) return 1 / (1 + exp(-v)) end

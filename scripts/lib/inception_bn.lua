@@ -23,13 +23,14 @@ function M.halve(name, r3, n3, r33, n33, pad)
   } }
 end
 
--- The layers before the first block.
+-- The layers before the first block; n1, r2 and n2 are the convolutions' outputs.
 function M.stem(n1, r2, n2)
   return { conv(n1, 7, { stride = 2 }), c.maxpool { kernel = 3, stride = 2, ceil_mode = true },
            conv(r2, 1), conv(n2, 3), c.maxpool { kernel = 3, stride = 2, ceil_mode = true } }
 end
 
--- The blocks from 4b on, the same in both nets except for the width of 4d's two 3x3.
+-- The blocks from 4b on, the same in both nets except for n33, the width of 4d's two 3x3, and
+-- `pad`.
 function M.tail(n33, pad)
   return {
     M.keep("4b", 192, 96, 128, 96, 128, c.avgpool, 128),

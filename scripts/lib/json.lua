@@ -13,6 +13,7 @@ local deepest = 100
 
 -- ---- to text ----
 
+-- A text in quotes, with control characters, " and \ as \uXXXX.
 local function quote(text)
   return '"' .. text:gsub('[%c"\\\127]', function(ch)
     return ("\\u%04x"):format(ch:byte())
@@ -59,7 +60,8 @@ local function encode(v, digits, depth)
   return "{" .. table.concat(parts, ",") .. "}"
 end
 
----The text of a value. Numbers have all their digits, or so many.
+---The text of a value, or throws if it has none. Numbers have all their digits, or so many
+---significant ones. @param v any @param digits? integer @return string
 ---@param v any
 ---@param digits? integer
 ---@return string

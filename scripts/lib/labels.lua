@@ -47,7 +47,7 @@ function M.parse(text)
   return list
 end
 
--- The number of letters that differ.
+-- The number of letters to change, add or take away between two texts.
 local function distance(a, b)
   local row = {}
   for j = 0, #b do row[j] = j end
@@ -62,7 +62,8 @@ local function distance(a, b)
   return row[#b]
 end
 
--- The letters of a name in order, to compare names.
+-- The bytes of a name in lower case, sorted, as text of numbers with spaces between: equal for
+-- names of the same letters.
 local function letters(name)
   local list = { name:lower():byte(1, -1) }
   table.sort(list)
@@ -103,7 +104,7 @@ function M.wanted(text, all)
   return set
 end
 
----The boxes of those classes; label(class) returns the name of a class.
+---The boxes of the classes in `set` (nil: all); label(class) returns the name of a class.
 function M.filter(list, set, label)
   if not set then return list end
   local kept = {}
@@ -113,7 +114,7 @@ function M.filter(list, set, label)
   return kept
 end
 
--- The labels of a file.
+-- The labels in a file, as M.parse has them.
 function M.read(path)
   return M.parse(c.text(path))
 end

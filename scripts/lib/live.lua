@@ -24,7 +24,7 @@ Switches.__index = Switches
 M.governors = { "none", "default", "edp", "deadline", "cool", "dtw", "fixed,at=highest", "fixed,at=lowest" }
 M.policies = { "none", "best", "fastest", "least_energy" }
 
--- The list with `own` in it.
+-- A copy of the list that has `own` in it: the value from the command line is a choice, too.
 local function with(list, own) -- The value from the command line is a choice, too.
   local result = { table.unpack(list) }
   for _, name in ipairs(list) do
@@ -43,7 +43,7 @@ local function has_knob()
   return false
 end
 
--- The page's switches for a watcher.
+-- The page's switches for a watcher: what its user may change, and what it shows.
 function M.switches(watcher, options)
   local self = setmetatable({ watcher = watcher, events = {}, pending = {}, told = -1, classes = options.classes,
                               pointed = options.page and pointed.new() }, Switches)
@@ -72,7 +72,7 @@ function Switches:ungoverned()
     r.off and ", turned off: " .. r.fault or r.advises and ", as advice" or "")
 end
 
--- Sets the governor; returns what to tell.
+-- Ends the present governor and starts that policy; returns the text to tell.
 function Switches:govern(policy)
   local ended = self:ungoverned()
   if ended then self:note(ended) end
@@ -115,6 +115,7 @@ function Switches:place(policy)
   return ("policy: %s (layers: %s)"):format(policy, table.concat(parts, ", "))
 end
 
+-- True: the list (nil: none) has the value; else nil.
 local function is_one(list, value)
   for _, name in ipairs(list or {}) do
     if name == value then return true end
@@ -192,7 +193,7 @@ function Switches:now(text)
   self:send()
 end
 
--- Sends the page what is new.
+-- Sends the page the newest state, with what happened since the last time.
 function Switches:send()
   local list = { n = #self.events }
   for i, event in ipairs(self.events) do list[i] = event end
@@ -220,7 +221,7 @@ function Switches:point(picture)
   if news then self:note("follow: " .. news) end
 end
 
--- Drawn on top of the detections.
+-- What is drawn on top of the detections: the pointed-at object, and `more`.
 function Switches:over(more) return self.pointed and self.pointed:over(more) or more end
 
 -- Makes the feed run the net for pictures of that shape; returns the input's size. Applications
@@ -286,7 +287,7 @@ function Switches:show(page, frame, state, found, source, events)
   self:send()
 end
 
--- Ends a governor and tells of it.
+-- Ends a governor, if there is one, and tells of it.
 function Switches:stop()
   local ended = self:ungoverned()
   if ended then c.note(ended) end

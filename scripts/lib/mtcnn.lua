@@ -40,6 +40,7 @@ local function ports(net)
   return by
 end
 
+-- Loads the three stages in the folder; options as of detector.open.
 function M.open(folder, options)
   local self = setmetatable({ stages = {} }, Mtcnn)
   for i = 1, 3 do
@@ -60,14 +61,15 @@ function M.open(folder, options)
   return self
 end
 
+-- The name of the only class: the first label, or "face".
 function Mtcnn:label() return self.names and self.names[1] or "face" end
 
--- Prepares a picture for the nets.
+-- The picture as the nets see it: rows and columns swapped for nets from MATLAB.
 function Mtcnn:seen(picture)
   return self.swapped and picture:transposed { 2, 1, 3 } or picture
 end
 
--- How a picture of this size is prepared.
+-- How a picture is prepared to be height x width, as steps for model:prepare.
 function Mtcnn:how(height, width)
   local how = { size = self.swapped and { width, height } or { height, width } }
   for key, value in pairs(self.steps) do how[key] = value end
@@ -76,7 +78,7 @@ end
 
 -- ---- stage 1 ----
 
--- Proposals at one size of the picture.
+-- Proposals at one scale of the picture, in its pixels.
 function Mtcnn:propose(seen, height, width, scale)
   local s = self.stages[1]
   local outputs = s.net:run((s.net.model:prepare(seen, self:how(height, width))))
@@ -131,6 +133,7 @@ function Mtcnn:crop(seen, b)
   local side = math.max(1, (b.x1 - b.x0 + .5) // 1)
   local x, y = (b.x0 + .5) // 1 + 1, (b.y0 + .5) // 1 + 1
   if self.swapped then x, y = y, x end
+  -- v as an integer; nil: it is none.
   local function whole(v) return math.tointeger(v) end
   return seen:region({ whole(y), whole(x), 1 }, { whole(side), whole(side), seen:shape()[3] })
 end
@@ -138,7 +141,7 @@ end
 -- Batches of one size, so that one plan serves all; the last one is filled up.
 local batch_of = { [2] = 16, [3] = 4 }
 
--- The boxes that stage n keeps, corrected.
+-- The boxes of the list that stage n keeps, corrected by it.
 function Mtcnn:refine(seen, list, n)
   local s, batch, kept = self.stages[n], batch_of[n], {}
   local side = s.net.size.width
@@ -176,6 +179,7 @@ local function each(list, ...)
   return list
 end
 
+-- Faces in a picture, in its pixels.
 function Mtcnn:find(picture)
   local shape = picture:shape()
   local seen = self:seen(picture)

@@ -5,7 +5,8 @@ local M = {}
 
 local Net = {}
 
--- Options of the program (options.load), and those of scripts: device, option.
+-- Options for c.load: a copy of the program's (options.load), and those of scripts, device and
+-- import.
 local function loading(options)
   local load = {}
   for key, value in pairs(options.load or {}) do load[key] = value end
@@ -25,7 +26,7 @@ function M.open(word, options)
   local last = #sizes == 4 and (sizes[4] == 1 or sizes[4] == 3) and sizes[2] ~= 1 and sizes[2] ~= 3
   self.channels = sizes[#sizes == 4 and not last and 2 or 4]
   local h, w = sizes[last and 2 or 3], sizes[last and 3 or 4]
-  -- The usual size of a named dimension.
+  -- The usual size of a named dimension, as the file tells it, or nil.
   local function usual(dim) return tonumber(self.meta("symbol." .. dim .. ".default")) end
   self.open_size = math.type(h) ~= "integer" or math.type(w) ~= "integer"
   if self.open_size then h, w = usual(h), usual(w) end
@@ -50,10 +51,10 @@ function M.size_for(net, height, width, longest)
   return side(height), side(width)
 end
 
--- The outputs, by index and by name.
+-- Runs a batch; the outputs by index and by name.
 function Net:run(batch) return self:named { self.model:run { batch } } end
 
--- The results, also by the outputs' names.
+-- The list of results, in which they are also found by the outputs' names now.
 function Net:named(results)
   for i, port in ipairs(self.outputs) do results[port.name] = results[i] end
   return results

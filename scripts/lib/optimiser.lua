@@ -4,6 +4,7 @@
 -- list of all values that each step keeps.
 local c = require "cnnrun"
 
+-- True: the name fits the pattern, in which * is any text.
 local function matches(pattern, name)
   local lua = pattern:gsub("[%^%$%(%)%%%.%[%]%+%-%?]", "%%%0"):gsub("%*", ".*")
   return name:match("^" .. lua .. "$") ~= nil
@@ -77,6 +78,7 @@ local function told(settings, read)
   end })
 end
 
+-- The keys of t, sorted.
 local function sorted(t)
   local names = {}
   for name in pairs(t) do names[#names + 1] = name end
@@ -89,7 +91,9 @@ return function(weights, how)
   -- All old values are copied before any new one is written, since one state may take the old value
   -- of another.
   local always = c.greater_or_equal { how.step, c.data { 0.5 } }
+  -- The value where it was given for this weight, else the usual one.
   local function own(value) return givens[value] and c.where { always, value, value } or value end
+  -- Adds an assignment of the value to the target.
   local function keep(target, value) list[#list + 1] = c.assign { target, value } end
   local factor = how.layer_rates and layer_rates(how.layer_rates, weights)
   if how.accumulate then step, gated = accumulated(weights, how, how.accumulate, keep) end

@@ -16,12 +16,14 @@ for i = -8, 8 do SLOPES[#SLOPES + 1] = 2 ^ (i / 2) end
 
 -- ---- ways to run each layer ----
 
+-- Seconds and joules of the part [from, to) of a layer on unit u; split: it is one of several.
 local function part_of(b, layer, units, u, from, to, split)
   local seconds, joules = board.work(b, units[u], { op = layer.op, flops = layer.flops, products = layer.products,
                                                    bytes = layer.bytes, share = (to - from) / (layer.size or 1) }, split)
   return { u = u, from = from, to = to, seconds = seconds, joules = joules }
 end
 
+-- All ways to run a layer: on one unit, or divided in the shares that are tried.
 local function ways_of(b, layer, units)
   local list, known, whole, split = {}, {}, layer.size or 1, {}
   for u in ipairs(units) do
@@ -29,6 +31,7 @@ local function ways_of(b, layer, units)
     local one = part_of(b, layer, units, u, 0, whole, true)
     split[u] = one.seconds
   end
+  -- Adds the way that divides the layer over that set of units by weights, unless it is known.
   local function add(set, weights)
     local shares, sum, at, parts, key = {}, 0, 0, {}, {}
     for i, u in ipairs(set) do
@@ -46,6 +49,7 @@ local function ways_of(b, layer, units)
     if not known[key] then list[#list + 1] = parts end
     known[key] = true
   end
+  -- Adds the ways with all weights of the units of the set, one unit after the other.
   local function weigh(set, weights)
     if #weights == #set - 1 then return add(set, weights) end
     for _, w in ipairs(WEIGHTS[#set] or { 1 }) do
@@ -66,6 +70,7 @@ end
 
 -- ---- one step ----
 
+-- Seconds that so many bytes take to or from a unit; nil: it shares the host's memory.
 local function transfer(unit, bytes)
   if unit.host or not unit.transfer then return nil end
   local t = unit.transfer
@@ -75,6 +80,8 @@ end
 -- pieces: where the value before lies, { u, from, to, at }; copies are added to them.
 local function bring(p, layer, pieces, ready, u, from, to)
   local at, time, joules = from, 0, 0
+  -- Copies a piece from unit `source` to `target`, adding it to `pieces` and its joules to
+  -- `joules`; returns when it is there, in seconds.
   local function copy(source, target, piece)
     local one, other = transfer(p.units[source], 0), transfer(p.units[target], 0)
     local stop = piece.at
@@ -114,6 +121,7 @@ local function bring(p, layer, pieces, ready, u, from, to)
   return time, joules
 end
 
+-- Runs layer i of state so; returns the state after it.
 local function step(p, state, i, way)
   local layer, before = p.net[i], p.net[i - 1]
   local ready, parts, joules, final = { table.unpack(state.ready) }, {}, state.joules, state.final
@@ -174,6 +182,7 @@ local function cost_of(p, k, m, way)
 end
 
 local N = #SLOPES
+-- A line of N + 2 equal values.
 local function line_of(value)
   local line = {}
   for i = 0, N + 1 do line[i] = value end
@@ -215,8 +224,10 @@ local function pairs_of(p, k, after)
   return lines
 end
 
+-- Corners { seconds, joules } of the region above a line, in order.
 local function corners_of_line(p, line)
   local list = {}
+  -- Adds a corner.
   local function add(t, e) list[#list + 1] = { math.max(t, line[0]), math.max(e, line[N + 1]) } end
   add(line[0], (line[1] - line[0]) / p.slopes[1])
   for i = 1, N - 1 do
@@ -234,6 +245,7 @@ local function corners_of(p)
   local n, since, early = #p.net, {}, {}
   since[n + 1] = {}
   for m = MANY, #p.units do since[n + 1][m] = line_of(0) end
+  -- The least line over several: each value is the least of them.
   local function least(lines)
     local line = line_of(math.huge)
     for m = MANY, #p.units do
@@ -274,7 +286,7 @@ end
 
 -- ---- the search ----
 
--- Whether a is as good as b in everything, with the same places of values.
+-- True: a is as good as b in everything, with the same places of values.
 local function beats(a, b)
   local x, y = a.vector, b.vector
   for i = 1, #x do
@@ -283,7 +295,7 @@ local function beats(a, b)
   return true
 end
 
--- A net of so many layers, drawn by a seed.
+-- A net of so many layers, drawn by a seed, as a list of works.
 function M.drawn_net(seed, layers)
   local list, side, maps = {}, 64, 3
   for i = 1, layers do
@@ -319,7 +331,7 @@ local function least_of(p, corners, final, since, joules)
   return least
 end
 
--- The same before and after the way of layer i is run.
+-- What state can reach at best if layer i is run so, before it is.
 local function promise_before(p, state, i, way)
   local m, late = state.m, #way > 1 and p.ranges[i] and state.m == MANY
   local t, e = p.cost[i][m][way][1], p.cost[i][m][way][2]
@@ -332,6 +344,7 @@ local function promise_before(p, state, i, way)
   return least_of(p, p.since[i + 1][#way == 1 and way[1].u or MANY], final, stop, joules)
 end
 
+-- What state can reach at best after layer i.
 local function promise_after(p, state, i)
   local least = least_of(p, p.since[i + 1][state.m], state.final, state.last, state.joules)
   if state.m == MANY and p.early[i + 1] then
@@ -340,6 +353,7 @@ local function promise_after(p, state, i)
   return least
 end
 
+-- The board, net and units as the search wants them: ways, costs and bounds.
 local function problem(b, net, units)
   local p = { net = net, units = {}, ways = {}, ranges = {}, cost = {}, slopes = {}, per_byte = 0, idle = board.idle_watts(b) }
   for i, name in ipairs(units) do
@@ -393,7 +407,8 @@ local function sort_of(p, state, i)
   return table.concat(key, " "), vector
 end
 
--- Adds a state to the group unless another one is better; removes those that it beats.
+-- Adds a state to the group unless another one is better; removes those that it beats. The group
+-- changes in place.
 local function join(group, state)
   for _, other in ipairs(group) do
     if beats(other, state) then return end
@@ -460,10 +475,12 @@ end
 -- The plan's EDP after moving single or several pieces from one part to another as long as that
 -- lowers it.
 function M.polish(b, net, plan)
+  -- Seconds times joules of the plan as it stands.
   local function edp()
     local seconds, joules = P.run(b, net, plan)
     return seconds * joules
   end
+  -- Gives the parts, in place, these sizes one after the other.
   local function cut(parts, sizes)
     local at = 0
     for k, part in ipairs(parts) do
@@ -472,6 +489,8 @@ function M.polish(b, net, plan)
     end
   end
   local least, better = edp(), true
+  -- Moves `size` from part i to part j of the layer; stays so if that makes the plan's EDP less,
+  -- which `least` then is.
   local function try(parts, i, j, size)
     local sizes, before = {}, {}
     for k, part in ipairs(parts) do before[k], sizes[k] = part.to - part.from, part.to - part.from end

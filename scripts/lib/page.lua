@@ -3,6 +3,7 @@ local M = {}
 
 local entities = { ["&"] = "&amp;", ["<"] = "&lt;", [">"] = "&gt;", ['"'] = "&quot;" }
 
+---The value as text for HTML: & < > and quotes as entities. @param text any @return string
 ---@param text any
 ---@return string
 function M.escaped(text) return (tostring(text):gsub('[&<>"]', entities)) end

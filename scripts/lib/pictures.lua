@@ -84,7 +84,7 @@ function M.title(name, about)
     about.seconds and (" %.3f s"):format(about.seconds) or "")
 end
 
--- "folder/three.jpg" -> "three"
+-- A path's last name without its ending: "folder/three.jpg" gives "three".
 function M.stem(name)
   local file = name:match("[^/]*$")
   return file:match("^(.+)%.%w+$") or file

@@ -41,7 +41,7 @@ end
 -- True: data need not be moved to the unit.
 local function free(unit) return unit.host or not unit.transfer end
 
--- Seconds that bytes take to the unit.
+-- Seconds that so many bytes take to or from the unit; 0 for one that shares memory.
 local function transfer(unit, bytes)
   if free(unit) then return 0 end
   local t = unit.transfer
@@ -84,7 +84,8 @@ function M.view(b, net, units, options)
                           ns = seconds * 1e9, joules = joules + idle * seconds, bytes = layer.bytes, flops = layer.flops }
     end
   end
-  -- Nanoseconds of a transfer between two units.
+  -- Nanoseconds of a transfer of layer a's output from its device to layer c's, by the links; 0 on the
+  -- same device, nil: there is no link.
   local function between(a, c)
     if a.device == c.device then return 0 end
     for _, l in ipairs(links) do

@@ -80,7 +80,8 @@ local function read_rows(plot, kind, number, rows)
   return runs, left_out
 end
 
--- A new plot of that kind, and the series to draw in it; sets the ranges of its axes.
+-- A new plot of that kind, and the series to draw in it; sets the ranges of its axes. Throws for a
+-- bad list.
 local function read_series(kind, list, options)
   local plot, series, left_out = figure.new(kind, options, { "markers" }), {}, 0
   if type(list) ~= "table" then error(("plot.%s: want a list of series"):format(kind), 3) end
@@ -121,11 +122,11 @@ end
 
 -- ---- lines and points ----
 
--- Draws the band between two curves.
+-- Draws the band between two curves, for rows that have { x, y, low, high }.
 local function draw_band(f, run, colour)
   if not run[1][3] or not run[1][4] or #run < 2 then return end
   local outline = {}
-  -- Adds a point of the band's edge.
+  -- Adds a point of the band's edge to the outline: column k of the row, or its value.
   local function add(row, k)
     outline[#outline + 1] = f:x(row[1])
     outline[#outline + 1] = f:y(axis.shows(f.plot.y, row[k]) and row[k] or row[2])
@@ -135,7 +136,7 @@ local function draw_band(f, run, colour)
   f.canvas:area(outline, faded(colour, .18))
 end
 
--- Draws a line.
+-- Draws a series as lines, one for each unbroken run.
 local function draw_line(f, s)
   for _, run in ipairs(s.runs) do
     local points = {}
@@ -208,7 +209,7 @@ end
 
 -- ---- bars ----
 
--- Fills from a to b along one axis and p to q along the other.
+-- Fills from a to b along one axis and p to q along the other, in pixels; horizontal swaps them.
 local function fill_rectangle(f, a, b, p, q, horizontal, colour)
   local x0, x1 = math.min(p, q), math.max(p, q)
   if horizontal then f.canvas:fill({ x0, a, x1 - x0, b - a }, colour)
@@ -275,9 +276,9 @@ function M.bars(rows, options)
       for k = 1, columns do
         if axis.shows(values, row[k + 1]) then
           local a, b = i - .4 + .8 * (k - 1) / columns, i - .4 + .8 * k / columns
-          -- Place along the bars' names.
+          -- Pixel of a place along the bars' names.
           local function place(v) return across and f:y(v) or f:x(v) end
-          -- Place along the bars' values.
+          -- Pixel of a value along the bars' values.
           local function reach(v) return across and f:x(v) or f:y(v) end
           use(place(a), place(b), reach(zero), reach(row[k + 1]), k, row[k + 1])
         end
@@ -312,6 +313,7 @@ end
 
 -- ---- histograms ----
 
+-- True: v is a list of lists, not of numbers.
 local function is_list(v) return type(v) == "table" and type(v[1]) ~= "number" and v[1] ~= nil end
 
 -- The number of bins, from the interquartile range (Freedman and Diaconis), 5 to 100.
@@ -367,6 +369,7 @@ function M.histogram(values, options)
   if not plot.y.log then axis.cover(plot.y, 0) end
   axis.settle(plot.y, not plot.y.log and 0 or nil)
   if plot.y.log then plot.y.low = math.min(plot.y.low, .8) end
+  -- v rounded to half pixels.
   local function half(v) return math.floor(2 * v + .5) / 2 end -- Adjacent rectangles meet without a seam.
   -- Calls use for each rectangle of histogram k.
   local function each(f, k, use)
@@ -421,7 +424,7 @@ local function read_cells(cells)
   return cells, wide
 end
 
--- n names; missing ones are numbers.
+-- n names as a list of texts; missing ones are their numbers.
 local function numbered(names, n)
   local list = {}
   for i = 1, n do list[i] = tostring(names and names[i] or i) end
@@ -452,11 +455,11 @@ function M.heat(cells, options)
   axis.settle(plot.y)
   plot.heat = true
   plot.height = math.max(160, math.min(900, math.floor(70 + #rows * math.min(40, 380 / wide))))
-  -- Colour of a cell; grey: no number.
+  -- Colour of a cell by its value; grey: no number.
   local function colour(v)
     return axis.shows(value, v) and map_colour(axis.along(value, v)) or { .8, .8, .8 }
   end
-  -- Text of a cell.
+  -- Text of a cell's value; a dash: no number.
   local function text_of(v)
     if not axis.finite(v) then return "–" end
     return axis.text(v, (math.type(v) == "integer" or v == math.floor(v)) and 0 or

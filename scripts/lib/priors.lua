@@ -66,7 +66,7 @@ function M.ssd(scores, boxes, about, least)
   local list, classes, p = {}, about.classes, about.priors
   local w, h = about.size.width, about.size.height
   local near, far = table.unpack(about.variances or { .1, .2 })
-  -- Points of a face of prior i.
+  -- Points of a face at prior i, in pixels.
   local function points_of(i)
     local t, points = about.points, {}
     local each, b = #t // (#boxes // 4), i * 4
@@ -76,7 +76,7 @@ function M.ssd(scores, boxes, about, least)
     end
     return points
   end
-  -- Adds the box of prior i.
+  -- Adds the box at prior i to the list, with that class and score.
   local function decode(class, i, score)
     local b = i * 4
     if about.corners then

@@ -21,6 +21,7 @@ local M = {}
 local Work = {}
 Work.__index = Work
 
+-- Path of a file in the work's folder.
 function Work:path(name) return self.folder .. "/" .. name end
 
 -- Writes the state, so that the work can go on after a stop.
@@ -39,6 +40,7 @@ function Work:once(key, of, find)
   return value
 end
 
+-- A copy of v in a form for JSON: functions become a text.
 local function plain(v) -- In a form for JSON.
   if type(v) == "function" then return "a function" end
   if type(v) ~= "table" then return v end
@@ -49,7 +51,7 @@ local function plain(v) -- In a form for JSON.
   return copy
 end
 
--- The options with some more.
+-- A copy of the options with some more.
 local function with(own, more)
   local options = {}
   for key, value in pairs(own or {}) do options[key] = value end
@@ -57,6 +59,7 @@ local function with(own, more)
   return options
 end
 
+-- True: v is or contains a function.
 local function has_function(v)
   if type(v) ~= "table" then return type(v) == "function" end
   for _, value in pairs(v) do
@@ -65,7 +68,7 @@ local function has_function(v)
   return false
 end
 
--- A hash of the values.
+-- A hash of the values, 16 hexadecimal digits.
 local function sum(...)
   local text, h = json.encode(plain { ... }), 0x4bf29ce484222325
   for i = 1, #text do h = (h ~ text:byte(i)) * 0x100000001b3 end
@@ -75,8 +78,8 @@ end
 -- The value of this key of the schedule; a function counts by its results in a trial.
 function Work:says(word, otherwise) return { self.schedule[word] or otherwise, self.marks[word] } end
 
--- The folder's results of this pruning. If the schedule has changed, those that still follow from
--- it stay. Its checkpoints have names of their own.
+-- Reads the folder's results of this pruning into self. If the schedule has changed, those that
+-- still follow from it stay. Its checkpoints have names of their own; restart forgets all.
 function Work:open_state(restart)
   local path, run = self:path("state.json"), 1
   local identity = json.encode { data = self.options.data, base = self.base, seed = self.seed,
@@ -102,7 +105,7 @@ function Work:open_state(restart)
   self:keep_state()
 end
 
--- Tells a line, unless --quiet or --json.
+-- Prints a line, formatted as by string.format, unless --quiet or --json.
 function Work:say(format, ...)
   if not self.options.quiet and not self.options.json then
     print((format:format(...):gsub("(%d),(%d)", "%1.%2")))
@@ -231,8 +234,8 @@ function Work:recalibrate(net)
   end
 end
 
--- Opens the net with the command line's devices, kernels and limits. Its weights are those of the
--- original net.
+-- Loads the net with the command line's devices, kernels and limits, after all processes have come
+-- so far. Its weights are those in the file.
 local function loaded(path, options)
   c.barrier() -- several processes: rank 0 wrote the file
   local how = {}
@@ -254,7 +257,7 @@ end
 
 -- ---- the scan ----
 
--- The shares that a scan tries.
+-- The shares of weights that a scan keeps: 0.95 down to 0.05.
 local function scan_shares()
   local list = {}
   for keep = 95, 5, -5 do list[#list + 1] = keep / 100 end
@@ -301,7 +304,7 @@ end
 
 -- ---- pruning and training in turns ----
 
--- The scores by which weights are cut.
+-- The scores by which weights are cut, from the net in those states, as tensors by weight.
 function Work:scores(net, states)
   local copy <close> = net:copy() -- Gradients also update the statistics of batches.
   return pruning.scores(copy, self.layers, self.schedule, self.samples, states)
@@ -342,7 +345,7 @@ function Work:cut(net, plan, step)
   return current ~= net and current or net:copy()
 end
 
--- Share of the weights that are left.
+-- Share of the weights that are not zero, 0 to 1.
 function Work:kept(net)
   local n, all = 0, 0
   for _, layer in ipairs(pruning.able(net)) do n = n + net:weight(layer.weight):density() * layer.n end
@@ -350,7 +353,7 @@ function Work:kept(net)
   return n / all
 end
 
--- What each step follows from, including the steps before it.
+-- What each of the n steps of the plan follows from, including the steps before it, as hashes.
 function Work:follows(plan, n)
   local s, list = self.schedule, {}
   local before = sum(self:says("criterion", "magnitude"), s.unit or "element", s.saliency or {}, self:says("train", {}),
@@ -405,7 +408,7 @@ function Work:take_states(slot, list)
   end
 end
 
--- Sets all weights back to those of the kept epoch; pruned ones stay pruned.
+-- Sets all of the net's weights back to those of the kept epoch; pruned ones stay pruned.
 function Work:rewind(net)
   local early <close> = loaded(self:path("rewind.cnr"), self.options)
   local kept = {}
@@ -462,7 +465,7 @@ function Work:steps(net)
   return file, rows
 end
 
--- Trains the last time; returns the file.
+-- Trains the last time, if the schedule wants that; returns the file of the net.
 function Work:finish(file)
   local own = self.schedule.finish
   if not own then return file end
@@ -479,7 +482,7 @@ end
 
 -- ---- results ----
 
--- Time, energy and bytes of a net.
+-- Time, energy and bytes of a net and its file, as a table.
 function Work:measure(net, file)
   local p = net:profile { runs = 30, energy = true }
   local load
@@ -512,13 +515,13 @@ function Work:written(net, path)
   return bytes
 end
 
--- { { layers, encoding }, ... }
+-- The schedule's encodings as a list { { layers, encoding }, ... }.
 function Work:forms()
   local encode = self.schedule.encode
   return type(encode) == "table" and encode or encode and { { "*", encode } } or {}
 end
 
--- What came out: before and after.
+-- What came out, before and after, as a table; writes pruned.cnr.
 function Work:results(dense, file)
   local net <close> = self:load(file)
   local out = self:path("pruned.cnr")
@@ -546,10 +549,10 @@ function Work:results(dense, file)
   return result, net:copy()
 end
 
--- A number as text; nil: "-".
+-- A number as text of four digits; nil: "-".
 local function number(x) return x and json.encode(x, 4) or "-" end
 
--- Tells the results.
+-- Tells the results r, as text or JSON.
 function Work:tell_results(r)
   self:tell { output = r.output, folder = self.folder, kept = r.kept, bytes = r.bytes[2],
               bytes_dense = r.bytes[1],
@@ -577,8 +580,8 @@ end
 
 -- ---- the whole pruning ----
 
--- With `rewind` the given net is trained first: for so many epochs, whose net is kept for rewinding,
--- and then as `train` says.
+-- Returns the net, trained: with `rewind` first for so many epochs, whose net is kept for
+-- rewinding, and then as `train` says; without, as it is given.
 function Work:trained(net)
   local s = self.schedule
   self.dense = "as given"

@@ -10,7 +10,7 @@ local M = {}
 
 local escaped, embedded, shown, row = page.escaped, page.embedded, page.shown, page.row
 
--- The row of the net before pruning.
+-- The curve of the net before pruning: a dashed line at its accuracy.
 local function unpruned(from, to, accuracy)
   return { { { from, accuracy }, { to, accuracy } }, label = "unpruned", dash = { 4, 3 }, colour = { .5, .5, .5 } }
 end
@@ -28,16 +28,16 @@ function Page:picture(name, title, drawn)
   self:add("<figure>%s<figcaption>%s</figcaption></figure>", embedded(svg), escaped(title))
 end
 
--- Adds a line to the page.
+-- Adds a line to the page, formatted as by string.format.
 function Page:add(format, ...) self[#self + 1] = format:format(...) end
 
 -- ---- parts of the page ----
 
--- Adds the table of before and after.
+-- Adds the table of before and after to the report.
 local function summary(report, r)
   local energy = r.pruned.energy_source and ("energy of a run, J (%s)"):format(r.pruned.energy_source) or
                  "energy of a run, J"
-  -- Adds a row of before and after.
+  -- Adds a row of before and after, with their quotient.
   local function both(what, format, before, after)
     report:add("%s", row(what, shown(format, before), shown(format, after),
                        before and after and before ~= 0 and shown("%.1f %%", 100 * after / before) or "&ndash;"))
@@ -59,7 +59,7 @@ local function summary(report, r)
            r.test and (", %d for the test, which was used once"):format(r.tested) or "; no test")
 end
 
--- Adds the table of layers.
+-- Adds the table of layers: weights before and after.
 local function layers(report, dense, pruned)
   local after = {}
   for _, layer in ipairs(pruning.able(pruned)) do after[layer.name] = layer end
@@ -74,7 +74,7 @@ local function layers(report, dense, pruned)
   report:add("</table>")
 end
 
--- Adds the curves of the scan.
+-- Adds the curves of the scan: accuracy over the share kept, by layer; nothing without rows.
 local function scan(report, rows, base)
   if #rows == 0 then return end
   local series, by = {}, {}
@@ -91,7 +91,7 @@ local function scan(report, rows, base)
                plot.lines(series, { x = "share of the layer that is kept", y = "right in validation", width = 640 }))
 end
 
--- Adds the curve of the steps.
+-- Adds the curves of the steps: accuracy after cutting and after training.
 local function steps(report, rows, base)
   local cut, trained, kept = {}, {}, {}
   for _, r in ipairs(rows) do
@@ -106,7 +106,7 @@ local function steps(report, rows, base)
   report:picture("kept", "Nonzero weights", plot.lines({ { kept } }, { x = "step", y = "share kept", width = 640 }))
 end
 
--- The nonzero elements of a tensor.
+-- The nonzero elements of a tensor, as a list.
 local function some(t)
   local list = {}
   for _, i in ipairs(t:above(0)) do list[#list + 1] = t[i] end
@@ -114,13 +114,14 @@ local function some(t)
   return list
 end
 
+-- The tensor as a vector.
 local function flat(t)
   local n = 1
   for _, size in ipairs(t:shape()) do n = n * size end
   return t:reshaped { n }
 end
 
--- Adds the weights' histograms.
+-- Adds the histograms of each layer's weights, before and after.
 local function histograms(report, work, dense, pruned)
   report:add("<h2>Weights before and after</h2><p>Those that are 0 afterwards are left out.</p>")
   for _, layer in ipairs(work.layers) do

@@ -42,7 +42,7 @@ local function check_words(t, known, what)
   end
 end
 
--- Checks the schedule's numbers.
+-- Throws if a number of the schedule is out of its range.
 local function check_numbers(schedule)
   local scan, saliency = type(schedule.scan) == "table" and schedule.scan or {}, schedule.saliency or {}
   for _, word in ipairs { "keep", "least" } do
@@ -197,7 +197,7 @@ local function over_batches(net, list, samples, options, f)
   return last
 end
 
--- The sum of squared gradients.
+-- The sum of squared gradients over the samples, as tensors by weight.
 local function squares(net, list, samples, options)
   return over_batches(net, list, samples, options, function(_, g, sum)
     local square = g:times(g)
@@ -205,18 +205,18 @@ local function squares(net, list, samples, options)
   end)
 end
 
--- Elements of the layer's weight.
+-- Elements of the layer's weight, fewer than at first if channels were removed.
 local function count_of(net, layer) -- Fewer than at first if channels were removed.
   local n = 1
   for _, size in ipairs(net:weight(layer.weight):shape()) do n = n * size end
   return n
 end
 
--- The least element.
+-- The least element of a tensor.
 local function least_of(t) return -t:times(-1):topk(1)[1].score end
 
--- Maps scores of any sign to positive ones in the same order; 0 where the weight is 0, which stays
--- so.
+-- Scores of any sign as positive ones in the same order, in `scores`, which is returned; 0 where
+-- the weight is 0, which stays so. Throws if one is not a number.
 local function settled(list, scores, net)
   local least = math.huge
   for _, layer in ipairs(list) do
@@ -248,6 +248,7 @@ local function by_function(net, list, schedule, samples, states, options)
   end), net)
 end
 
+---True: the schedule's criterion needs gradients. @param schedule table @return boolean
 ---@param schedule table
 ---@return boolean
 function M.by_gradient(schedule) return (schedule.criterion or "magnitude") ~= "magnitude" end

@@ -43,11 +43,11 @@ function M.open(options)
   return self
 end
 
--- The time in seconds.
+-- The time in seconds since 1970.
 local function now() return select(2, c.date()) end
 
--- The folder's parts, the oldest first, and the bytes of all; those of the unfinished one
--- separately.
+-- The folder's finished parts, the oldest first; the bytes of all, unfinished ones too; and the
+-- bytes of the one that is being written.
 function Recorder:parts()
   local list, sum, unfinished = {}, 0, 0
   for _, file in ipairs(c.files(self.folder)) do
@@ -84,7 +84,7 @@ end
 function Recorder:name()
   local stem = self.folder .. "/monitor-" .. (c.date():gsub("[ :]", "-"))
   local n = stem == self.stem and self.n + 1 or 1
-  -- Path of part n.
+  -- Path of part n: "STEM.mp4", "STEM-2.mp4" and so on.
   local function path() return n > 1 and ("%s-%d.mp4"):format(stem, n) or stem .. ".mp4" end
   while c.exists(path()) do n = n + 1 end
   self.stem, self.n = stem, n
@@ -145,7 +145,7 @@ end
 ---@param why string
 ---@param certain boolean?
 function Recorder:failed(why, certain)
-  -- True: the message names the file.
+  -- True: the message names the file of that path; nil or false: it doesn't.
   local function names(path) return path and why:find(path:match "[^/]*$", 1, true) end -- Long paths are shortened.
   if not certain and not names(self.path) then
     if not names(self.pending[1]) then return false end
@@ -163,7 +163,7 @@ function Recorder:failed(why, certain)
   return true
 end
 
----Reports completed parts; returns the exit code.
+---Reports completed parts, and removes old ones above the limit; returns the exit code.
 function Recorder:ended()
   if self.folder then
     self:tell_finished()

@@ -4,7 +4,7 @@ local blocks = require "lib.blocks"
 local imagenet = require "lib.imagenet"
 local conv_bn = blocks.conv_bn
 
--- A basic block, and its width.
+-- A basic block of that width and stride, as a list of layers, and its width.
 local function basic(width, stride)
   return { conv_bn(width, 3, { stride = stride }), conv_bn(width, 3, { act = false }) }, width
 end

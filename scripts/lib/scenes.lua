@@ -82,7 +82,7 @@ local function cut(d, picture)
   return data
 end
 
--- Deviation of the numbers from their mean.
+-- Standard deviation of the numbers.
 local function contrast(data)
   local sum, squares = 0, 0
   for _, v in ipairs(data) do sum, squares = sum + v, squares + v * v end
@@ -99,6 +99,7 @@ local function object_texture(d, pictures)
   return noise_texture(d, SIDE, SIDE, 32, 6)
 end
 
+-- The picture of SIDE x SIDE numbers, mirrored left to right.
 local function mirrored(data)
   local out = {}
   for y = 0, SIDE - 1 do
@@ -141,7 +142,7 @@ end
 
 -- ---- geometry: 3 x 3 matrices, row by row ----
 
--- Inverse of a 3 x 3 matrix.
+-- Inverse of a 3 x 3 matrix, a list of nine numbers by rows.
 local function inverse(m)
   local a, b, e, f, g, h, i, j, k = table.unpack(m)
   local A, B, C = g * k - h * j, -(f * k - h * i), f * j - g * i
@@ -151,7 +152,7 @@ local function inverse(m)
            C / det, (b * i - a * j) / det, (a * g - b * f) / det }
 end
 
--- The point after a projective matrix.
+-- The point (x, y) after a projective matrix of nine numbers; returns both coordinates.
 local function apply(m, x, y)
   local w = m[7] * x + m[8] * y + m[9]
   return (m[1] * x + m[2] * y + m[3]) / w, (m[4] * x + m[5] * y + m[6]) / w
@@ -187,7 +188,7 @@ local function in_mask(u, v, power)
   return u < 1 and v < 1 and (u ^ power + v ^ power) <= .93 ^ power
 end
 
--- True: the sprite covers the point.
+-- True: the sprite in front, by its matrix, covers the point.
 local function covered(over, x, y)
   local u, v = apply(over, x, y)
   return in_mask(u, v, 20)
@@ -222,6 +223,7 @@ end
 
 -- ---- the renderer: a net of elementary operators ----
 
+-- The operator that takes elements [from, to) of an axis of v.
 local function sliced(v, axis, from, to) return c.slice { v, axes = { axis }, starts = { from }, ends = { to } } end
 
 -- The positions of the screen's pixels in a texture, kept within it: columns and rows.
@@ -232,16 +234,16 @@ local function placed_at(matrix, screen, width, height)
          c.clip { c.div { sliced(at, 0, 1, 2), depth }, min = 0, max = height - 1.01 }
 end
 
--- Element numbers of points in a picture.
+-- The operator of element numbers of points in a picture of that width.
 local function index_of(x, y, width) return c.cast { c.add { c.mul { y, { width } }, x }, to = "i32" } end
 
--- A texture's colours at points between pixels.
+-- The operator of a texture's colours at points between pixels.
 local function bilinear(texture, x, y, width, height)
   local ix, iy = c.floor { x }, c.floor { y }
   local fx, fy, index, n = c.sub { x, ix }, c.sub { y, iy }, index_of(ix, iy, width), width * height
   -- Colours of the pixel that is `by` elements further.
   local function corner(by) return c.gather { sliced(texture, 0, by, n), index, axis = 0 } end
-  -- Between a and b, at part.
+  -- The operator of a value between a and b: a at part 0, b at 1.
   local function between(a, b, part) return c.add { a, c.mul { c.sub { b, a }, part } } end
   return between(between(corner(0), corner(1), fx), between(corner(width), corner(width + 1), fx), fy)
 end
@@ -264,8 +266,9 @@ local function renderer(width, height, sprites, ground)
   local light = c.input { "light", shape = { sprites, 2 } }
   local kernel = c.input { "kernel", shape = { 1, 1, KERNEL, KERNEL } }
   local noise = c.input { "noise", shape = { height, width } }
-  -- Part k of v, in this shape.
+  -- The operator of part k of v, in this shape.
   local function part(v, k, shape) return c.reshape { sliced(v, 0, k, k + 1), shape = shape } end
+  -- The operator of row k of v, as a vector.
   local function row(v, k) return part(v, k, { -1 }) end
   local x, y = placed_at(part(matrices, 0, { 3, 3 }), screen, ground[2], ground[1])
   local out = bilinear(c.reshape { grey, shape = { ground[1] * ground[2] } }, x, y, ground[2], ground[1])
@@ -296,12 +299,13 @@ end
 -- The change of a wave since the first frame: scenes begin without a change.
 local function from_first(f) return function(t) return f(t) - f(1) end end
 
--- A bump from 0 to 1 and back, with ramps of that many frames.
+-- A function of the frame that goes from 0 to 1 and back, with ramps of that many frames.
 local function bump(from, to, ramp)
   return function(t) return math.max(0, math.min(1, (t - from) / ramp, (to - t) / ramp)) end
 end
 
--- A kernel that blurs along (dx, dy).
+-- A kernel of sum 1, as a tensor [1,1,KERNEL,KERNEL], that blurs along (dx, dy) and by `soft`
+-- pixels.
 local function kernel_of(dx, dy, soft)
   local data, sum, half = {}, 0, KERNEL // 2
   for y = -half, half do
@@ -452,7 +456,7 @@ function Scene:each(fn)
   local textures = c.tensor { shape = { #sprites, 2, FINE * FINE }, data = both }
   local count, offsets = self.width * self.height, 6000
   local pool = noise_pool(d, count + offsets, self.noise)
-  -- Draws frame t on its ground.
+  -- The picture of frame t on its ground.
   local function frame(t, ground)
     local shape = ground:shape()
     local matrices, light, factor, offset = self.camera(t, shape[2], shape[1]), {}, self.light(t)

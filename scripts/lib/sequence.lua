@@ -9,7 +9,7 @@ local M = {}
 
 local files = { { "gt.txt", true }, { "groundtruth_rect.txt", false }, { "groundtruth.txt", false } }
 
--- As drawn, with sides of at least a visible length.
+-- True: four numbers that are finite, with positive sides.
 local function is_box(b)
   for i = 1, 4 do
     if not b[i] or not (math.abs(b[i]) < 1e9) then return false end

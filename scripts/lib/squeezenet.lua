@@ -4,15 +4,16 @@ local blocks = require "lib.blocks"
 local imagenet = require "lib.imagenet"
 local M = {}
 
--- A fire module.
+-- A fire module: a 1x1 convolution to `squeezed` channels, then 1x1 and 3x3 side by side.
 function M.fire(name, squeezed, expanded)
   return c.seq { name, blocks.conv_relu(squeezed, 1),
                  c.concat { blocks.conv_relu(expanded, 1), blocks.conv_relu(expanded, 3) } }
 end
 
+-- SqueezeNet's pooling: 3 x 3, by 2.
 function M.pool() return c.maxpool { kernel = 3, stride = 2, ceil_mode = true } end
 
--- A SqueezeNet with this body.
+-- A SqueezeNet of that name with this body between input and classes.
 function M.net(name, body)
   return c.net {
     name = name, weights = name .. ".cnr", input = imagenet.caffe(227), body,

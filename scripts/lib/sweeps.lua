@@ -85,7 +85,8 @@ local function groups_of(rows, axes)
   return groups
 end
 
--- The finite numbers of a result in a group; for lists, those of an epoch (the last one).
+-- The finite numbers of a result of a group's rows; for lists, those of an epoch (nil: the last
+-- one).
 local function numbers(group, name, epoch)
   local list = {}
   for _, row in ipairs(group.rows) do
@@ -98,7 +99,7 @@ end
 
 -- ---- tables ----
 
--- The table of every point.
+-- Columns and lines of the table of every point.
 local function every_point(rows, axes, names)
   local columns, lines = {}, {}
   for _, a in ipairs(axes) do columns[#columns + 1] = a.name end
@@ -146,7 +147,7 @@ end
 
 -- ---- pictures ----
 
--- How many different values an axis has, and whether all are numbers.
+-- How many different values an axis has in the groups, and whether all are numbers.
 local function values_of(groups, name)
   local seen, n, all = {}, 0, true
   for _, group in ipairs(groups) do
@@ -157,7 +158,8 @@ local function values_of(groups, name)
   return n, all
 end
 
--- The label of a group among those that differ in parameters other than `x`.
+-- The label of a group: the parameters other than `x` and the seed in which the groups differ; nil:
+-- there are none.
 local function label_of(group, axes, groups, x)
   local words = {}
   for _, a in ipairs(axes) do
@@ -177,7 +179,7 @@ local function across(groups, axes)
   end
 end
 
--- x, mean and range of a list.
+-- A row { x, mean, low, high } of a list of numbers.
 local function row_of(x, list)
   local s = M.spread(list)
   return { x, s.mean, s.low, s.high }

@@ -33,7 +33,8 @@ local function predict(s, dt, push)
   s[5] = s[5] + push * dt
 end
 
--- Takes a measured value into the state.
+-- Takes a measured value with that noise (a variance) into the state s, in place: value, speed and
+-- their variances.
 local function correct(s, value, noise)
   local gain = s[3] / (s[3] + noise)
   local gain_speed, off = s[4] / (s[3] + noise), value - s[1]
@@ -44,21 +45,23 @@ end
 
 -- ---- tracks ----
 
+-- A box as the values that are tracked: middle and sides.
 local function measures(b) -- middle and sides
   return { (b.x0 + b.x1) / 2, (b.y0 + b.y1) / 2, b.x1 - b.x0, b.y1 - b.y0 }
 end
 
+-- The variance of a box's values, whose deviation is a twentieth of its side.
 local function noise_of(b) -- a box is off by a twentieth of its side
   return (.05 * math.max(8, (b.x1 - b.x0 + b.y1 - b.y0) / 2)) ^ 2
 end
 
--- The box that a track stands at.
+-- The box that a track stands at, with sides of at least 1.
 local function box_of(t)
   local x, y, w, h = t.states[1][1], t.states[2][1], math.max(1, t.states[3][1]), math.max(1, t.states[4][1])
   return { x0 = x - w / 2, y0 = y - h / 2, x1 = x + w / 2, y1 = y + h / 2 }
 end
 
--- Starts a track at a box.
+-- Starts a track at a box, and returns it.
 local function start(self, b, now)
   local t = { class = b.class, seen = 0, since = now, states = {} }
   for i, v in ipairs(measures(b)) do t.states[i] = begin(v, noise_of(b)) end
@@ -66,7 +69,8 @@ local function start(self, b, now)
   return t
 end
 
--- Takes a box into its track.
+-- Takes a box into its track at time `now`: corrects its states; b.age becomes the number of boxes
+-- that the track had.
 local function take(t, b, now)
   local noise = noise_of(b)
   for i, v in ipairs(measures(b)) do correct(t.states[i], v, noise) end
@@ -74,7 +78,7 @@ local function take(t, b, now)
   b.age = t.seen
 end
 
--- Pairs of tracks and boxes of one class, those with the largest overlap first.
+-- Pairs of tracks and boxes of one class that overlap enough, those with the largest overlap first.
 local function pairs_of(self, found)
   local list = {}
   for _, t in ipairs(self.list) do

@@ -6,7 +6,7 @@ local json = require "lib.json"
 local tracks = require "lib.tracks"
 local M = {}
 
--- v rounded to n digits.
+-- v rounded to n decimal digits, as a number.
 local function rounded(v, n) return tonumber(("%." .. n .. "f"):format(v)) end
 
 -- ---- boxes ----
@@ -14,11 +14,14 @@ local function rounded(v, n) return tonumber(("%." .. n .. "f"):format(v)) end
 local Boxes = {}
 Boxes.__index = Boxes
 
+-- How pictures of that shape are prepared, and their size.
 function Boxes:how(shape) return self.finder:how(shape) end
+-- Boxes from the net's outputs.
 function Boxes:decode(outputs, place, shape, size) return self.finder:decode(outputs, place, shape, size) end
+-- Boxes in a picture.
 function Boxes:find(picture) return self.finder:find(picture) end
 
--- What came and what went since the last frame.
+-- Tracks that came and that went with these boxes since the last frame; `at`: seconds.
 function Boxes:track(found, at)
   local new, gone = self.tracks:step(found, at)
   for _, list in ipairs { found, gone } do
@@ -27,7 +30,7 @@ function Boxes:track(found, at)
   return new, gone
 end
 
--- The picture with what was found.
+-- Pixels of the picture with what was found; more(canvas) draws on top.
 function Boxes:draw(picture, found, more)
   return draw.frame(picture, found, function(b)
     local number = b.id and " " .. b.id or ""
@@ -35,7 +38,7 @@ function Boxes:draw(picture, found, more)
   end, more)
 end
 
--- What was found, for JSON.
+-- What was found, as a table for JSON.
 function Boxes:list(found)
   local list = { n = #found }
   for i, b in ipairs(found) do
@@ -45,7 +48,7 @@ function Boxes:list(found)
   return list
 end
 
--- Events in words.
+-- What came and went, as events with words.
 function Boxes:events(new, gone, at)
   local list = {}
   for _, b in ipairs(new) do list[#list + 1] = ("%s %d came"):format(b.label, b.id) end
@@ -61,8 +64,11 @@ end
 local Classes = {}
 Classes.__index = Classes
 
+-- How pictures of that shape are prepared, and the shape.
 function Classes:how(shape) return self.finder:how(shape), shape end
+-- The best classes from the net's outputs.
 function Classes:decode(outputs) return self.finder:decode(outputs) end
+-- The best classes of a picture.
 function Classes:find(picture) return self.finder:find(picture) end
 
 -- The best class, once it was the best three times.
@@ -75,12 +81,12 @@ function Classes:track(found)
   return new and { best } or {}, {}
 end
 
--- The picture with the best classes.
+-- Pixels of the picture with the best classes in a corner; more(canvas) draws on top.
 function Classes:draw(picture, found, more)
   return draw.caption(picture, found, draw.size(picture), more)
 end
 
--- The best classes, for JSON.
+-- The best classes, as a table for JSON.
 function Classes:list(found)
   local list = { n = #found }
   for i, line in ipairs(found) do
@@ -89,14 +95,14 @@ function Classes:list(found)
   return list
 end
 
--- An event when the best class changes.
+-- An event if the best class changed, else none.
 function Classes:events(new, _, at)
   return new[1] and { { seconds = rounded(at, 3), text = "now " .. new[1][1] } } or {}
 end
 
 -- ---- both ----
 
--- Tells a frame: JSON or a line.
+-- Tells a frame's findings: a line of JSON with --json, else of text.
 local function tell(self, frame, found, new, gone, at, options)
   if options.json then
     print(json.encode({ frame = frame.number, seconds = frame.seconds, ms = frame.took and frame.took * 1000,

@@ -41,7 +41,7 @@ return function(teacher, layers, options)
     error("distill: want a teacher and a function of its layers: loss = distill(teacher, layers)", 0)
   end
   local how, given = read(options), giver(teacher)
-  -- Logarithms of the softmax at the temperature.
+  -- The operator of logarithms of the softmax of logits at how.temperature.
   local function softened(logits) return c.log_softmax { c.mul { logits, c.data { 1 / how.temperature } }, axis = 1 } end
   return function(_, labels, net)
     local q, p = softened(layers(net.pictures, given)), softened(net.logits)

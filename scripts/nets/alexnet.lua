@@ -5,7 +5,9 @@ local blocks = require "lib.blocks"
 local imagenet = require "lib.imagenet"
 local conv = blocks.conv_relu
 
+-- AlexNet's normalisation over five channels.
 local function norm() return c.lrn { size = 5, alpha = 1e-4, beta = 0.75 } end
+-- AlexNet's pooling: 3 x 3, by 2.
 local function pool() return c.maxpool { kernel = 3, stride = 2 } end
 
 return c.net {

@@ -3,6 +3,7 @@ local c = require "cnnrun"
 local labels = { "airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship",
                  "truck" }
 
+-- Caffe's normalisation within channels, over 3 x 3.
 local function norm() return c.lrn_within { size = 3, alpha = 5e-5, beta = 0.75 } end
 
 return c.net {

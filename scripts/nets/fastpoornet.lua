@@ -5,6 +5,7 @@ local blocks = require "lib.blocks"
 local imagenet = require "lib.imagenet"
 local conv = blocks.conv_relu
 
+-- A pooling that halves the sides.
 local function pool() return c.maxpool { kernel = 2, stride = 2 } end
 
 return c.net {

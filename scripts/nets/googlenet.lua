@@ -4,7 +4,9 @@ local blocks = require "lib.blocks"
 local imagenet = require "lib.imagenet"
 local conv = blocks.conv_relu
 
+-- GoogLeNet's normalisation over five channels.
 local function norm() return c.lrn { size = 5, alpha = 1e-4, beta = 0.75 } end
+-- GoogLeNet's pooling: 3 x 3, by 2, with partial windows at the end.
 local function pool() return c.maxpool { kernel = 3, stride = 2, ceil_mode = true } end
 -- An inception module; the numbers are channels of its branches.
 local function inception(name, n1, r3, n3, r5, n5, proj)

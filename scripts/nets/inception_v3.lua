@@ -3,7 +3,7 @@ local c = require "cnnrun"
 local blocks = require "lib.blocks"
 local imagenet = require "lib.imagenet"
 
--- A convolution with normalisation.
+-- A convolution with batch normalisation and relu, as a list of layers.
 local function conv(out, kernel, stride, pad)
   return blocks.conv_bn(out, kernel, { stride = stride, pad = pad, eps = 1e-3 })
 end
@@ -14,30 +14,30 @@ end
 -- A pooling that halves the sides.
 local function shrink() return c.maxpool { kernel = 3, stride = 2 } end
 
--- Inception module A.
+-- Inception module A, whose pooled branch has n channels.
 local function a(name, n)
   return c.seq { name, c.concat { conv(64, 1), { conv(48, 1), conv(64, 5) },
                                   { conv(64, 1), conv(96, 3), conv(96, 3) }, pooled(n) } }
 end
--- Reduction module B.
+-- Reduction module B, which halves the sides.
 local function b(name)
   return c.seq { name, c.concat { conv(384, 3, 2, 0),
                                   { conv(64, 1), conv(96, 3), conv(96, 3, 2, 0) }, shrink() } }
 end
--- Inception module C.
+-- Inception module C, with n channels inside.
 local function cc(name, n)
   local row, column = { 1, 7 }, { 7, 1 }
   return c.seq { name, c.concat {
     conv(192, 1), { conv(n, 1), conv(n, row), conv(192, column) },
     { conv(n, 1), conv(n, column), conv(n, row), conv(n, column), conv(192, row) }, pooled(192) } }
 end
--- Reduction module D.
+-- Reduction module D, which halves the sides.
 local function d(name)
   return c.seq { name, c.concat {
     { conv(192, 1), conv(320, 3, 2, 0) },
     { conv(192, 1), conv(192, { 1, 7 }), conv(192, { 7, 1 }), conv(192, 3, 2, 0) }, shrink() } }
 end
--- Inception module E.
+-- Inception module E, the widest.
 local function e(name)
   -- A row and a column convolution, side by side.
   local function both() return c.concat { conv(384, { 1, 3 }), conv(384, { 3, 1 }) } end

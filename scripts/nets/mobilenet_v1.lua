@@ -4,7 +4,7 @@ local blocks = require "lib.blocks"
 local imagenet = require "lib.imagenet"
 
 local body, from = {}, 32
--- Adds a depthwise and a pointwise convolution.
+-- Adds a depthwise convolution of that stride and a pointwise one to the body.
 local function add(out, stride)
   local act = { stride = stride, groups = from, act = c.relu6 }
   body[#body + 1] = { blocks.conv_bn(from, 3, act), blocks.conv_bn(out, 1, { act = c.relu6 }) }

@@ -4,6 +4,7 @@ local blocks = require "lib.blocks"
 local imagenet = require "lib.imagenet"
 local mobile = require "lib.mobile"
 
+-- The gate of a squeeze: hard_sigmoid.
 local function gate() return c.hard_sigmoid { alpha = 1 / 6 } end
 local body, from = {}, 16
 for _, row in ipairs { -- Kernel, inner width, channels, squeeze and excite, activation, stride.

@@ -4,11 +4,11 @@ local blocks = require "lib.blocks"
 local imagenet = require "lib.imagenet"
 local conv_bn = blocks.conv_bn
 
--- A depthwise convolution.
+-- A depthwise convolution of 3 x 3 with normalisation, as a list of layers.
 local function filter(channels, stride)
   return conv_bn(channels, 3, { stride = stride, groups = channels, act = false })
 end
--- 1x1, depthwise, 1x1
+-- A branch of a block: 1x1 to `out` channels, depthwise by `stride`, 1x1.
 local function branch(from, out, stride)
   return { conv_bn(out, 1), filter(out, stride), conv_bn(out, 1) }
 end

@@ -91,11 +91,11 @@ end
 -- The machine's power in W while the device works, for rows without joules; nil: unknown.
 local function watts_of(seen, device) return seen.options["watts@" .. device.name] or device.busy_watts end
 
--- Orders layers after those that they read: a layer may include a later operator of the net, such
+-- The layers, each after those that it reads: a layer may include a later operator of the net, such
 -- as the addition of a residual block.
 local function in_order(layers)
   local order, at, seen = {}, {}, {}
-  -- Adds a layer after all it reads.
+  -- Adds a layer after all that it reads, unless it was added.
   local function visit(l)
     if seen[l] then return end
     seen[l] = true
@@ -250,7 +250,7 @@ end
 
 -- ---- moving values ----
 
--- Links between the devices.
+-- Links between the devices, by their indexes.
 local function links_of(seen)
   local at, links, host = {}, {}, nil
   for d, device in ipairs(seen.devices) do
@@ -310,7 +310,8 @@ local function move(net, state, from, to, bytes, since)
   return stop
 end
 
--- Records that part k of value v is in the program's memory since that time, for later readers.
+-- Records in the state that part k of value v is in the program's memory since that time, for later
+-- readers.
 local function passing(state, v, k, since)
   local home, passed = {}, {}
   for key, x in pairs(state.homes[v]) do home[key] = x end
@@ -371,7 +372,7 @@ function bring(net, state, v, d, low, high)
 end
 
 local NOTHING = { 0, 0, 0, 0, 0, 0 } -- Start times of up to 6 parts.
--- True: the lists hold the same.
+-- True: both lists hold the same values in the same order.
 local function alike(set, other)
   for i, d in ipairs(set) do
     if d ~= other[i] then return false end
@@ -379,8 +380,8 @@ local function alike(set, other)
   return #set == #other
 end
 
--- The sizes of the parts of a layer whose parts need only their own range of the input: those of the
--- input if it is divided on the same devices, else sizes with which all parts end together.
+-- The sizes of the parts of a layer whose parts need only their own range of the input: those of
+-- the input if it is divided on the same devices, else sizes with which all parts end together.
 local function cuts_of_range(net, state, layer, way)
   local input = layer.inputs[1] and state.homes[layer.inputs[1]]
   if input and input.set and alike(input.set, way.set) and net.layers[layer.inputs[1]].pieces == layer.pieces then
@@ -649,7 +650,8 @@ local function place(rows, seen)
   end
   local wanted = measured and objective or "time"
   local limit = options.limit_ms and options.limit_ms * 1e6 or math.huge
-  -- What is made small: time, energy or their product.
+  -- What is made small, of time t (ns) and energy e (J): time, energy or their product; infinite
+  -- above the limit.
   local function value(t, e)
     if t > limit then return math.huge end
     if wanted == "time" then return t end

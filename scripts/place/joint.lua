@@ -16,7 +16,7 @@ local placement = require "lib.placement"
 
 -- ---- the cost of a choice: { answer, at = { step of each clock }, edp, seconds, joules } ----
 
--- Sets the board's clocks to these steps.
+-- Sets the board's clocks to these steps, and the machine by them.
 local function set_clocks(b, at)
   for i, clock in ipairs(b.clocks) do clock.at = clock.steps[at[i]].mhz end
   board.machine(b, true)
@@ -34,14 +34,15 @@ local function units_of(b)
   return names
 end
 
--- Simulates the placement `answer` at these steps of the clocks; returns a choice.
+-- Simulates the placement `answer` at these steps of the clocks, which it sets; returns a choice.
 local function judged(p, answer, at)
   set_clocks(p.board, at)
   local edp, seconds, joules = placement.judge(p.board, p.net, answer, p.units[1])
   return { answer = answer, at = table.move(at, 1, #at, 1, {}), edp = edp, seconds = seconds, joules = joules }
 end
 
--- The best placement found at these steps of the clocks, as a choice. Results are cached.
+-- The best placement found at these steps of the clocks, as a choice, which is kept for later
+-- calls.
 local function placed(p, at)
   local key = table.concat(at, " ")
   if not p.known[key] then
@@ -115,7 +116,7 @@ end
 
 -- ---- files ----
 
--- A value as Lua text.
+-- A value, or a table of values, as Lua text.
 local function literal(value)
   if type(value) ~= "table" then return type(value) == "string" and ("%q"):format(value) or ("%.17g"):format(value) end
   local parts = {}
@@ -132,7 +133,7 @@ local function devices(answer)
   return out
 end
 
--- Writes the placement and clocks as scripts.
+-- Writes the choice's placement and clocks as scripts into the folder.
 local function write(folder, p, choice)
   local answer, hold = {}, {}
   for _, layer in ipairs(p.net) do answer[layer.name] = devices(choice.answer[layer.name] or p.units[1]) end
@@ -144,7 +145,7 @@ local function write(folder, p, choice)
     :format(p.board.name, literal(hold)))
 end
 
--- Tells the choices.
+-- Prints the choices, as a table or with --json.
 local function tell(options, p, choices)
   for _, name in ipairs { "place", "place_then_govern", "joint", "exhaustive" } do
     local choice = choices[name]

@@ -92,7 +92,8 @@ static void run_ready(void *arg) {
     if (r->kernel->run(&r->run, &err) != CNR_OK) exit(1);
 }
 
-/* A node of operator `name` with its output's type. */
+/* A node of operator `name` with these attributes and inputs, and its output's type; NULL: it can't
+ * be made. */
 static cnr_node *node_of(const char *name, const char *attrs, int32_t n,
                          const cnr_tensor *const *inputs) {
     const cnr_op *op = op_find(name);
@@ -116,6 +117,7 @@ typedef void (*sgemv_fn)(int, int, int, int, float, const float *, int, const fl
 typedef int (*dnnl_fn)(char, char, int64_t, int64_t, int64_t, float, const float *, int64_t,
                        const float *, int64_t, float, float *, int64_t);
 
+/* A product m x k by k x n, and the peers' functions that compute it (NULL: not there). */
 typedef struct blas_call {
     sgemm_fn sgemm;
     sgemv_fn sgemv;
@@ -131,6 +133,7 @@ static void run_blas(void *arg) {
     p->sgemm(101, 111, 111, p->m, p->n, p->k, 1.0f, p->a, p->k, p->b, p->n, 0.0f, p->c, p->n);
 }
 
+/* One product by oneDNN. */
 static void run_dnnl(void *arg) {
     const blas_call *p = arg;
     p->dnnl('N', 'N', p->m, p->n, p->k, 1.0f, p->a, p->k, p->b, p->n, 0.0f, p->c, p->n);
@@ -142,7 +145,8 @@ static void run_gemv(void *arg) {
     p->sgemv(101, 111, p->n, p->k, 1.0f, p->b, p->k, p->a, 1, 0.0f, p->c, 1);
 }
 
-/* The library that `variable` or else `name` names. Calls its `set_threads`; NULL: none. */
+/* The library that the variable or else `name` names, whose `set_threads` it calls with `threads`;
+ * NULL: none. */
 static void *open_library(const char *variable, const char *name, const char *set_threads,
                           int threads) {
     const char *path = getenv(variable);
@@ -153,7 +157,8 @@ static void *open_library(const char *variable, const char *name, const char *se
     return library;
 }
 
-/* $OPENBLAS and $ONEDNN, or the system's. */
+/* The functions of $OPENBLAS and $ONEDNN, or the system's libraries, set to `threads`; NULL where
+ * there is none. */
 static blas_call open_blas(int threads) {
     void *dnnl = open_library("ONEDNN", "libdnnl.so.2", "omp_set_num_threads", threads);
     void *library =
@@ -166,6 +171,7 @@ static blas_call open_blas(int threads) {
     return call;
 }
 
+/* Prints a peer's GFLOPS (its time in seconds) and the part of them that ours reaches. */
 static void print_peer(const char *name, double ours, double theirs, double flops) {
     printf("   %s %.1f, of which %.0f%%", name, flops / theirs * 1e-9, 100 * theirs / ours);
 }
@@ -251,7 +257,8 @@ static const layer layers[] = {
     {"add channel", "add", "1x64x112x112", "64x1x1", ""},
 };
 
-/* The operands in the order that the operator has them. */
+/* The node of a layer with made-up operands, in the order that the operator has them; NULL: it
+ * can't be made. */
 static cnr_node *layer_node(const layer *l) {
     cnr_tensor *x = t_random(CNR_f32, l->x, 3);
     cnr_tensor *w = l->weight ? t_random(CNR_f32, l->weight, 4) : NULL;

@@ -70,16 +70,19 @@ def caffe(args, folder, net, weights, *more):
 
 
 def squeezenet(args, _):
+    """Files and options to import SqueezeNet, and its classes if they differ from the data's."""
     return caffe(args, "squeezenet_v1.1", "deploy.prototxt", "squeezenet_v1.1_fp16values.caffemodel", "--mean", "104,117,123",
                  "--channels", "bgr", "--resize", "256", "--crop", "227"), []
 
 
 def mobilenet(args, _):
+    """Files and options to import MobileNet, and the data's class of each of its own."""
     return [os.path.join(args.data, "tensorflow/mobilenet_v1_0.25_224/frozen_graph.pb"), "--mean", "127.5", "--std", "127.5",
             "--crop", "0.875"], [i - 1 for i in range(1001)]
 
 
 def tiny_darknet(args, _):
+    """Files and options to import Tiny Darknet, and the data's class of each of its own."""
     folder = os.path.join(args.data, "darknet", "tiny-darknet")
     names = [line.split()[0].strip("'") for line in open(os.path.join(args.data, "labels", "synset_words.txt"))]
     own = [line.strip() for line in open(os.path.join(folder, "imagenet.labels.list"))][:1000]
@@ -88,15 +91,18 @@ def tiny_darknet(args, _):
 
 
 def cifar10_quick(args, _):
+    """Files and options to import Caffe's CIFAR-10 net."""
     return caffe(args, "cifar10", "cifar10_quick.prototxt", "cifar10_quick_iter_5000.caffemodel", "--channels", "rgb", "--mean",
                  os.path.join(args.data, "caffe", "cifar10", "mean.binaryproto")), []
 
 
 def lenet5(args, _):
+    """Files and options to import Caffe's LeNet."""
     return caffe(args, "lenet", "lenet_deploy.prototxt", "lenet_iter_10000.caffemodel", "--scale", "0.00390625"), []
 
 
 def yolox(args, _):
+    """Files to import YOLOX-nano."""
     return [os.path.join(args.data, "onnx", "yolox_nano", "yolox_nano.onnx")], []
 
 

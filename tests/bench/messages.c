@@ -15,7 +15,8 @@ static int by_size(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
-/* Half a round trip between ranks 0 and 1, or a sum over all: the median, in seconds. */
+/* Half a round trip of so many bytes between ranks 0 and 1, or (is_sum) a sum over all: the median,
+ * in seconds. rank: this process's. */
 static double seconds(int rank, char *data, int bytes, int is_sum) {
     double took[TIMES];
     for (int i = 0; i < TIMES; i++) {

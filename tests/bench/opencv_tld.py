@@ -95,6 +95,7 @@ def once_a_picture(folder, n):
 
 
 def middle(times):
+    """The median of sorted times; NaN: there are none."""
     return times[len(times) // 2] if times else float("nan")
 
 

@@ -92,6 +92,7 @@ class Net:
             self.cnr = self.onnx
 
     def make_input(self, batch):
+        """Saves an input of that batch made of fixed random numbers for all sides, as .npy."""
         import numpy as np, onnx
         graph = onnx.load(self.onnx, load_external_data=False).graph
         shape = [d.dim_value or batch for d in graph.input[0].type.tensor_type.shape.dim]

@@ -8,25 +8,42 @@ OWN uint own_id(uint d) {
            : d == 1 ? __builtin_amdgcn_workitem_id_y()
                     : __builtin_amdgcn_workitem_id_z();
 }
+/* The work-item's index, which the compiler can't know. */
 #define get_global_id(d) ((int)own_id(d))
+/* The work-group's index, which the compiler can't know. */
 #define get_group_id(d) ((int)own_id(d))
+/* The index in the work-group, which the compiler can't know. */
 #define get_local_id(d) ((int)own_id(d))
+/* OpenCL's mad by C's operators. */
 #define mad(a, b, c) ((a) * (b) + (c))
+/* OpenCL's fma by C's operators. */
 #define fma(a, b, c) ((a) * (b) + (c))
+/* The smaller of two. */
 #define min(a, b) ((a) < (b) ? (a) : (b))
+/* The larger of two. */
 #define max(a, b) ((a) > (b) ? (a) : (b))
+/* The smaller of two. */
 #define fmin(a, b) min(a, b)
+/* The larger of two. */
 #define fmax(a, b) max(a, b)
+/* a, at least b and at most c. */
 #define clamp(a, b, c) min(max(a, b), c)
+/* e^a by the built-in function. */
 #define exp(a) __builtin_exp2f(1.442695f * (a))
+/* The square root by the built-in function. */
 #define sqrt(a) __builtin_sqrtf(a)
+/* The absolute value by the built-in function. */
 #define fabs(a) __builtin_fabsf(a)
+/* The whole number below by the built-in function. */
 #define floor(a) __builtin_floorf(a)
+/* a to the power b by built-in functions. */
 #define pow(a, b) __builtin_exp2f((b)*__builtin_log2f(a))
+/* The hyperbolic tangent by exp. */
 #define tanh(a) (1.0f - 2.0f / (1.0f + exp(2.0f * (a))))
 #define __read_only __global
 #define image2d_t const float4 *
 #define sampler_t uint
+/* A pixel of an image, as an array with rows of 4096. */
 #define read_imagef(image, sampler, at) ((image)[(at).y * 4096 + (at).x])
 
 /* A vector type of n floats with OpenCL's load and store. */

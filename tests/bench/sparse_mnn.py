@@ -26,6 +26,7 @@ def call(*words):
 
 
 def cnnrun(*words):
+    """What cnnrun prints with these words."""
     return call(os.path.join(BUILD, "cnnrun"), *words)
 
 

@@ -45,6 +45,7 @@ NETS = ["lenet5", "cifar10_quick"] + list(RESIDUALS)
 
 
 def words():
+    """The command's options."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--net", action="append", choices=NETS, help="repeatable (all)")
     parser.add_argument("--threads", type=int, default=2)
@@ -60,6 +61,7 @@ def words():
 
 
 def sides(net):
+    """Channels and side of the net's pictures."""
     return (1, 28) if net == "lenet5" else (3, 32)
 
 
@@ -79,6 +81,7 @@ def pictures(folder, net, n):
 
 class Ours:
     def __init__(self, folder, net, args):
+        """Writes the net's description where it has none, and begins to train it with cnnrun."""
         path = os.path.join(ROOT, "scripts", "nets", net + ".lua")
         if net in RESIDUALS:
             kind, width, depth = RESIDUALS[net]
@@ -101,14 +104,17 @@ class Ours:
 # ---- PyTorch: the same nets in a process of its own, which trains an epoch for each line that it reads ----
 
 def torch_net(torch, net):
+    """The same net in PyTorch."""
     nn = torch.nn
 
     def conv_bn(a, out, kernel, stride=1, groups=1, act=True):
+        """A convolution with batch normalisation and, unless act is false, relu."""
         layers = [nn.Conv2d(a, out, kernel, stride, kernel // 2, groups=groups, bias=False), nn.BatchNorm2d(out)]
         return nn.Sequential(*layers, *([nn.ReLU()] if act else []))
 
     class Residual(nn.Module):
         def __init__(self, a, out, stride, kind):
+            """A residual block from a to out channels."""
             super().__init__()
             if kind == "basic":
                 self.body = nn.Sequential(conv_bn(a, out, 3, stride), conv_bn(out, out, 3, act=False))
@@ -119,6 +125,7 @@ def torch_net(torch, net):
             self.shortcut = conv_bn(a, out, 1, stride, act=False) if stride > 1 or a != out else nn.Identity()
 
         def forward(self, x):
+            """The block's sum, through relu."""
             return torch.relu(self.body(x) + self.shortcut(x))
 
     if net == "lenet5":
@@ -139,6 +146,8 @@ def torch_net(torch, net):
 
 
 def serve(net, threads, n, compiled):
+    """Child process: trains the net in PyTorch, an epoch for each line that it reads, and prints
+    its seconds."""
     import time, torch
     torch.set_num_threads(threads)
     torch.manual_seed(1)
@@ -151,6 +160,7 @@ def serve(net, threads, n, compiled):
     run = torch.compile(model) if compiled else model
 
     def epoch():
+        """Trains one epoch and returns its seconds."""
         order = torch.randperm(n)
         for i in range(0, n - BATCH + 1, BATCH):
             at = order[i:i + BATCH]
@@ -171,22 +181,26 @@ def serve(net, threads, n, compiled):
 
 class Theirs:
     def __init__(self, net, args):
+        """Starts the process that trains with PyTorch, and waits until it is ready."""
         words = [sys.executable, os.path.abspath(__file__), "serve", net, str(args.threads), str(args.pictures), str(int(not args.no_compile))]
         self.process = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         if self.process.stdout.readline().strip() != "ready":
             sys.exit("PyTorch did not start")
 
     def epoch(self):
+        """Has the process train one epoch; returns its seconds."""
         self.process.stdin.write("\n")
         self.process.stdin.flush()
         return float(self.process.stdout.readline())
 
     def end(self):
+        """Ends the process."""
         self.process.stdin.close()
         self.process.wait()
 
 
 def compare(net, args):
+    """Trains a net with cnnrun and PyTorch in turns, and prints the seconds of an epoch of both."""
     with tempfile.TemporaryDirectory() as folder:
         pictures(folder, net, args.pictures)
         ours, theirs, a, b = Ours(folder, net, args), None if args.no_torch else Theirs(net, args), [], []

@@ -47,7 +47,7 @@ sub lines_of {
     return (\@line, \@places);
 }
 
-# Adds 1 to one of the line's constants.
+# The text with 1 added to one of its whole numbers, at random; undef: it has none.
 sub raised {
     my ($text, @at) = @_;
     push @at, [$-[1], $+[1] - $-[1], $1] while $text =~ /(?<![\w.'"])(\d+)(?![\w.'"])/g;

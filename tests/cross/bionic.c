@@ -14,7 +14,8 @@ static char *glibc_variable(const char *name) { return secure_getenv(name); }
 
 static int sign(int n) { return (n > 0) - (n < 0); }
 
-/* Names of up to seven characters, so that runs of digits and zeros are frequent. */
+/* Draws a name of up to seven characters of a few, so that runs of digits and zeros are
+ * frequent. */
 static void draw(char *name) {
     static const char letters[] = "00012a.";
     const int n = rand() % 8;

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Draws declarations and functions of the whole tree by a seed, for a reader to restate.
 
-usage: draw.py SEED [COUNT]            prints name, comment and place, without code
+usage: draw.py SEED [COUNT]            prints signature, comment and place, without code; of a member, its type's too
        draw.py SEED [COUNT] --code     prints the code of each, to compare with what the reader said
 
 Functions, types, fields, macros and tables of C, C++, Java and OpenCL, functions of Lua, Perl and Python.
@@ -68,7 +68,8 @@ def comment_behind(lines, i):
 
 
 def comment_of(lines, i, is_c, mark):
-    """The comment behind line i, or directly before it, or behind a later line of a prototype."""
+    """The comment behind line i, or directly before it, or behind a later line of a prototype;
+    "": there is none."""
     behind = comment_behind(lines, i) if is_c else ''
     if behind:
         return behind
@@ -83,6 +84,10 @@ def comment_of(lines, i, is_c, mark):
 def comment_before(lines, i, is_c, mark):
     """The comment directly before line i; of Python, the docstring instead."""
     k = i - 1
+    if is_c and k >= 0 and lines[k].startswith('template <'):
+        k -= 1
+    if is_c and k >= 0 and lines[k].lstrip().startswith('//') and 'clang-format' not in lines[k]:
+        is_c, mark = False, '//'
     while is_c and k >= 0 and re.match(r'\s*/[*/] clang-format (on|off)\b', lines[k]):
         k -= 1
     out = []
@@ -101,6 +106,25 @@ def comment_before(lines, i, is_c, mark):
         out.insert(0, lines[k].strip().lstrip(mark).strip())
         k -= 1
     return ' '.join(out)
+
+
+def signature_of(lines, i, is_c):
+    """The declaration that begins in line i, up to its body; before a member, its type and that type's comment."""
+    text = ''
+    for line in lines[i:i + 12]:
+        text += ' ' + (code_of(line) if is_c else line)
+        if re.search(r'[{;)]\s*$' if is_c else r'[){:]', text):
+            break
+    text = re.sub(r'\s+', ' ', text.split('{')[0] if is_c else text).strip()[:300]
+    if not is_c or not MEMBER.match(lines[i]):
+        return text
+    for k in range(i - 1, max(i - 80, 0), -1):
+        kind = re.match(r'(?:typedef )?(?:struct|enum|union) (\w+) \{', lines[k])
+        if kind:
+            return f'{text}   in {kind.group(1)} ({comment_of(lines, k, True, "")})'
+        if lines[k].startswith('}'):
+            break
+    return text
 
 
 def all_items():
@@ -135,7 +159,7 @@ def main():
             end = next((k for k in range(i, min(i + 40, len(lines))) if lines[k].startswith(('}', 'end'))), i + 12)
             print('\n'.join(lines[i:end + 1]) + '\n')
         else:
-            print('   ' + re.sub(r'\s+', ' ', ' '.join(lines[i:i + 2]).split('{')[0].split('/*')[0])[:160])
+            print('   ' + signature_of(lines, i, bool(C.search(path))))
             comment = comment_of(lines, i, bool(C.search(path)), SCRIPT.get(ending, ('',))[0])
             is_static = not C.search(path) or lines[i].startswith('static ')
             print('   # ' + (comment or ('' if is_static else headers.get(name, ''))))

@@ -8,7 +8,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
 
 static const char *target;
 
-/* Opens the library for the target that the program's name tells. */
+/* Opens the library for the target that the program's name tells; returns 0. */
 int LLVMFuzzerInitialize(int *argc, char ***argv) {
     const char *plugins = getenv("CNNRUN_FUZZ_PLUGINS");
     (void)argc, (void)argv;
@@ -25,7 +25,7 @@ int LLVMFuzzerInitialize(int *argc, char ***argv) {
     exit(target && strcmp(target, "list") == 0 ? 0 : 1);
 }
 
-/* Gives the target one input. */
+/* Gives the target one input; returns 0. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n) {
     fuzz_run(target, data, n);
     return 0;

@@ -44,6 +44,7 @@ def bits(field, *values):
 
 
 def field_of(field, data):
+    """A protobuf field of bytes or text: number and type 2, length, data."""
     data = data.encode() if isinstance(data, str) else data
     return varint(field << 3 | 2) + varint(len(data)) + data
 

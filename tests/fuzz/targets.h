@@ -98,7 +98,7 @@ static int fuzz_files(const uint8_t *data, size_t n, const char *first, const ch
     return files;
 }
 
-/* Opens the library without devices that are slow to open. */
+/* Opens the library without devices that are slow to open; NULL: it can't. */
 static cnr_runtime *fuzz_runtime(void) {
     cnr_open_options options = {.size = sizeof options,
                                 .plugin_dirs = fuzz.dirs,
@@ -135,7 +135,8 @@ static void fuzz_run_once(cnr_graph *g) {
     cnr_release(model);
 }
 
-/* Does what users do next with a loaded graph: prints it, binds its sizes, rewrites it. */
+/* Does what users do next with a loaded graph: prints it, binds its sizes, rewrites it. 1: it was
+ * taken; 0: refused, fuzz.why says why. */
 static int fuzz_use(cnr_graph *g) {
     cnr_error err = CNR_ERROR_INIT;
     cnri_text text = {0};
@@ -153,7 +154,8 @@ static int fuzz_use(cnr_graph *g) {
     return 1;
 }
 
-/* Checks that a refusal has a message. Lack of memory needs none: the core writes that. */
+/* Ends the process if a refusal has no message; lack of memory needs none, as the core writes that.
+ * Returns 0. */
 static int fuzz_refused(cnr_status status, const cnr_error *err) {
     snprintf(fuzz.why, sizeof fuzz.why, "%s: %s", err->where, err->text);
     if ((err->text[0] && err->code != CNR_OK) || status == CNR_E_MEMORY) return 0;
@@ -297,7 +299,7 @@ static void fuzz_problem(void *arg, const char *path, const char *text) {
     *(size_t *)arg += strlen(path) + strlen(text);
 }
 
-/* Checks attributes made of the input. */
+/* Resolves attributes made of the input; 1: they were taken, 0: refused. */
 static int fuzz_schema(const uint8_t *data, size_t n) {
     enum { MOST = 12, LIST = 16 };
     fuzz_bytes b = {data, data + n};

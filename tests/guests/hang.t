@@ -24,7 +24,7 @@ my $on = "run --json $net --plugin-dir $plugin --device hang";
 sub cnnrun { my $out = `timeout -k 1 20 $build/cnnrun @_ 2>$dir/err`; return ($?, $out) }
 # What it wrote to stderr.
 sub said { open my $in, '<', "$dir/err" or return ''; local $/; return <$in> // '' }
-# The classes of a result, as text.
+# The classes of a result in JSON, as text; "none": it is none.
 sub classes {
     my ($json) = eval { decode_json($_[0]) } or return 'none';
     return join ' ', map { sprintf '%d:%.3f', $_->{index}, $_->{score} } @{$json->{top}};

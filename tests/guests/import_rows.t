@@ -19,11 +19,11 @@ my $digit = "$root/scripts/nets/digits/three.png";
 sub cnnrun { my $out = `$build/cnnrun @_ 2>$dir/err`; return ($? >> 8, $out) }
 # What it wrote to stderr.
 sub said { open my $in, '<', "$dir/err" or return ''; local $/; return <$in> // '' }
-# The bytes of a file.
+# The bytes of a file; dies if it can't be read.
 sub slurp { open my $in, '<:raw', shift or die; local $/; return <$in> }
 # Writes a file; returns its path.
 sub spew { my ($name, $what) = @_; open my $to, '>:raw', "$dir/$name" or die $!; print $to $what; close $to or die; return "$dir/$name" }
-# The best classes of a net.
+# The best classes of a net as a list; "none" and what was said: it did not run.
 sub top {
     my (undef, $out) = cnnrun("run --json --top 9 @_ $digit --plugin-dir $plugin");
     my $json = eval { decode_json($out) } or return ['none', said()];

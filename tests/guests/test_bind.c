@@ -57,7 +57,7 @@ static const cnr_plugin *probe_query(uint32_t host_abi) {
 
 /* ---- nets ---- */
 
-/* Opens a session of a net with this body. */
+/* Opens a session of a net with this body on a device; NULL: failed, see err. */
 static cnr_session *open_on(const char *body, const char *device, cnr_error *err) {
     char path[] = "/tmp/cnnrun-bind-XXXXXX.lua";
     const int file = mkstemps(path, 4);

@@ -49,7 +49,8 @@ static bool count_device(void) {
 
 static float plain[MOST_DIGITS * 10], bounded[MOST_DIGITS * 10];
 
-/* Tests: runs under a bound of memory. */
+/* Tests: n digits under a bound of bytes answer as plain does, never hold more and give all back;
+ * all_fit: its blobs weights are prepared once and none is evicted, else n at least are. */
 static void under(uint64_t bound, int32_t blobs, int32_t n, bool all_fit) {
     const cnri_plan_options o = {.device = "cpu", .kernels = packed, .memory_bound = bound};
     cnr_error err = CNR_ERROR_INIT;

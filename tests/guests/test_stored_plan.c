@@ -11,7 +11,8 @@ enum { BLURS = 4, MOST_BYTES = 1 << 20 };
 
 static char folder[64];
 
-/* x [batch, 4, 3, 2] -> blurs -> affine; weights follow `seed` */
+/* A model x [batch, 4, 3, 2] -> blurs -> affine on a device, whose weights follow `seed`, with a
+ * cache of so many bytes; NULL: failed. */
 static cnr_model *model(const char *device, uint32_t seed, uint64_t cache_bytes) {
     static const char *const blobs[] = {"f_blur=far_blur_blob", NULL};
     cnr_graph *g = cnri_graph_new("net");
@@ -43,7 +44,7 @@ typedef struct look {
     uint64_t arena;
 } look;
 
-/* Runs the model; *out receives its answers and where the plan came from. */
+/* Runs the model; *out receives its answers and where the plan came from. True: it ran. */
 static bool ask(cnr_model *m, int64_t batch, look *out) {
     static float data[24 * 16];
     cnr_tensor in = lab_type(batch, 4, 3, 2);
@@ -66,7 +67,7 @@ static bool ask(cnr_model *m, int64_t batch, look *out) {
     return status == CNR_OK;
 }
 
-/* Runs like a new process would, with a model of its own. */
+/* Runs like a new process would, with a model of its own; *out as ask's. True: it ran. */
 static bool fresh(const char *device, uint32_t seed, int64_t batch, look *out) {
     cnr_model *m = model(device, seed, 0);
     const bool good = m && ask(m, batch, out);

@@ -103,7 +103,7 @@ static cnr_graph *blocked(void) {
 
 /* ---- running ---- */
 
-/* Answers of a net; the caller frees them. */
+/* Answers of a net, *count numbers, which the caller frees; *plan: its plan, to be freed too. */
 static float *run(cnr_graph *(*net)(void), const cnri_plan_options *o, cnr_plan **plan,
                   int64_t *count) {
     cnr_error err = CNR_ERROR_INIT;
@@ -140,8 +140,9 @@ static int32_t steps(const cnr_plan *plan, cnri_step_kind kind) {
 
 static const char *const everything[] = {"fold-affine", "fuse", "layout", "alias", NULL};
 
-/* Checks that the numbers with these options equal those without any rewriting. `says` must
- * occur in the JSON of show, or must not if it begins with '!'; NULL: not checked. */
+/* Checks that the numbers with these options equal those without any rewriting, and returns the
+ * plan with them, which the caller frees. `says` must occur in the JSON of show, or must not if it
+ * begins with '!'; NULL: not checked. */
 static cnr_plan *same(cnr_graph *(*net)(void), const cnri_plan_options *o, const char *says,
                       const char *what) {
     static const cnri_plan_options plain = {.device = "cpu", .no_rewrite = everything};

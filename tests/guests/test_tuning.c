@@ -50,7 +50,7 @@ static double ns_of(const cnri_tuning *t, const char *key, const char *kernel) {
     return row ? row->cost.ns : -1;
 }
 
-/* The plan by a record. */
+/* A plan by a record of times, or (deterministic) without looking at it. */
 static cnr_plan *plan_by(cnri_tuning *t, bool deterministic) {
     const cnri_plan_options o = {.device = "near", .tuning = t, .deterministic = deterministic};
     static cnr_graph *g;

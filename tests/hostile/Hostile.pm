@@ -22,7 +22,7 @@ sub slurp {
     return scalar <$in> // '';
 }
 
-# Writes a file.
+# Writes a file, given as path and text; dies if it can't.
 sub spew {
     my ($path, $text) = @_;
     open my $out, '>:raw', $path or die "$path: $!";

@@ -44,7 +44,7 @@ static void each_limit(int seconds) {
     alarm((unsigned)seconds * 12);
 }
 
-/* The child: runs cases from `from` on and reports the end of each. */
+/* The child: runs the `many` cases from `from` on, and reports the end of each to the pipe `to`. */
 static void each_child(const each *e, int from, int many, int to) {
     struct rusage before, after;
     if (e->addresses && !TAP_SANITISED) {
@@ -64,7 +64,7 @@ static void each_child(const each *e, int from, int many, int to) {
     _exit(!TAP_SANITISED && e->grown && grown > e->grown ? 6 : 0);
 }
 
-/* Tells how a case went wrong. */
+/* Tells how case i went wrong, by the status of its process. */
 static void each_tell(int i, int status) {
     if (!WIFSIGNALED(status)) {
         note("case %d: code %d%s", i, WEXITSTATUS(status),

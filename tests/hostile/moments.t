@@ -27,7 +27,8 @@ sub sound {
     my ($file) = @_;
     return system("$build/cnnrun check '$file' >/dev/null 2>&1") == 0;
 }
-sub accuracy { # on the digits
+# Right answers of a net on the digits; undefined: it did not run.
+sub accuracy {
     my ($code, $out) = run('eval', shift, '--json', '--data', "images:$dir/list");
     my $list = objects($out);
     return $code == 0 && $list && @$list ? $list->[0]{top1} : -1;

@@ -162,7 +162,7 @@ static void child(int64_t n, mode how) {
     _exit(code);
 }
 
-/* What stands before a number that a clock made, as JSON has it. */
+/* True if the text before `at` is what stands before a number that a clock made, as JSON has it. */
 static bool is_time(const char *text, const char *at) {
     static const char *const ends[] = {"ms\":", "_s\":", "ds\":", "ps\":", "_tick\":"};
     for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) {

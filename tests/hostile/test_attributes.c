@@ -88,7 +88,7 @@ static void draw_attrs(drawn *d, const cnr_op *op) {
 
 /* ---- inputs ---- */
 
-/* Draws a type. */
+/* Draws the type of *t; constant: a small one, with data. */
 static void draw_type(cnr_tensor *t, int constant) {
     static const int64_t sizes[] = {1, 2, 3, 4, 5, 8, 16, 0};
     static const int32_t types[] = {CNR_f32, CNR_f64, CNR_f16,  CNR_i64, CNR_i32,
@@ -158,7 +158,8 @@ static int run_graph(cnr_graph *g, cnr_runtime *rt) {
     return good;
 }
 
-/* One case. */
+/* Case i: an operator with drawn attributes and shapes is put in a graph and used; returns 1 if it
+ * was taken, else 0 (fuzz.why). */
 static int one(void *arg, int i) {
     static cnr_runtime *rt; /* a runtime is not for the children of its process */
     const int32_t ops = cnri_descriptor_count(CNR_KIND_OPERATOR);

@@ -80,7 +80,7 @@ static const char *const known[][3] = {
 /* A place: anywhere, or near the front, where headers are. */
 static size_t place(size_t n) { return each_dice(2) ? each_dice(n) : each_dice(n < 512 ? n : 512); }
 
-/* `room` has space for n + 64 bytes; returns the new length. */
+/* Damages n bytes of data in place, which has space for n + 64; returns the new length. */
 static size_t damage(uint8_t *data, size_t n) {
     static const uint8_t nasty[] = {0, 1, 0x7f, 0x80, 0xff, '-', '9', '{', '"', '\n'};
     for (uint64_t times = each_dice(2) ? 1 : 1 + each_dice(8); times > 0 && n > 0; times--) {
@@ -149,7 +149,7 @@ static int one(const model *x, int copy) {
     return good;
 }
 
-/* One case; some also run the net. */
+/* Case i of the damaged model `arg`: as one(), and every run_every-th also runs the net. */
 static int copy_of(void *arg, int i) {
     fuzz.runs = run_every > 0 && i % run_every == 0;
     return one(arg, i);
@@ -189,7 +189,7 @@ static int load(model *x, const char *shared, const char *first, const char *sec
     return x->second != NULL;
 }
 
-/* Tests: a model, if it is there. */
+/* Tests: `many` damaged copies of a model, if it is there. */
 static void one_model(const char *shared, const char *first, const char *second, const char *option,
                       int many) {
     model x;
@@ -201,7 +201,7 @@ static void one_model(const char *shared, const char *first, const char *second,
 
 /* ---- pictures ---- */
 
-/* One damaged picture. */
+/* Case i: one damaged picture. */
 static int picture(void *arg, int i) {
     const model *x = arg;
     uint8_t *data = malloc(x->n + 256);

@@ -40,7 +40,8 @@ static int load_and_run(const char *path, const char *weights, uint8_t print[16]
     return good;
 }
 
-/* Fails each allocation of loading and running. */
+/* Fails each allocation of loading and running, only that one (once) or all from it on; answers of
+ * runs that succeed must be `answer`. */
 static void starve_how(const char *path, const char *weights, const char *what, int once,
                        int64_t count, const uint8_t answer[16]) {
     const int64_t tries = places(), step = tries && count > tries ? count / tries : 1;

@@ -54,7 +54,8 @@ sub imported {
     return $net;
 }
 
-# Evaluates a net: the number of right pictures, as { n, top1, top5 }.
+# Evaluates a net: the number of right pictures, as { n, top1, top5 }; a run that fails is told and
+# gives none.
 sub right {
     my ($net, @words) = @_;
     my ($code, $out, $err) = cnnrun('eval', $net, @words, '--json');

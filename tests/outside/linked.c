@@ -6,6 +6,7 @@
 
 /* cnr_add_plugin(NAME STATIC ...) calls a plugin's function so; - becomes _. */
 const struct cnr_plugin *cnr_plugin_query_c_device(uint32_t host_abi);
+/* The plugin that is linked into this program. */
 const struct cnr_plugin *cnr_plugin_query_cpp_operator(uint32_t host_abi);
 
 /* Prints an error; 1. */

@@ -14,7 +14,7 @@ my $dir = tempdir(CLEANUP => 1);
 my $said = `$root/tools/reference.pl $build/cnnrun $dir 2>&1`;
 is $?, 0, 'the pages are made' or diag $said;
 
-# The text of a file.
+# The text of a file; dies if it can't be read.
 sub slurp { open my $in, '<', $_[0] or die "$_[0]: $!"; local $/; return scalar <$in> }
 sub lacks { # names that are no heading of the page, and, with code, in no block of it
     my ($text, $code, @names) = @_;

@@ -35,7 +35,7 @@ static int list_devices(cnr_runtime *rt, cnr_error *err) {
     return n;
 }
 
-/* Prints a profile. */
+/* Prints a profile of the net; returns the status. */
 static int profile(cnr_model *net, const cnr_observer *observer, cnr_error *err) {
     cnr_profile_options o;
     cnr_timing t;
@@ -64,7 +64,7 @@ static int place(cnr_model *net, const char *node, cnr_error *err) {
     return cnr_place(net, &o, err) ? fail(err) : 0;
 }
 
-/* Prints an evaluation. */
+/* Prints an evaluation of the net; returns the status. */
 static int evaluate(cnr_model *net, const char *data, const cnr_observer *observer,
                     cnr_error *err) {
     cnr_evaluate_options o;
@@ -80,7 +80,7 @@ static int evaluate(cnr_model *net, const char *data, const cnr_observer *observ
     return 0;
 }
 
-/* Trains a net. */
+/* Trains a net into `out`, and prints the result; returns the status. */
 static int train(cnr_runtime *rt, const char *net, const char *data, const char *out,
                  const cnr_observer *observer, cnr_error *err) {
     cnr_train_options o;

@@ -277,7 +277,7 @@ class Judge:
         return [i.name for i in model.graph.input], sets, ops, 5e-3 if half else 0, may_spread(model)
 
     def judge(self, seed):
-        """Judges one drawn net."""
+        """Judges one drawn net: its outcome (None: none was drawn), operators and differences."""
         drawn = apart_from_us(lambda: self.draw(seed))
         if not drawn:
             return None, [], []

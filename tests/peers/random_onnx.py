@@ -216,7 +216,8 @@ def bounded_unary(n):
 
 @kind()
 def clip(n):
-    """Adds a clip."""
+    """Adds a clip of some value, by attributes or inputs as the version has it; returns its
+    output."""
     v = n.floats()
     low, high = -0.5 - n.r.rand(), 0.5 + n.r.rand()
     if n.opset < 11:
@@ -237,7 +238,7 @@ def partner(n, v):
 
 @kind(4)
 def binary(n):
-    """Adds an operator of two inputs."""
+    """Adds an operator of two inputs; returns its output."""
     v = n.floats()
     u = partner(n, v)
     pair = [v, u] if n.chance(0.7) else [u, v]
@@ -306,7 +307,7 @@ def padding(n, p, dilations):
 
 @kind(8)
 def conv(n):
-    """Adds a convolution."""
+    """Adds a convolution of a drawn window; returns its output."""
     v = n.image()
     c = v.size(1)
     group = n.pick([g for g in (1, 1, 2, 3, 4, c) if c % g == 0])
@@ -679,7 +680,7 @@ def norm(n):
 
 @kind(2)
 def recurrent(n):
-    """Adds a recurrent layer."""
+    """Adds a recurrent layer; returns its output."""
     v = n.floats(3, 3)
     size, hidden = v.size(2), n.whole(1, 6)
     op = n.pick(["LSTM", "GRU", "RNN"])
@@ -848,7 +849,7 @@ def integers(n):
 
 
 def draw(seed):
-    """The model's bytes, the sets of inputs, and which operators it has."""
+    """The model's bytes, the sets of inputs, and which operators it has; None: it can't be made."""
     n = Net(seed)
     names = sorted(KINDS)
     weights = np.array([KINDS[k][1] for k in names], float)

@@ -9,6 +9,7 @@ from tensorflow_graphs import conv, graph, pictures, raw, v1
 
 @graph
 def activations(n):
+    """Every activation of a convolution."""
     x = conv(pictures((1, 5, 6, 3)), n(3, 3, 3, 4))
     return [
         f(x) for f in (tf.nn.relu, tf.nn.relu6, tf.nn.elu, tf.nn.selu, tf.nn.softplus, tf.nn.softsign,
@@ -31,6 +32,7 @@ def activations(n):
 
 @graph
 def prelu_pieces(n):
+    """PReLU as nets write it of other operators."""
     x, alpha = conv(pictures((1, 5, 6, 3)), n(3, 3, 3, 4)), n(4)
     return [
         tf.nn.relu(x) + alpha * (x - tf.abs(x)) * 0.5,
@@ -42,6 +44,7 @@ def prelu_pieces(n):
 
 @graph
 def binaries(n):
+    """Operators of two tensors, with broadcasting."""
     x, y = conv(pictures((1, 5, 6, 3)), n(3, 3, 3, 4)), pictures((1, 5, 6, 4), "y")
     out = [
         f(x, y) for f in (tf.add, tf.subtract, tf.multiply, tf.divide, tf.maximum, tf.minimum,
@@ -83,6 +86,7 @@ def between_ranks(n):
 
 
 def reduced(n, functions):
+    """These reductions of a convolution over many axes."""
     x = conv(pictures((2, 5, 6, 3)), n(3, 3, 3, 4))
     out = []
     for f in functions:
@@ -97,16 +101,19 @@ def reduced(n, functions):
 
 @graph
 def means_and_sums(n):
+    """Means and sums over many axes."""
     return reduced(n, (tf.reduce_mean, tf.reduce_sum))
 
 
 @graph
 def extremes_and_products(n):
+    """Maxima, minima and products over many axes."""
     return reduced(n, (tf.reduce_max, tf.reduce_min, tf.reduce_prod))
 
 
 @graph
 def flatten(n):
+    """Reshapes of known sizes, between other operators."""
     x = conv(pictures((2, 5, 6, 3)), n(3, 3, 3, 4))
     return [
         tf.reshape(x, [2, -1]),
@@ -121,6 +128,7 @@ def flatten(n):
 
 @graph
 def flatten_open(n):
+    """Reshapes that keep an open batch, by its shape."""
     x = conv(pictures((None, 5, 6, 3)), n(3, 3, 3, 4))
     s = tf.shape(x)
     y = tf.reshape(x, tf.stack([s[0], 120]))
@@ -133,6 +141,7 @@ def flatten_open(n):
 
 @graph
 def concats(n):
+    """Concatenations along every axis."""
     x, y = conv(pictures((2, 5, 6, 3)), n(3, 3, 3, 4)), pictures((2, 5, 6, 4), "y")
     out = []
     for a in range(-4, 4):
@@ -147,6 +156,7 @@ def concats(n):
 
 @graph
 def splits(n):
+    """Splits along every axis, even and uneven."""
     x, out = conv(pictures((2, 6, 6, 3)), n(3, 3, 3, 6)), []
     for a in -1, 1, 2, 3:
         out += [v * 2.0 for v in tf.split(x, 3, a)]
@@ -157,12 +167,14 @@ def splits(n):
 
 @graph
 def split_many(n):
+    """A split into 100 outputs, some of which are read."""
     x = pictures((2, 100))
     return [tf.add_n(tf.split(x, 100, 1)[::3])]
 
 
 @graph
 def softmaxes(n):
+    """Softmax and its logarithm, of several ranks."""
     x = conv(pictures((2, 5, 6, 3)), n(3, 3, 3, 4))
     return [
         tf.nn.softmax(x),
@@ -176,6 +188,7 @@ def softmaxes(n):
 
 @graph
 def pads(n):
+    """Constant and mirrored padding."""
     x = conv(pictures((2, 5, 6, 3)), n(3, 3, 3, 4))
     p = [[0, 0], [1, 2], [3, 0], [0, 1]]
     mirror = [[0, 0], [1, 2], [3, 0], [0, 0]]
@@ -192,6 +205,7 @@ def pads(n):
 
 @graph
 def slices(n):
+    """Slices in all forms of Python's brackets."""
     x = conv(pictures((2, 5, 6, 3)), n(3, 3, 3, 4))
     return [
         tf.slice(x, [0, 1, 2, 0], [2, 3, -1, 2]), x[:, 1:3], x[..., 1:3], x[:, ::2, ::-1, :], x[0],
@@ -204,6 +218,7 @@ def slices(n):
 
 @graph
 def slices_open(n):
+    """Slices of sizes that are known only at run time."""
     x = pictures((None, 5, 6, 3))
     s = tf.shape(x)
     return [
@@ -214,6 +229,7 @@ def slices_open(n):
 
 @graph
 def moves(n):
+    """Transposes, alone and around other operators."""
     x = conv(pictures((1, 5, 6, 3)), n(3, 3, 3, 4))
     return [tf.transpose(x, p) for p in ([0, 3, 1, 2], [0, 2, 1, 3], [3, 2, 1, 0], [0, 1, 2, 3])] + [
         tf.transpose(tf.nn.relu(tf.transpose(x, [0, 3, 1, 2])), [0, 2, 3, 1]),
@@ -245,6 +261,7 @@ def moves(n):
 
 @graph
 def channel_shuffle(n):
+    """ShuffleNet's shuffle, with an open batch."""
     x = conv(pictures((None, 5, 6, 3)), n(3, 3, 3, 8))
     y = tf.reshape(x, [-1, 5, 6, 2, 4])
     y = tf.reshape(tf.transpose(y, [0, 1, 2, 4, 3]), [-1, 5, 6, 8])
@@ -254,6 +271,7 @@ def channel_shuffle(n):
 
 @graph
 def depths(n):
+    """Depth to space, space to depth and to batch."""
     x = conv(pictures((2, 4, 6, 3)), n(3, 3, 3, 8))
     return [
         raw.DepthToSpace(input=x, block_size=2),
@@ -264,6 +282,7 @@ def depths(n):
 
 @graph
 def arg_maxima(n):
+    """Indices of largest elements, and the largest k."""
     x = conv(pictures((2, 5, 6, 3)), n(3, 3, 3, 4))
     values, indices = tf.nn.top_k(tf.reshape(x, [2, -1]), 3)
     return [
@@ -292,6 +311,7 @@ def numbers(n):
 
 @graph
 def ranges(n):
+    """Ranges and ranks of an open batch."""
     x = pictures((None, 4))
     rows = tf.cast(tf.range(tf.shape(x)[0]), tf.float32)
     return [
@@ -305,6 +325,7 @@ def ranges(n):
 
 @graph
 def matrices(n):
+    """Matrix products, transposed and batched."""
     a, b = pictures((3, 4), "a"), pictures((4, 3), "b")
     c, d = pictures((2, 3, 4), "c"), pictures((2, 3, 4), "d")
     return [
@@ -324,6 +345,7 @@ def matrices(n):
 
 @graph
 def einsums(n):
+    """Einsum's equations that occur in nets."""
     c, d = pictures((2, 3, 4), "c"), pictures((2, 5, 4), "d")
     q, k = pictures((None, 6, 2, 4), "q"), pictures((None, 5, 2, 4), "k")
     return [
@@ -343,6 +365,7 @@ def einsums(n):
 
 @graph
 def constants(n):
+    """Constants of every type."""
     x = pictures((2, 3))
     out = []
     for kind in (tf.float16, tf.bfloat16, tf.float64, tf.int8, tf.uint8, tf.int16, tf.uint16, tf.int32,
@@ -383,6 +406,7 @@ def repeated(kind, shape, values):
 
 @graph
 def dequantized(n):
+    """Constants that are dequantised."""
     x, out = pictures((4, 6)), []
     for kind in tf.quint8, tf.qint8, tf.quint16, tf.qint16:
         info = np.iinfo(kind.name.replace("q", ""))
@@ -399,6 +423,7 @@ def dequantized(n):
 
 
 def packed(values, kind):
+    """A constant whose values are packed bytes of this type."""
     p = v1.AttrValue().tensor
     p.dtype = kind.as_datatype_enum
     for d in values.shape:
@@ -414,6 +439,7 @@ def packed(values, kind):
 
 @graph
 def fake_quantized(n):
+    """FakeQuant with several limits."""
     x = conv(pictures((2, 5, 6, 3)), n(3, 3, 3, 4))
     f = raw.FakeQuantWithMinMaxVars
     return [
@@ -435,6 +461,7 @@ def fused(n):
                lambda i: v1.AttrValue(i=i))
 
     def node(op, a, w, args, ops, **more):
+        """A fused node of that operator with its arguments."""
         attrs = {
             "T": T(1),
             "num_args": N(len(args)),
@@ -475,12 +502,14 @@ def fused(n):
 
 @graph
 def no_shape(n):
+    """An input without a shape."""
     x = v1.placeholder(tf.float32, None, name="x")
     return [tf.nn.relu(conv(x, n(3, 3, 6, 4), 2))]
 
 
 @graph
 def open_batch(n):
+    """A net with an open batch."""
     x = pictures((None, 8, 8, 3))
     y = tf.nn.relu(tf.nn.bias_add(conv(x, n(3, 3, 3, 4), 2), n(4)))
     return [tf.nn.softmax(tf.matmul(tf.reshape(y, [-1, 64]), n(64, 10)))]
@@ -512,6 +541,7 @@ def ssd_decoded(n):
 
 @graph
 def dropout_by_placeholder(n):
+    """Dropout whose rate is an input."""
     keep = v1.placeholder(tf.float32, name="keep_prob")
     x = pictures((2, 8))
     noise = v1.random_uniform(tf.shape(x), seed=1)

@@ -8,6 +8,7 @@ from tensorflow_graphs import conv, graph, pictures, raw, v1
 
 @graph
 def conv_paddings(n):
+    """Convolutions by padding, stride and window."""
     x = pictures()
     out = []
     for padding in "SAME", "VALID":
@@ -19,12 +20,14 @@ def conv_paddings(n):
 
 @graph
 def conv_explicit(n):
+    """A convolution with explicit padding."""
     x = pictures()
     return [conv(x, n(3, 3, 6, 5), 2, "EXPLICIT", explicit_paddings=[0, 0, 1, 2, 0, 3, 0, 0])]
 
 
 @graph
 def conv_dilated(n):
+    """Dilated convolutions."""
     x = pictures((1, 12, 13, 4))
     return [
         raw.Conv2D(input=x, filter=n(3, 3, 4, 5), strides=[1] * 4, padding=p, dilations=[1, 2, 3, 1])
@@ -34,6 +37,7 @@ def conv_dilated(n):
 
 @graph
 def conv_dilated_by_batch(n):
+    """A dilated convolution as space to batch and back."""
     x = pictures((1, 12, 13, 4))
     y = raw.SpaceToBatchND(input=x, block_shape=[2, 2], paddings=[[2, 2], [2, 3]])
     y = conv(y, n(3, 3, 4, 5), 1, "VALID")
@@ -42,6 +46,7 @@ def conv_dilated_by_batch(n):
 
 @graph
 def conv_dilated_one_axis(n):
+    """A dilated convolution of one axis as space to batch and back."""
     x = pictures((2, 15, 3))
     y = raw.SpaceToBatchND(input=x, block_shape=[3], paddings=[[3, 3]])
     y = tf.nn.conv1d(y, n(3, 3, 4), 1, "VALID")
@@ -50,6 +55,7 @@ def conv_dilated_one_axis(n):
 
 @graph
 def conv_dilated_open_batch(n):
+    """A dilated convolution as space to batch, with an open batch."""
     x = pictures((None, 12, 12, 4))
     y = raw.SpaceToBatchND(input=x, block_shape=[2, 2], paddings=[[2, 2], [2, 2]])
     y = conv(y, n(3, 3, 4, 5), 1, "VALID")
@@ -58,11 +64,13 @@ def conv_dilated_open_batch(n):
 
 @graph
 def conv_grouped(n):
+    """A convolution of several groups."""
     return [conv(pictures(), n(3, 3, 2, 9), 1, "SAME")]
 
 
 @graph
 def depthwise(n):
+    """Depthwise convolutions."""
     x = pictures()
     return [
         raw.DepthwiseConv2dNative(input=x, filter=n(3, 3, 6, m), strides=[1, s, s, 1], padding=p)
@@ -75,6 +83,7 @@ def depthwise(n):
 
 @graph
 def conv_transposed(n):
+    """Transposed convolutions by window, stride and size."""
     x = pictures((2, 5, 6, 3))
     out = []
     for k, s, p, h, w in ((3, 2, "SAME", 10, 12), (3, 2, "SAME", 9, 11), (3, 2, "VALID", 11, 13),
@@ -91,6 +100,7 @@ def conv_transposed(n):
 
 @graph
 def conv_transposed_open_batch(n):
+    """A transposed convolution whose size has an open batch."""
     x = pictures((None, 5, 6, 3))
     size = tf.stack([tf.shape(x)[0], 10, 12, 4])
     y = raw.Conv2DBackpropInput(input_sizes=size,
@@ -103,6 +113,7 @@ def conv_transposed_open_batch(n):
 
 @graph
 def conv_transposed_open_sizes(n):
+    """Transposed convolutions whose sizes are all open."""
     x = pictures((None, None, None, 3))
     s = tf.shape(x)
     out = []
@@ -120,6 +131,7 @@ def conv_transposed_open_sizes(n):
 
 @graph
 def conv_nchw(n):
+    """A convolution in NCHW, which only some TensorFlow runs."""
     x = pictures(
         (2, 6, 9, 11))  # the processor's own TensorFlow runs no NCHW convolution: transposed round it
     w, b = n(3, 3, 6, 4), n(4)
@@ -136,6 +148,7 @@ def conv_nchw(n):
 
 @graph
 def bias_nchw(n):
+    """Biases in NCHW, of several ranks."""
     return [
         raw.BiasAdd(value=pictures((2, 6, 3, 4)), bias=n(6), data_format="NCHW"),
         raw.BiasAdd(value=pictures((2, 6), "m"), bias=n(6)),
@@ -147,6 +160,7 @@ def bias_nchw(n):
 
 @graph
 def conv_1d(n):
+    """Convolution and pooling of one axis."""
     x = pictures((2, 20, 3))
     y = tf.nn.conv1d(x, n(5, 3, 8), stride=2, padding="SAME")
     y = tf.nn.relu(tf.nn.bias_add(y, n(8)))
@@ -156,6 +170,7 @@ def conv_1d(n):
 
 @graph
 def conv_3d(n):
+    """Convolution and pooling of three axes."""
     x = pictures((1, 5, 6, 7, 3))
     y = raw.Conv3D(input=x, filter=n(3, 2, 3, 3, 4), strides=[1, 1, 2, 1, 1], padding="SAME")
     y = tf.nn.relu(tf.nn.bias_add(y, n(4)))
@@ -166,6 +181,7 @@ def conv_3d(n):
 
 @graph
 def pools(n):
+    """Poolings by kind, window, stride and padding."""
     x = pictures((2, 10, 13, 3))
     return [
         op(**{value: x}, ksize=[1, k, k, 1], strides=[1, s, s, 1], padding=p)
@@ -184,6 +200,7 @@ def pools(n):
 
 @graph
 def resizes(n):
+    """Resizes by method, size and grid."""
     x = pictures((2, 5, 7, 3))
     out = []
     for h, w in ((10, 14), (3, 4), (13, 9), (1, 1), (5, 7)):
@@ -205,6 +222,7 @@ def resize_bicubic(n):
 
 @graph
 def resize_open(n):
+    """Resizes to sizes that follow from open ones."""
     x = pictures((None, None, None, 3))
     y = conv(x, n(3, 3, 3, 4), 2)
     y = raw.ResizeNearestNeighbor(images=y, size=tf.shape(y)[1:3] * 2, half_pixel_centers=True)
@@ -213,12 +231,14 @@ def resize_open(n):
 
 @graph
 def resize_of_bytes(n):
+    """A resize of a picture of bytes."""
     x = v1.placeholder(tf.uint8, (1, 6, 6, 3), name="x")
     return [raw.ResizeBilinear(images=tf.cast(x, tf.float32), size=[4, 4]) / 255.0]
 
 
 @graph
 def response_normalisation(n):
+    """Local response normalisation."""
     x = conv(pictures((1, 5, 5, 3)), n(3, 3, 3, 16))
     return [raw.LRN(input=x, depth_radius=2, bias=1.0, alpha=1e-1, beta=0.75), raw.LRN(input=x)]
 
@@ -227,6 +247,7 @@ def response_normalisation(n):
 
 
 def norm(x, n, c, op=raw.FusedBatchNormV3, **more):
+    """A fused batch normalisation of c channels."""
     return op(x=x,
               scale=n(c, low=0.5),
               offset=n(c),
@@ -238,6 +259,7 @@ def norm(x, n, c, op=raw.FusedBatchNormV3, **more):
 
 @graph
 def batch_norms(n):
+    """Fused batch normalisations of all versions."""
     y = conv(pictures(), n(3, 3, 6, 4))
     return [
         norm(y, n, 4, raw.FusedBatchNorm, epsilon=1e-3),
@@ -249,16 +271,19 @@ def batch_norms(n):
 
 @graph
 def batch_norm_nchw(n):
+    """A batch normalisation in NCHW."""
     return [norm(pictures((2, 6, 3, 4)), n, 6, data_format="NCHW")]
 
 
 @graph
 def batch_norm_3d(n):
+    """A batch normalisation of three axes."""
     return [norm(pictures((2, 3, 4, 5, 6)), n, 6, data_format="NDHWC")]
 
 
 @graph
 def batch_norm_unfused(n):
+    """Batch normalisations written of other operators."""
     y = conv(pictures(), n(3, 3, 6, 4))
     mean, var, gamma, beta = (tf.constant(n(4)), tf.constant(n(4, low=0.3)), tf.constant(n(4)),
                               tf.constant(n(4)))
@@ -274,6 +299,7 @@ def batch_norm_unfused(n):
 
 
 def in_training(n, flag):
+    """A branch for training, chosen by the flag."""
     y = conv(pictures(), n(3, 3, 6, 4))
     y = v1.cond(flag, lambda: tf.nn.dropout(y, rate=0.4) * 3.0, lambda: tf.identity(y))
     z = v1.cond(flag, lambda: tf.constant(n(4)), lambda: tf.constant(n(4)))
@@ -282,17 +308,20 @@ def in_training(n, flag):
 
 @graph
 def training_switch_default(n):
+    """A branch for training, off by default."""
     return in_training(n, v1.placeholder_with_default(False, [], name="is_training"))
 
 
 @graph
 def training_switch_constant(n):
+    """A branch for training by a constant."""
     flag = tf.constant(True)
     return in_training(n, tf.logical_not(flag))
 
 
 @graph
 def training_switch_nested(n):
+    """Branches for training inside each other."""
     flag = v1.placeholder_with_default(False, [], name="is_training")
     x = pictures((2, 4))
     y = v1.cond(flag, lambda: x * 2.0,
@@ -302,6 +331,7 @@ def training_switch_nested(n):
 
 @graph
 def dropout_off(n):
+    """Dropout that a default switches off."""
     keep = v1.placeholder_with_default(1.0, [], name="keep_prob")
     x = pictures((2, 8))
     noise = v1.random_uniform(tf.shape(x), seed=1)
@@ -310,6 +340,7 @@ def dropout_off(n):
 
 @graph
 def dropout_off_by_rate(n):
+    """Dropout whose rate is 0 by default."""
     rate = v1.placeholder_with_default(0.0, [], name="rate")
     x = conv(pictures(), n(3, 3, 6, 4))
     noise = v1.random_uniform(tf.shape(x), seed=1)
@@ -319,6 +350,7 @@ def dropout_off_by_rate(n):
 
 @graph
 def layer_norm(n):
+    """Layer normalisation written of other operators."""
     x = pictures((2, 7, 8))
     mean, var = tf.nn.moments(x, [-1], keepdims=True)
     y = (x - mean) * tf.math.rsqrt(var + 1e-6) * n(8) + n(8)
@@ -330,6 +362,7 @@ def layer_norm(n):
 
 @graph
 def group_norm(n):
+    """Group normalisation written of other operators."""
     x = conv(pictures((2, 4, 6, 3)), n(3, 3, 3, 8))
     g = tf.reshape(x, [2, 4, 6, 2, 4])
     mean, var = tf.nn.moments(g, [1, 2, 4], keepdims=True)
@@ -360,6 +393,7 @@ def ssd_boxes(n, x):
 
 @graph
 def ssd_heads(n):
+    """The heads of an SSD detector."""
     return ssd_boxes(n, pictures((None, 32, 32, 3)) * (2.0 / 255.0) - 1.0)
 
 
@@ -369,6 +403,7 @@ def ssd_cut(n):
     image = v1.placeholder(tf.uint8, (None, None, None, 3), name="image_tensor")
 
     def scaled(x):
+        """A picture scaled to 32 x 32."""
         return tf.squeeze(raw.ResizeBilinear(images=tf.expand_dims(x, 0), size=[32, 32]), 0)
 
     with v1.name_scope("Preprocessor"):

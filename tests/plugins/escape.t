@@ -23,9 +23,9 @@ chdir "$dir/work" or die;
 mkdir $_ for qw(named out);
 $ENV{CNNRUN_OPENCL} = 'none';
 
-# Writes a file.
+# Writes a file, given as name and text; dies if it can't.
 sub put { my ($name, $text) = @_; open my $out, '>:raw', $name or die "$name: $!"; print $out $text; close $out; return $name }
-# The bytes of a file.
+# The bytes of a file; '' if it can't be read.
 sub slurp { open my $in, '<:raw', $_[0] or return ''; local $/; return scalar(<$in>) // '' }
 # A text of Lua with all bytes escaped.
 sub quoted { return '"' . join('', map { sprintf '\\x%02x', ord } split //, $_[0]) . '"' }

@@ -71,8 +71,9 @@ static cnr_node kernel_blank(const cnr_op *op, int32_t n_inputs, const cnr_tenso
                       .outputs = outputs};
 }
 
-/* A link as it is written: "~NAME", the chain is its second operand; "_NAME", its other operand is
- * a row, "^NAME", a number a channel, and ".NAME", one number. */
+/* Adds a link to the case as it is written: "~NAME", the chain is its second operand; "_NAME", its
+ * other operand is a row, "^NAME", a number a channel, and ".NAME", one number. 0: it does not
+ * fit. */
 static int kernel_link(cnri_case *c, const char *name, const char *attrs) {
     const char form = strchr("~_.^", *name) ? *name : 0;
     const int second = form == '~';

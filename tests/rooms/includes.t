@@ -8,7 +8,7 @@ use Test::More;
 my $root = $0 =~ s{tests/rooms/[^/]*$}{}r || '.';
 $root =~ s{(.)/$}{$1};
 
-# The text of a file.
+# The text of a file; dies if it can't be read.
 sub slurp {
     my ($path) = @_;
     open my $in, '<', $path or die "$path: $!";

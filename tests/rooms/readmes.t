@@ -83,7 +83,7 @@ sub path_problems {
     return @bad;
 }
 
-# The text of a file.
+# The text of a file; dies if it can't be read.
 sub slurp { open my $in, '<', $_[0] or die "$_[0]: $!"; local $/; return scalar <$in> }
 
 my $root = $0 =~ s{tests/rooms/[^/]*$}{}r || '.';

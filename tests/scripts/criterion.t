@@ -9,9 +9,9 @@ my $build = $ENV{CNNRUN_BUILD} || 'build';
 my $dir = tempdir(CLEANUP => 1);
 my @names = qw(zero one two three four five six seven eight nine);
 
-# Writes a file.
+# Writes a file, given as path and text; dies if it can't.
 sub spew { my ($f, $t) = @_; open my $o, '>:raw', $f or die "$f: $!"; print $o $t; close $o }
-# The text of a file.
+# The text of a file; '' if it can't be read.
 sub slurp { my ($f) = @_; open my $in, '<:raw', $f or return ''; local $/; return scalar <$in> }
 spew("$dir/list.txt", join '', map { "$ENV{PWD}/scripts/nets/digits/$names[$_ % 10].png " . $_ % 10 . "\n" } 0 .. 79);
 spew("$dir/small.lua", <<'LUA');

@@ -14,7 +14,7 @@ my $tmp = tempdir(CLEANUP => 1);
 my $draws = `$build/cnnrun plugins` =~ /^draw-cairo/m;
 my $folder = "$root/scripts/documents";
 
-# The text of a file.
+# The text of a file; '' if it can't be read.
 sub text { open my $in, '<', $_[0] or return ''; local $/; <$in> }
 # Writes a file; returns its path.
 sub write_file { open my $f, '>', "$tmp/$_[0]" or die; print $f $_[1]; close $f; return "$tmp/$_[0]" }
@@ -141,7 +141,7 @@ like(`$build/cnnrun $total 2>&1`, qr/^all: 2 rows with a number: .* worst 50% \(
 
 my @fit = map { decode_json $_ } `$build/cnnrun $root/scripts/boards/fit.lua --json adreno_330`;
 my %fit = map { $_->{row} => $_ } grep { $_->{row} } @fit;
-# The first row of a bench.
+# The first row of a bench, decoded; dies where there is none.
 sub bench { my ($out) = split /\n/, `$build/cnnrun bench @_ --runs 1 --warm 0 --json 2>&1`; my $r = eval { decode_json $out } or die $out; return $r }
 my $product = bench('--gemm 512,512,1024 --board odroid_xu3,library=ch3,dry --device sim:gpu4');
 is($product->{extrapolated} ? 1 : 0, 0, 'a product of matrices has a class of its own');

@@ -16,7 +16,7 @@ chomp $work;
 END { system 'rm', '-rf', $work if $work }
 chdir $work or die;
 
-# The text of a file.
+# The text of a file; '' if it can't be read.
 sub text { open my $in, '<', $_[0] or return ''; local $/; <$in> }
 # What a command prints.
 sub run { `$build/cnnrun @_ 2>log` }

@@ -11,7 +11,7 @@ local moves = {
   ["conv*"] = nets, dense = { "dense over SpMV", table.unpack(nets) }, spmv = { "SpMV" }, lrn = { "AlexNet" }, ["*"] = nets,
 }
 
--- The rows of a board, by name.
+-- The rows that fit.tell gives for a board: a table of values by name.
 local function rows_of(recipe, b)
   local rows = {}
   fit.tell(recipe, b, function(name, value) rows[name] = value end)

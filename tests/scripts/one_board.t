@@ -13,7 +13,7 @@ my $build = $ENV{CNNRUN_BUILD} // "$root/build";
 my $tmp = tempdir(CLEANUP => 1);
 # Writes a file; returns its path.
 sub write_file { open my $f, '>', "$tmp/$_[0]" or die; print $f $_[1]; close $f; return "$tmp/$_[0]" }
-# How far a number is outside of its bounds.
+# How far a number is outside of its bounds, a little wider than wanted; above 0: outside.
 sub off { my ($is, $want) = @_; return abs($is - $want) - 1e-5 * abs($want) - 2e-6 } # counters tell microjoules
 
 my $net = write_file('conv.lua', <<'END');

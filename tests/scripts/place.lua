@@ -8,7 +8,7 @@ for _, name in ipairs { "best", "edp_set", "split", "greedy", "fastest", "least_
 end
 
 local n = 0
--- Prints one TAP line.
+-- Prints one numbered TAP line: ok if `good`, else not ok.
 local function ok(good, what, more)
   n = n + 1
   print((good and "ok " or "not ok ") .. n .. " - " .. what)

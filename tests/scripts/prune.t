@@ -12,9 +12,9 @@ my $dir = tempdir(CLEANUP => 1);
 my @names = qw(zero one two three four five six seven eight nine);
 my $drawn = -e "$build/plugins/draw-cairo.so";
 
-# Writes a file.
+# Writes a file, given as path and text; dies if it can't.
 sub spew { my ($f, $t) = @_; open my $o, '>:raw', $f or die "$f: $!"; print $o $t; close $o }
-# The text of a file.
+# The text of a file; '' if it can't be read.
 sub slurp { my ($f) = @_; open my $in, '<:raw', $f or return ''; local $/; return scalar <$in> }
 spew("$dir/list.txt", join '', map { "$ENV{PWD}/scripts/nets/digits/$names[$_ % 10].png " . $_ % 10 . "\n" } 0 .. 119);
 spew("$dir/few.lua", <<'LUA');
@@ -25,7 +25,7 @@ return require "lib.prune".schedule {
 }
 LUA
 
-# The command that prunes.
+# The words of the command that prunes into NAME, with more words.
 sub command {
     my ($name, @more) = @_;
     return ("$build/cnnrun", 'prune', 'scripts/nets/lenet5.lua', "$dir/few.lua", '--data', "images:$dir/list.txt,shift=1",

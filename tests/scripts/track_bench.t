@@ -20,7 +20,7 @@ sub script {
     my $out = `$build/cnnrun $root/scripts/bench/$words 2>$work/err`;
     return ($out, read_file("$work/err"), $? >> 8);
 }
-# The text of a file.
+# The text of a file; '' if it can't be read.
 sub read_file {
     open my $in, '<', $_[0] or return '';
     local $/;

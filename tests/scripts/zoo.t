@@ -7,7 +7,7 @@ use Test::More;
 my $root = $0 =~ s{tests/scripts/[^/]*$}{}r || '.';
 my $build = $ENV{CNNRUN_BUILD} || "$root/build";
 
-# A number such as "1.2 M".
+# The number that a text such as "1.2 M" means; a text that is none, as it is.
 sub number {
     my ($text) = @_;
     $text =~ s/[,*]//g;

@@ -15,7 +15,7 @@
 
 extern const unsigned char pack_model[], pack_model_end[]; /* model.S */
 
-/* What the command line says. */
+/* What the command line says: threads, how many results, raw output, and the files. */
 typedef struct words {
     int32_t threads, top;
     bool raw, about;
@@ -23,7 +23,7 @@ typedef struct words {
     int n_files;
 } words;
 
-/* Prints an error; returns 1. */
+/* Prints an error to standard error; returns its code, positive. */
 static int complain(const cnr_error *err) {
     fprintf(stderr, "%s%s%s\n", err->where, err->where[0] ? ": " : "", err->text);
     return -err->code;
@@ -47,13 +47,13 @@ static cnr_status open_model(cnr_error *err) {
     return CNR_OK;
 }
 
-/* Method accepts: the built-in model's path. */
+/* Method accepts: 1000 for the built-in model's path, else 0. */
 static int32_t accepts(const char *path, const uint8_t *head, size_t head_bytes) {
     (void)head, (void)head_bytes;
     return strcmp(path, model_path) == 0 ? 1000 : 0;
 }
 
-/* Loads the built-in model. */
+/* Method read: makes the built-in model's graph in *out, from the data in the program. */
 static cnr_status read_model(cnr_runtime *rt, const char *path, const cnr_load_options *options,
                              cnr_graph **out, cnr_error *err) {
     (void)rt, (void)options;
@@ -77,7 +77,7 @@ static cnr_status read_input(const char *path, const cnr_tensor *to, cnr_error *
                      cnr_dtype_name(to->dtype));
 }
 
-/* Prints the outputs. */
+/* Prints all outputs as raw bytes, or the best classes of the first one: index, label and score. */
 static void print_outputs(cnr_model *net, const words *w, const cnr_tensor *const *out, int32_t n) {
     if (w->raw) {
         for (int32_t i = 0; i < n; i++) fwrite(out[i]->data, 1, cnr_dense_bytes(out[i]), stdout);
@@ -93,7 +93,7 @@ static void print_outputs(cnr_model *net, const words *w, const cnr_tensor *cons
     free(best);
 }
 
-/* Runs one file. */
+/* Runs the net on a file's bytes and prints the outputs; fails where the file does not fit. */
 static cnr_status run_file(cnr_model *net, const words *w, const char *path, cnr_error *err) {
     const cnr_tensor *type = cnr_input_type(net, 0);
     if (!type || cnr_input_count(net) != 1 || cnr_output_count(net) < 1)
@@ -114,7 +114,7 @@ static cnr_status run_file(cnr_model *net, const words *w, const char *path, cnr
     return status;
 }
 
-/* Prints an input or output. */
+/* Prints an input or output: name, type and sizes. */
 static void print_port(const char *what, const char *name, const cnr_tensor *t) {
     printf("%s %s %s", what, name, cnr_dtype_name(t->dtype));
     for (int32_t i = 0; i < t->rank; i++)
@@ -122,7 +122,7 @@ static void print_port(const char *what, const char *name, const cnr_tensor *t) 
     puts("");
 }
 
-/* Prints the model's inputs and outputs. */
+/* Prints the model's inputs and outputs, a line each. */
 static void print_about(const cnr_model *net) {
     for (int32_t i = 0; i < cnr_input_count(net); i++)
         print_port("input", cnr_input_name(net, i), cnr_input_type(net, i));

@@ -4,9 +4,9 @@
 #include <cnnrun/plugin.h>
 #include <string.h>
 
-/* The built-in operators. */
+/* The query function of the built-in operators. */
 const cnr_plugin *pack_query_ops_std(uint32_t host_abi);
-/* The built-in CPU kernels. */
+/* The query function of the built-in CPU kernels. */
 const cnr_plugin *pack_query_cpu_neon(uint32_t host_abi);
 
 static const cnr_plugin_query_fn queries[] = {pack_query_ops_std, pack_query_cpu_neon};
@@ -14,7 +14,7 @@ enum { N_PLUGINS = sizeof queries / sizeof *queries };
 static cnri_plugin plugins[N_PLUGINS];
 static int32_t n_loaded;
 
-/* Loads a built-in plugin. */
+/* Loads a built-in plugin into *p: registers what it has. Fails where that does. */
 static cnr_status load(cnri_plugin *p, const cnr_plugin *d, cnr_error *err) {
     struct cnr_registrar registrar = {.plugin = p, .open = true};
     p->path = p->name = cnri_strdup(d->name);

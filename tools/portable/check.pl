@@ -37,7 +37,7 @@ find({ no_chdir => 1, wanted => sub {
 @files or die "check: $folder: expected programs or libraries, found none\n";
 
 my ($newest, $newest_of, $problems) = ('0', 'nothing', 0);
-# Prints and counts a problem.
+# Prints a problem and counts it.
 sub problem { print "@_\n"; $problems++ }
 for my $file (sort @files) {
     my $name = $file =~ s{^\Q$folder\E/*}{}r;

@@ -17,13 +17,14 @@ static struct {
 
 /* ---- errors ---- */
 
-/* Throws a Java exception of that class. */
+/* Leaves a Java exception of the named class pending; none if the class is not found (then that
+ * failure is). */
 static void throw_java(JNIEnv *env, const char *class, const char *text) {
     jclass found = (*env)->FindClass(env, class);
     if (found) (*env)->ThrowNew(env, found, text);
 }
 
-/* Throws OutOfMemoryError. */
+/* Leaves an OutOfMemoryError pending in the Java thread. */
 static void throw_memory(JNIEnv *env) {
     throw_java(env, "java/lang/OutOfMemoryError", "cnnrun: out of memory");
 }
@@ -36,7 +37,8 @@ static jbyteArray bytes_of(JNIEnv *env, const char *text) {
     return bytes;
 }
 
-/* Throws a CnnrunException for an error. */
+/* Leaves a CnnrunException with status, place and text pending; OutOfMemoryError if it can't be
+ * made. */
 static void throw_error(JNIEnv *env, cnr_status status, const cnr_error *err) {
     jbyteArray where = bytes_of(env, err->where);
     jbyteArray text =
@@ -130,7 +132,7 @@ typedef struct options {
     const char ***lists; /* at most n, one for each member that is a list */
 } options;
 
-/* Frees the texts of options. */
+/* Frees the texts and lists of load options; the options struct itself is the caller's. */
 static void free_options(options *o) {
     for (int i = 0; i < o->n; i++) {
         if (o->texts) free(o->texts[i]);
@@ -215,7 +217,8 @@ static bool read_options(JNIEnv *env, options *o, jobjectArray from) {
 
 /* ---- tensors ---- */
 
-/* Makes a view of a Java Tensor, whose buffer must outlive it. False: an exception is pending. */
+/* Makes *to a view of a Java Tensor, whose buffer must outlive it. False: an exception is
+ * pending. */
 static bool view_tensor(JNIEnv *env, jobject from, cnr_tensor *to) {
     *to = (cnr_tensor){.size = sizeof *to};
     if (!from) return throw_java(env, "java/lang/NullPointerException", "a tensor is null"), false;
@@ -367,7 +370,8 @@ static jbyteArray JNICALL port_name(JNIEnv *env, jclass class, jlong model, jboo
     return bytes_of(env, name ? name : "");
 }
 
-/* Type of an input or output. */
+/* Type of input or output i of the model behind the handle; NULL if there is none. The model owns
+ * it. */
 static const cnr_tensor *port_tensor(jlong model, jboolean output, jint i) {
     return output ? cnr_output_type(model_of(model), i) : cnr_input_type(model_of(model), i);
 }
@@ -440,7 +444,7 @@ typedef struct session {
     const cnr_tensor **outputs; /* cnr_output_count(model) elements */
 } session;
 
-/* Closes a session and frees it. */
+/* Closes a session, releases its plan and frees the struct; no run may be under way. */
 static void free_session(session *s) {
     cnr_session_close(s->session);
     cnr_plan_release(s->plan);
@@ -582,7 +586,7 @@ static char **copy_words(JNIEnv *env, jobjectArray from) {
     return words;
 }
 
-/* Frees a list of texts. */
+/* Frees a list of texts that ends with NULL, and the texts. NULL: nothing. */
 static void free_words(char **words) {
     for (int32_t i = 0; words && words[i]; i++) free(words[i]);
     free(words);

@@ -49,7 +49,8 @@ def declarations(*include: Path) -> str:
 
 
 def ffi_of(*include: Path) -> FFI:
-    """The builder of the extension cnnrun._cnnrun."""
+    """Builds the cffi builder of the extension cnnrun._cnnrun from the headers in these include
+    folders; compiles nothing yet."""
     ffi = FFI()
     ffi.cdef(declarations(*include) + HELPERS_CDEF)
     ffi.set_source("cnnrun._cnnrun", HELPERS.read_text())

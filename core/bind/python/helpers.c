@@ -35,7 +35,7 @@ static void cnrpy_watch_interrupt(const volatile int32_t **flag) {
     watch();
 }
 
-/* Puts the handler from before back. */
+/* Restores the SIGINT handler from before cnrpy_watch_interrupt; nothing if none was set. */
 static void cnrpy_unwatch_interrupt(void) {
     if (watching) sigaction(SIGINT, &previous, NULL);
     watching = 0;

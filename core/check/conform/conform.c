@@ -18,7 +18,7 @@ static bool cancelled(const cnri_conform_options *o) {
     return o->check.cancelled && o->check.cancelled();
 }
 
-/* Counts a finding and passes it on. */
+/* Counts a finding in the totals and passes it on to the options' function. */
 static void tell(const round_of *r, const cnri_finding *f) {
     r->sum->findings++;
     r->sum->failed += f->verdict == CNRI_VERDICT_FAILS;
@@ -31,7 +31,8 @@ static void tell(const round_of *r, const cnri_finding *f) {
 
 enum { MOST_DEVICES = 16 };
 
-/* What a child process has told of the current judgement. */
+/* State of reading a child process's lines: what it has told of the current judgement and which
+ * devices it found. */
 typedef struct hearing {
     cnri_finding *f;
     bool ended;
@@ -41,7 +42,8 @@ typedef struct hearing {
     char names[MOST_DEVICES][48];
 } hearing;
 
-/* Notes a device that the child found. */
+/* Notes a device that the child found: its index in the class and its name; beyond MOST_DEVICES it
+ * is dropped. */
 static void hear_device(hearing *h, int32_t index, const char *name) {
     if (h->n == MOST_DEVICES) return;
     snprintf(h->names[h->n], sizeof h->names[0], "%s", name);
@@ -144,7 +146,7 @@ static void judge_class(const round_of *r, int32_t descriptor) {
         judge_subject(r, CNR_KIND_DEVICE, h.names[i], descriptor, h.devices[i], 1);
 }
 
-/* Judges all devices of the plugin. */
+/* Judges all device classes of the plugin, until the user cancels. */
 static void judge_devices(const round_of *r) {
     for (int32_t i = 0; i < cnri_descriptor_count(CNR_KIND_DEVICE) && !cancelled(r->o); i++)
         if (cnri_owner(cnri_descriptor_at(CNR_KIND_DEVICE, i)) == r->o->plugin) judge_class(r, i);
@@ -433,7 +435,7 @@ static int32_t tell_defaults(round_of *r) {
     return n;
 }
 
-/* Judges names that the plugin refers to. */
+/* Judges the names that the plugin refers to, and the defaults of its descriptors. */
 static void judge_names(round_of *r) {
     cnri_finding f = {.kind = "plugin",
                       .name = r->o->plugin->name,
@@ -453,7 +455,8 @@ static bool is_judged(int32_t kind) {
     return kind == CNR_KIND_KERNEL || kind == CNR_KIND_OPERATOR;
 }
 
-/* Judges all descriptors of a kind. */
+/* Judges all descriptors of a kind that the plugin brings; those of kinds that nothing judges are
+ * reported as skipped. */
 static void judge_kind(const round_of *r, int32_t kind) {
     for (int32_t i = 0; i < cnri_descriptor_count(kind) && !cancelled(r->o); i++) {
         const void *descriptor = cnri_descriptor_at(kind, i);

@@ -9,7 +9,7 @@
 
 #include "judge/judge.h"
 
-/* Result of a judgement. */
+/* Result of a judgement: it fails, it holds, or it was skipped. */
 typedef enum cnri_verdict {
     CNRI_VERDICT_FAILS,
     CNRI_VERDICT_HOLDS,
@@ -27,7 +27,8 @@ typedef struct cnri_finding {
     double seconds;  /* NaN: not timed */
 } cnri_finding;
 
-/* What to judge, and whom to tell. */
+/* What to judge (plugin, one device, one judgement), with which samples and nets, and whom to tell
+ * of findings. */
 typedef struct cnri_conform_options {
     const cnri_plugin *plugin; /* judges everything that it brings; NULL: `device` only */
     const char *device;        /* "npu:0" */

@@ -39,7 +39,7 @@ static bool begin(copying *c, cnri_judging *j) {
            is_mirrored(c, &c->mem, c->mirror, "after a write of all");
 }
 
-/* Frees the memory and closes the device. */
+/* Frees the device's memory and closes the device. */
 static void end(copying *c) {
     cnri_bay_free(&c->b, &c->mem);
     cnri_bay_close(&c->b);
@@ -72,7 +72,7 @@ static bool there_and_back(copying *c, uint32_t at, uint32_t n) {
     return good;
 }
 
-/* Queues overlapping writes without waiting; the last one must win. */
+/* Queues 64 overlapping writes without waiting; false, with a finding: a later one didn't win. */
 static bool overlapping(copying *c) {
     static uint8_t pieces[64][4096];
     cnri_bay *b = &c->b;
@@ -88,6 +88,8 @@ static bool overlapping(copying *c) {
     return good && is_mirrored(c, &c->mem, c->mirror, "after overlapping writes");
 }
 
+/* Judges writes and reads at many offsets and sizes, also overlapping ones. False: a finding says
+ * why it isn't so. */
 bool cnri_judge_copies(cnri_judging *j) {
     static copying c;
     bool good = begin(&c, j);
@@ -128,6 +130,8 @@ static bool through_host_blocks(copying *c, uint8_t *const *blocks, uint32_t n, 
     return true;
 }
 
+/* Judges host_alloc: memory that the device copies from and to; skipped without it. False: a
+ * finding says why it isn't so. */
 bool cnri_judge_host_memory(cnri_judging *j) {
     static copying c;
     const cnr_device_class *cls = j->descriptor;
@@ -159,6 +163,8 @@ static bool copy(copying *c, const cnr_mem *from, const cnr_mem *to, uint64_t n)
     return cnri_judging_ok(c->b.j, "copy", c->b.cls->copy(&c->b.stream, from, to, n, &err), &err);
 }
 
+/* Judges copies between two memories of the device; skipped without `copy`. False: a finding says
+ * why it isn't so. */
 bool cnri_judge_between(cnri_judging *j) {
     static copying c;
     static uint8_t other_mirror[BYTES];
@@ -211,6 +217,8 @@ static bool view_one(copying *c, uint64_t at, uint64_t n) {
     return good && is_mirrored(c, &c->mem, c->mirror, "after a write through a view");
 }
 
+/* Judges views of parts of a memory; skipped if memory has no parts. False: a finding says why it
+ * isn't so. */
 bool cnri_judge_views(cnri_judging *j) {
     static copying c;
     bool good = begin(&c, j);
@@ -229,6 +237,8 @@ bool cnri_judge_views(cnri_judging *j) {
 
 /* ---- maps ---- */
 
+/* Judges map and unmap: the host sees and changes the memory's bytes; skipped without them. False:
+ * a finding says why it isn't so. */
 bool cnri_judge_map(cnri_judging *j) {
     static copying c;
     cnr_error err = CNR_ERROR_INIT;

@@ -60,6 +60,8 @@ void cnri_bay_close(cnri_bay *b) {
     b->has_stream = b->is_open = false;
 }
 
+/* Allocates `bytes` in the class that is judged, into *out, for cnri_bay_free. False: it failed,
+ * with a finding. */
 bool cnri_bay_alloc(cnri_bay *b, cnr_mem *out, uint64_t bytes) {
     cnr_error err = CNR_ERROR_INIT;
     /* alloc sets handle and offset */
@@ -73,6 +75,7 @@ bool cnri_bay_alloc(cnri_bay *b, cnr_mem *out, uint64_t bytes) {
     return true;
 }
 
+/* Frees the memory and clears it; accepts memory that was never allocated. */
 void cnri_bay_free(cnri_bay *b, cnr_mem *mem) {
     if (mem->handle) b->cls->free(&b->device, mem);
     *mem = (cnr_mem){0};
@@ -160,7 +163,7 @@ bool cnri_judge_describe(cnri_judging *j) {
 
 /* ---- opening ---- */
 
-/* Judges the memory classes of an open device. */
+/* False, with a finding: a memory class of the open device has no name or a wrong alignment. */
 static bool judge_classes(const cnri_bay *b) {
     for (int32_t i = 0; i < b->device.n_memory; i++) {
         const cnr_memory_class *m = &b->device.memory[i];
@@ -193,6 +196,8 @@ static bool works(cnri_bay *b) {
            cnri_judging_fail(b->j, "bytes that were written do not come back");
 }
 
+/* Judges opening and closing, also of two devices at once. False: a finding says why it isn't
+ * so. */
 bool cnri_judge_open(cnri_judging *j) {
     cnri_bay a = {0}, b = {0};
     bool good = true;
@@ -212,7 +217,8 @@ bool cnri_judge_open(cnri_judging *j) {
 
 enum { BLOCKS = 24 };
 
-/* Judges that an allocation of too many bytes fails with an error. */
+/* Judges that an allocation of too many bytes fails with an error. False, with a finding: it
+ * succeeds or says nothing. */
 static bool judge_too_large(cnri_bay *b, uint64_t bytes) {
     cnr_mem mem = {.bytes = bytes, .memory_class = b->memory_class};
     cnr_error err = CNR_ERROR_INIT;
@@ -276,7 +282,7 @@ static int64_t resident_pages(void) {
 }
 
 /* Judges that freed memory can be allocated again: allocating a large block many times must not
- * take more memory. */
+ * take more memory. False, with a finding. */
 static bool judge_freed(cnri_bay *b) {
     enum { TIMES = 40, PART = 262144 };
     static const uint8_t data[PART];
@@ -299,6 +305,8 @@ static bool judge_freed(cnri_bay *b) {
                              (long long)(more / (int64_t)CNRI_MIB));
 }
 
+/* Judges allocation: sizes, alignment, and refusal of what is too large. False: a finding says why
+ * it isn't so. */
 bool cnri_judge_memory(cnri_judging *j) {
     static uint8_t data[262144], got[262144];
     cnr_mem blocks[BLOCKS] = {{0}};
@@ -335,6 +343,8 @@ static void hear_fact(void *arg, const char *name, const char *text, double valu
         f->good = cnri_judging_fail(f->j, "fact %.60s is %g", name, value);
 }
 
+/* Judges the device's properties: names and numbers; skipped without the method. False: a finding
+ * says why it isn't so. */
 bool cnri_judge_facts(cnri_judging *j) {
     cnri_bay b = {0};
     facts f = {.j = j, .good = true};

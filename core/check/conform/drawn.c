@@ -73,8 +73,8 @@ typedef struct drawing {
     int32_t n;
 } drawing;
 
-/* A constant that broadcasts to the tensor: one number, one for each channel, or one for each
- * element. */
+/* Adds a constant that broadcasts to the tensor: one number, one for each channel, or one for each
+ * element; negative: it failed. */
 static cnr_value draw_constant(drawing *d, const cnr_tensor *like) {
     cnr_tensor t = {.size = sizeof t, .dtype = like->dtype, .rank = like->rank};
     const int64_t way = cnri_dice_below(&d->dice, 3);
@@ -154,7 +154,7 @@ static bool add_node(drawing *d, const cnr_op *op) {
     return true;
 }
 
-/* Draws an input of 2 or 4 dimensions. */
+/* Adds an f32 input of 2 or 4 dimensions of random sizes; negative: it failed. */
 static cnr_value draw_x(drawing *d) {
     cnr_tensor t = {.size = sizeof t, .dtype = CNR_f32, .rank = 4};
     if (cnri_dice_chance(&d->dice, 15)) t.rank = 2;
@@ -164,8 +164,8 @@ static cnr_value draw_x(drawing *d) {
     return cnri_graph_input(d->g, "x", &t);
 }
 
-/* Builds the net of these steps, each from its own seed. *wrong: the first step that is refused,
- * -1: none. */
+/* Builds the net of these n steps, each from its own seed; free with cnri_graph_free. *wrong: the
+ * first step that is refused, -1: none. NULL: out of memory. */
 static cnr_graph *build(const cnr_op *const *ops, const uint64_t *seeds, int32_t n,
                         int32_t *wrong) {
     drawing d = {.g = cnri_graph_new("drawn"), .dice = {seeds[0]}};

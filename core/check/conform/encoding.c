@@ -24,7 +24,8 @@ static void refuse_option(void *arg, const char *path, const char *text) {
     cnri_fail(arg, CNR_E_ARG, path, "%s: %s", path, text);
 }
 
-/* Makes data of any type in which `share` tenths of the numbers are 0. */
+/* Makes data of a type in which `share` tenths of the numbers are 0, in s->dense; false, with a
+ * finding: out of memory. */
 static bool make_dense(stored *s, int32_t dtype, int32_t rank, const int64_t *dim, int64_t share) {
     s->dense = (cnr_tensor){.size = sizeof s->dense,
                             .dtype = dtype,
@@ -51,7 +52,8 @@ static bool begin(stored *s, cnri_judging *j, const cnr_attr *const *given, int3
     return cnri_judging_ok(j, "its options", status, &err);
 }
 
-static void release(stored *s) { /* what one tensor took */
+/* Frees the dense data and the encoded bytes of one tensor. */
+static void release(stored *s) {
     cnri_edge_free(&s->bytes);
     cnri_free(s->dense.data);
     s->dense.data = NULL;
@@ -112,7 +114,7 @@ static bool decode(stored *s, cnri_edge *out, uint8_t poison) {
            cnri_judging_fail(s->j, "decode wrote outside the tensor's %zu bytes", out->bytes);
 }
 
-/* Tells which tensor is judged now. */
+/* Names the tensor that is judged now, with `more` behind, as the case of a finding. */
 static void tell_case(stored *s, const char *more) {
     cnri_text text = {0};
     cnri_case_type(&s->dense, &text);
@@ -122,7 +124,7 @@ static void tell_case(stored *s, const char *more) {
 
 /* ---- loss ---- */
 
-/* The loss relative to the root mean square. */
+/* Root mean square of the loss over that of the numbers; 0: nothing is lost. */
 static double lost_share(const cnr_tensor *was, const void *is) {
     double size = 0, lost = 0;
     for (int64_t i = 0, n = cnr_count(was); i < n; i++) {
@@ -159,6 +161,8 @@ static bool round_trip(stored *s, bool compares, int32_t *taken) {
 
 static int32_t rank_of(const int64_t *dim) { return dim[2] ? 4 : 2; }
 
+/* Judges that decoded numbers are as close as the encoding promises. False: a finding says why it
+ * isn't so. */
 bool cnri_judge_loss(cnri_judging *j) {
     stored s;
     int32_t taken = 0;
@@ -203,6 +207,8 @@ static bool is_filled(stored *s, bool *refused) {
     return good;
 }
 
+/* Judges that encode_size gives the bytes that encode fills. False: a finding says why it isn't
+ * so. */
 bool cnri_judge_encoded_size(cnri_judging *j) {
     stored s;
     bool refused;
@@ -251,6 +257,8 @@ static bool with_numbers(cnri_judging *j, const cnr_attr_spec *row) {
     return good;
 }
 
+/* Judges each option of the encoding at the ends of its range. False: a finding says why it isn't
+ * so. */
 bool cnri_judge_settings(cnri_judging *j) {
     const cnr_encoding *how = j->descriptor;
     bool good = true;
@@ -275,6 +283,8 @@ bool cnri_judge_settings(cnri_judging *j) {
 
 /* ---- other tensors ---- */
 
+/* Judges that types and shapes that don't fit are refused, with an error. False: a finding says why
+ * it isn't so. */
 bool cnri_judge_refusals(cnri_judging *j) {
     static const int64_t others[][CNR_MAX_RANK] =
         {{16, 24}, {0, 24}, {16, 0}, {5}, {1, 1, 1, 1, 1, 1, 1, 3}, {7, 3, 2}, {0}};
@@ -302,7 +312,7 @@ bool cnri_judge_refusals(cnri_judging *j) {
 
 enum { MUTANTS = 1200 };
 
-/* Damages the bytes, or their number. */
+/* Changes some of the n bytes in place, or returns a smaller number of bytes to keep; else n. */
 static size_t damage(uint8_t *at, size_t n, cnri_dice *dice) {
     static const uint32_t words[] = {0, 1, 0x7fffffff, 0x80000000, 0xffffffff, 0xffff, 0x10000};
     const int64_t way = cnri_dice_below(dice, 8);
@@ -323,7 +333,8 @@ static size_t damage(uint8_t *at, size_t n, cnri_dice *dice) {
     return n;
 }
 
-/* check says no, or decode and numbers end: well or with an error. */
+/* True if check refuses damaged bytes, or decode and numbers end, well or with an error, without
+ * touching memory outside. */
 static bool survives(stored *s, const uint8_t *good_bytes, size_t n) {
     cnri_edge in = {0}, out = {0};
     cnr_error err = CNR_ERROR_INIT;
@@ -354,6 +365,8 @@ static bool survives(stored *s, const uint8_t *good_bytes, size_t n) {
     return good;
 }
 
+/* Judges that damaged data is refused by check, or decoded within bounds. False: a finding says why
+ * it isn't so. */
 bool cnri_judge_hostile(cnri_judging *j) {
     stored s;
     bool refused = true;

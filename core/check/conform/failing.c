@@ -14,7 +14,8 @@
 
 enum { INSIDE = 1000 };
 
-/* True if a transfer that is impossible is refused, by the call or by the next sync. */
+/* True if a transfer that is impossible (writes: to the device, else from it) is refused, by the
+ * call or by the next sync; false, with a finding. */
 static bool is_refused(cnri_judging *j, bool writes, uint64_t at, uint64_t n) {
     static uint8_t data[2 * INSIDE];
     cnri_bay b = {0};
@@ -41,6 +42,8 @@ static bool is_refused(cnri_judging *j, bool writes, uint64_t at, uint64_t n) {
     return good;
 }
 
+/* Judges that accesses beyond the end of a memory are refused. False: a finding says why it isn't
+ * so. */
 bool cnri_judge_bounds(cnri_judging *j) {
     bool good = true;
     for (int32_t writes = 0; writes < 2 && good; writes++)
@@ -53,7 +56,7 @@ bool cnri_judge_bounds(cnri_judging *j) {
 
 enum { STEPS = 2048, PLACES = 60 };
 
-/* What is_said opens and allocates while memory is short. */
+/* What one attempt opens and allocates while memory is short, to be closed by attempt_end. */
 typedef struct attempt {
     cnr_device device;
     cnr_stream streams[2];
@@ -63,7 +66,8 @@ typedef struct attempt {
     uint8_t in[STEPS], out[STEPS];
 } attempt;
 
-/* Does what a session does until something fails. */
+/* Opens the device, streams and memory and copies as a session does, until something fails; *t has
+ * what is open, and the status is the first failure. */
 static cnr_status attempt_all(attempt *t, const cnr_device_class *cls, int32_t class_index,
                               cnr_error *err) {
     cnr_status status = cls->open(&t->device, NULL, err);
@@ -98,7 +102,7 @@ static cnr_status attempt_all(attempt *t, const cnr_device_class *cls, int32_t c
     return status;
 }
 
-/* Frees all that an attempt has. */
+/* Frees and closes all that an attempt has, as far as it got. */
 static void attempt_end(attempt *t, const cnr_device_class *cls) {
     if (t->event && CNRI_HAS(cls, event_free)) cls->event_free(&t->device, t->event);
     for (int32_t i = 0; i < 2; i++)
@@ -132,6 +136,8 @@ static bool is_said(cnri_judging *j, const char *name, int32_t class_index, int6
     return good;
 }
 
+/* Judges that when each allocation fails once, errors are reported and nothing leaks. False: a
+ * finding says why it isn't so. */
 bool cnri_judge_starved(cnri_judging *j) {
     cnri_bay b = {0};
     int64_t all = 0, ignored;
@@ -183,7 +189,8 @@ static bool lap(runner *r, uint64_t number, cnr_error *err) {
     return false;
 }
 
-/* Thread: writes and reads LAPS times and compares. */
+/* Thread: writes and reads LAPS times on a stream of its own and compares; r->why: the first
+ * difference or error. */
 static void *laps(void *arg) {
     runner *r = arg;
     cnr_error err = CNR_ERROR_INIT;
@@ -196,6 +203,7 @@ static void *laps(void *arg) {
     return NULL;
 }
 
+/* Judges streams in several threads at once. False: a finding says why it isn't so. */
 bool cnri_judge_threads(cnri_judging *j) {
     enum { THREADS = 4 };
     cnri_bay b = {0};
@@ -236,13 +244,15 @@ static bool busy_begin(busy *w, cnri_judging *j) {
            cnri_bay_load(&w->b, &w->b.stream, &w->large, w->from.at, 8);
 }
 
-/* Closes all. */
+/* Frees the memories and closes the device and the stream. */
 static void busy_end(busy *w) {
     cnri_bay_free(&w->b, &w->large);
     cnri_bay_close(&w->b);
     cnri_edge_free(&w->from);
 }
 
+/* Judges that work that is cancelled meanwhile ends with its error. False: a finding says why it
+ * isn't so. */
 bool cnri_judge_cancel(cnri_judging *j) {
     static busy w;
     bool good = true;
@@ -298,7 +308,7 @@ static bool round_trip(cnri_bay *b) {
     return memcmp(in, out, sizeof in) == 0 || cnri_judging_fail(b->j, "bytes do not come back");
 }
 
-/* How the child ended: 0: well; else the signal, or 1. */
+/* Waits for the child; returns how it ended, 0: well; else the signal, or 1. */
 static int wait_for(pid_t child) {
     int state = 0;
     while (waitpid(child, &state, 0) < 0 && errno == EINTR) {}
@@ -324,6 +334,8 @@ static bool opens_in_child(cnri_judging *j) {
                              how == 1 ? "failed" : strsignal(how));
 }
 
+/* Judges that the device works on beside child processes that end or open it. False: a finding says
+ * why it isn't so. */
 bool cnri_judge_fork(cnri_judging *j) {
     static busy w;
     cnri_judging_case(j, "opened in a child");

@@ -7,7 +7,7 @@
 
 enum { MOST_DOMAINS = 64, READINGS = 5 };
 
-/* Options of meters and knobs: folder of /sys, and address. */
+/* Options for opening meters and knobs: folder of /sys, "/" by default, and address. */
 static cnr_gauge_options options_of(const cnri_judging *j) {
     const char *root = j->o->sysfs_root;
     return (cnr_gauge_options){.size = sizeof(cnr_gauge_options),
@@ -15,7 +15,7 @@ static cnr_gauge_options options_of(const cnri_judging *j) {
                                .address = j->o->meter_address};
 }
 
-/* A reading with the values that the engine presets. */
+/* A reading as the engine presets it before a plugin's read: value 0, time now. */
 static cnr_reading blank_reading(void) {
     return (cnr_reading){.size = sizeof(cnr_reading), .time_ns = cnri_now_ns()};
 }
@@ -59,7 +59,7 @@ static bool is_new_name(cnri_judging *j, char names[][64], int32_t n) {
 
 /* ---- meters ---- */
 
-/* Judges what a meter says of a domain. */
+/* False, with a finding: what meter m says of domain n is malformed. */
 static bool judge_meter_domain(cnri_judging *j, const cnr_meter_domain *d, int32_t n) {
     if (!cnri_judging_name(j, "name of a domain", d->name, sizeof d->name)) return false;
     if (!memchr(d->device, 0, sizeof d->device)) return cnri_judging_fail(j, "feeds has no end");
@@ -75,7 +75,7 @@ static bool judge_meter_domain(cnri_judging *j, const cnr_meter_domain *d, int32
     return true;
 }
 
-/* Judges two consecutive readings of a domain. */
+/* False, with a finding: two consecutive readings of a domain are implausible. */
 static bool judge_reading(cnri_judging *j, const cnr_meter_domain *d, const cnr_reading *was,
                           const cnr_reading *is, uint64_t now) {
     const long long value = (long long)is->value;
@@ -98,7 +98,7 @@ static bool judge_reading(cnri_judging *j, const cnr_meter_domain *d, const cnr_
     return true;
 }
 
-/* Judges some readings: time and counters don't go back. */
+/* Takes some readings of a domain; false, with a finding: time or counters go back. */
 static bool judge_readings(cnri_judging *j, const cnr_meter *m, void *state, int32_t domain,
                            const cnr_meter_domain *d) {
     cnr_reading was, is;
@@ -115,7 +115,8 @@ static bool judge_readings(cnri_judging *j, const cnr_meter *m, void *state, int
     return true;
 }
 
-/* Judges all domains of an open meter. */
+/* Judges all n domains of an open meter: descriptions, unique names and readings; false, with a
+ * finding. */
 static bool judge_meter_state(cnri_judging *j, const cnr_meter *m, void *state, int32_t n) {
     static char names[MOST_DOMAINS][64];
     for (int32_t i = 0; i < n; i++) {
@@ -130,6 +131,7 @@ static bool judge_meter_state(cnri_judging *j, const cnr_meter *m, void *state, 
     return true;
 }
 
+/* Judges a meter's domains and readings. False: a finding says why it isn't so. */
 bool cnri_judge_meter(cnri_judging *j) {
     const cnr_meter *m = j->descriptor;
     const cnr_gauge_options options = options_of(j);
@@ -149,7 +151,8 @@ bool cnri_judge_meter(cnri_judging *j) {
 
 /* ---- below a root where nothing is ---- */
 
-/* Judges what open says where there is nothing to measure. */
+/* Judges what open (reads: of a meter or knob that looked below the root) says where there is
+ * nothing to measure: CNR_E_NOT_FOUND is right. False, with a finding. */
 static bool is_absent(cnri_judging *j, cnr_status status, bool reads, const cnr_error *err) {
     if (status == CNR_OK && !reads)
         return cnri_judging_fail(j, "where nothing can be read, open succeeds; CNR_E_NOT_FOUND is "
@@ -173,6 +176,8 @@ static bool make_empty(cnri_judging *j, char *folder, size_t room) {
     return true;
 }
 
+/* Judges that open fails below an empty folder, where there is nothing to measure. False: a finding
+ * says why it isn't so. */
 bool cnri_judge_meter_absent(cnri_judging *j) {
     const cnr_meter *m = j->descriptor;
     char folder[512];
@@ -190,6 +195,8 @@ bool cnri_judge_meter_absent(cnri_judging *j) {
     return is_absent(j, status, reads, &err);
 }
 
+/* Judges that open fails below an empty folder, where there is no knob. False: a finding says why
+ * it isn't so. */
 bool cnri_judge_knob_absent(cnri_judging *j) {
     const cnr_knob *k = j->descriptor;
     char folder[512];
@@ -218,7 +225,7 @@ typedef struct knob {
     int32_t n;
 } knob;
 
-/* Judges what a knob says of a domain. */
+/* False, with a finding: what a knob says of a domain is malformed. */
 static bool judge_knob_domain(cnri_judging *j, const cnr_knob_domain *d) {
     if (!cnri_judging_name(j, "name of a domain", d->name, sizeof d->name)) return false;
     if (!memchr(d->devices, 0, sizeof d->devices)) return cnri_judging_fail(j, "feeds has no end");
@@ -243,7 +250,7 @@ static bool step_of(const knob *k, int32_t domain, int32_t index, uint64_t *hz) 
     return cnri_judging_ok(k->j, "step", k->k->step(k->state, domain, index, hz, &err), &err);
 }
 
-/* Judges that the steps of a domain rise. */
+/* False, with a finding: the frequency steps of a domain don't rise. */
 static bool judge_steps(const knob *k, int32_t domain) {
     const cnr_knob_domain *d = &k->domains[domain];
     uint64_t was = 0, hz = 0;
@@ -295,7 +302,8 @@ static bool open_knob(knob *k, cnri_judging *j, bool *verdict) {
     return *verdict;
 }
 
-/* What one process saves, the next one loads: it then saves the same. */
+/* True if what save_state gives can be loaded and is then saved the same; without the method
+ * true. */
 static bool keeps_state(const knob *k) {
     char was[1024] = "", is[1024] = "";
     cnr_error err = CNR_ERROR_INIT;
@@ -313,6 +321,8 @@ static bool keeps_state(const knob *k) {
                              was, is);
 }
 
+/* Judges a knob's domains, steps and saved state, without setting anything. False: a finding says
+ * why it isn't so. */
 bool cnri_judge_knob(cnri_judging *j) {
     static knob k;
     bool good;
@@ -327,7 +337,8 @@ bool cnri_judge_knob(cnri_judging *j) {
     return good;
 }
 
-/* Sets a frequency, no sooner than the knob allows, and judges that it reads back. */
+/* Sets a frequency, no sooner than the knob's period allows; false, with a finding: it doesn't read
+ * back. */
 static bool reads_back(const knob *k, int32_t domain, uint64_t hz, int32_t cores) {
     const cnr_knob_domain *d = &k->domains[domain];
     cnr_knob_state state;
@@ -366,6 +377,8 @@ static bool set_domain(const knob *k, int32_t domain) {
     return good;
 }
 
+/* Judges that frequencies can be set, read back and restored; skipped if knobs are to be left.
+ * False: a finding says why it isn't so. */
 bool cnri_judge_knob_set(cnri_judging *j) {
     static knob k;
     static cnr_knob_state before[MOST_DOMAINS];

@@ -67,6 +67,8 @@ bool cnri_judging_ok(cnri_judging *j, const char *call, cnr_status status, const
     return cnri_judging_fail(j, "%s failed: %.600s", call, err->text);
 }
 
+/* True if the text fits the array of `room` bytes and is not empty; else false, with a finding
+ * about `what`. */
 bool cnri_judging_name(cnri_judging *j, const char *what, const char *text, size_t room) {
     if (!memchr(text, 0, room)) return cnri_judging_fail(j, "%s has no end", what);
     if (!*text) return cnri_judging_fail(j, "%s is empty", what);
@@ -104,6 +106,7 @@ bool cnri_edge_is_whole(const cnri_edge *e) {
            is_canary(e->at + e->bytes, e->at + e->bytes + e->slack);
 }
 
+/* Unmaps the block; never made: nothing. */
 void cnri_edge_free(cnri_edge *e) {
     if (e->map && e->map != MAP_FAILED) munmap(e->map, e->all);
     *e = (cnri_edge){0};

@@ -48,9 +48,11 @@ typedef struct cnri_edge {
     uint8_t *map, *at;
     size_t all, bytes, slack;
 } cnri_edge;
-bool cnri_edge_make(cnri_edge *e, size_t bytes, size_t alignment); /* false: out of memory */
+/* Maps `bytes` bytes that end (up to alignment) at a page that can't be accessed; false: out of
+ * memory. */
+bool cnri_edge_make(cnri_edge *e, size_t bytes, size_t alignment);
 bool cnri_edge_is_whole(const cnri_edge *e); /* true if nothing was written before or behind it */
-void cnri_edge_free(cnri_edge *e);
+void cnri_edge_free(cnri_edge *e);           /* unmaps it; never made: nothing */
 
 /* Fills memory with bytes that depend on their position and on `round`. */
 void cnri_pattern(uint8_t *to, size_t n, uint64_t round);
@@ -78,10 +80,12 @@ bool cnri_bay_open(cnri_bay *b, cnri_judging *j, int32_t threads);
 bool cnri_bay_stream(cnri_bay *b, cnr_stream *out, uint32_t flags);
 /* Opens the device, with more threads than cores, and a stream. */
 bool cnri_bay_begin(cnri_bay *b, cnri_judging *j);
-void cnri_bay_close(cnri_bay *b);
-/* Allocates memory in the class that is judged. False: it failed. */
+void cnri_bay_close(cnri_bay *b); /* closes stream and device, as far as they are open */
+/* Allocates `bytes` in the class that is judged, into *out, for cnri_bay_free. False: it failed,
+ * with a finding. */
 bool cnri_bay_alloc(cnri_bay *b, cnr_mem *out, uint64_t bytes);
-void cnri_bay_free(cnri_bay *b, cnr_mem *mem); /* accepts memory that was never allocated */
+/* Frees the memory and clears it; accepts memory that was never allocated. */
+void cnri_bay_free(cnri_bay *b, cnr_mem *mem);
 /* Queue a transfer and wait for it; false: it failed. */
 bool cnri_bay_write(cnri_bay *b, cnr_stream *s, const cnr_mem *to, uint64_t at, const void *from,
                     uint64_t n);
@@ -98,89 +102,121 @@ bool cnri_bay_queues(const cnri_bay *b);
 #define CNRI_MIB ((size_t)1 << 20)
 
 /* ---- the judgements; what each asks stands in the table of work.c ---- */
-/* Judges what the class tells of its devices. */
+/* Judges what the class tells of its devices: count and descriptions. This and the judgements below
+ * return false, with a finding, if it fails. */
 bool cnri_judge_describe(cnri_judging *j);
-/* Opening and closing, also of two at once. */
+/* Judges opening and closing, also of two devices at once. False: a finding says why it isn't
+ * so. */
 bool cnri_judge_open(cnri_judging *j);
-/* Allocation: sizes, alignment, and refusal of what is too large. */
+/* Judges allocation: sizes, alignment, and refusal of what is too large. False: a finding says why
+ * it isn't so. */
 bool cnri_judge_memory(cnri_judging *j);
-/* Writes and reads at all offsets and sizes, also overlapping ones. */
+/* Judges writes and reads at many offsets and sizes, also overlapping ones. False: a finding says
+ * why it isn't so. */
 bool cnri_judge_copies(cnri_judging *j);
-/* host_alloc: memory that the device copies from and to. */
+/* Judges host_alloc: memory that the device copies from and to; skipped without it. False: a
+ * finding says why it isn't so. */
 bool cnri_judge_host_memory(cnri_judging *j);
-/* Copies between two memories of the device. */
+/* Judges copies between two memories of the device; skipped without `copy`. False: a finding says
+ * why it isn't so. */
 bool cnri_judge_between(cnri_judging *j);
-/* Views of parts of a memory. */
+/* Judges views of parts of a memory; skipped if memory has no parts. False: a finding says why it
+ * isn't so. */
 bool cnri_judge_views(cnri_judging *j);
-/* map and unmap. */
+/* Judges map and unmap: the host sees and changes the memory's bytes; skipped without them. False:
+ * a finding says why it isn't so. */
 bool cnri_judge_map(cnri_judging *j);
-/* Work of one stream is done in order. */
+/* Judges that work of one stream is done in order. False: a finding says why it isn't so. */
 bool cnri_judge_order(cnri_judging *j);
-/* Another stream waits for an event. */
+/* Judges that another stream waits for an event; skipped without events. False: a finding says why
+ * it isn't so. */
 bool cnri_judge_events(cnri_judging *j);
-/* The host waits for an event. */
+/* Judges that the host can wait for an event; skipped without event_sync. False: a finding says why
+ * it isn't so. */
 bool cnri_judge_await(cnri_judging *j);
 /* Calls on a host device's threads. */
 bool cnri_judge_parallel(cnri_judging *j);
 /* Events give the time between them. */
 bool cnri_judge_marks(cnri_judging *j);
-/* Accesses beyond the end of a memory are refused. */
+/* Judges that accesses beyond the end of a memory are refused. False: a finding says why it isn't
+ * so. */
 bool cnri_judge_bounds(cnri_judging *j);
-/* Each allocation that can fail does fail once; errors are reported and nothing leaks. */
+/* Judges that when each allocation fails once, errors are reported and nothing leaks. False: a
+ * finding says why it isn't so. */
 bool cnri_judge_starved(cnri_judging *j);
-/* Streams in several threads at once. */
+/* Judges streams in several threads at once. False: a finding says why it isn't so. */
 bool cnri_judge_threads(cnri_judging *j);
-/* Cancelled work ends with its error. */
+/* Judges that work that is cancelled meanwhile ends with its error. False: a finding says why it
+ * isn't so. */
 bool cnri_judge_cancel(cnri_judging *j);
 /* Four rounds: closes a stream that has writes queued, and frees the host memory that they read.
  * Whoever still works after the close crashes. False: the work could not be queued. */
 bool cnri_judge_busy_close(cnri_judging *j);
-/* Processes that fork. */
+/* Judges that the device works on beside child processes that end or open it. False: a finding says
+ * why it isn't so. */
 bool cnri_judge_fork(cnri_judging *j);
-/* The device's facts: names and numbers. */
+/* Judges the device's properties: names and numbers; skipped without the method. False: a finding
+ * says why it isn't so. */
 bool cnri_judge_facts(cnri_judging *j);
 
-/* Loss: decoded numbers are as close as the encoding promises. */
+/* Judges that decoded numbers are as close as the encoding promises. False: a finding says why it
+ * isn't so. */
 bool cnri_judge_loss(cnri_judging *j);
-/* encode_size gives the bytes that encode fills. */
+/* Judges that encode_size gives the bytes that encode fills. False: a finding says why it isn't
+ * so. */
 bool cnri_judge_encoded_size(cnri_judging *j);
-/* Each option at the ends of its range. */
+/* Judges each option of the encoding at the ends of its range. False: a finding says why it isn't
+ * so. */
 bool cnri_judge_settings(cnri_judging *j);
-/* Types and shapes that are refused, with an error. */
+/* Judges that types and shapes that don't fit are refused, with an error. False: a finding says why
+ * it isn't so. */
 bool cnri_judge_refusals(cnri_judging *j);
-/* Damaged data is refused by check, or decoded within bounds. */
+/* Judges that damaged data is refused by check, or decoded within bounds. False: a finding says why
+ * it isn't so. */
 bool cnri_judge_hostile(cnri_judging *j);
 
-/* Domains and readings. */
+/* Judges a meter's domains and readings. False: a finding says why it isn't so. */
 bool cnri_judge_meter(cnri_judging *j);
-/* Open where there is nothing to measure. */
+/* Judges that open fails below an empty folder, where there is nothing to measure. False: a finding
+ * says why it isn't so. */
 bool cnri_judge_meter_absent(cnri_judging *j);
-/* Domains, steps and state. */
+/* Judges a knob's domains, steps and saved state, without setting anything. False: a finding says
+ * why it isn't so. */
 bool cnri_judge_knob(cnri_judging *j);
-/* Frequencies are set, read back and restored. */
+/* Judges that frequencies can be set, read back and restored; skipped if knobs are to be left.
+ * False: a finding says why it isn't so. */
 bool cnri_judge_knob_set(cnri_judging *j);
-/* Open where there is no knob. */
+/* Judges that open fails below an empty folder, where there is no knob. False: a finding says why
+ * it isn't so. */
 bool cnri_judge_knob_absent(cnri_judging *j);
 
 /* ---- drawn.c: a net of a few nodes; NULL: none came of what was drawn ---- */
 /* A net of a few drawn nodes; NULL: none came of what was drawn. */
 cnr_graph *cnri_drawn_net(cnri_judging *j);
-/* Nets give the same results after the rewrite. */
+/* Judges that nets give the same results after the rewrite. False: a finding says why it isn't
+ * so. */
 bool cnri_judge_rewrite(cnri_judging *j);
-/* Claimed regions are sound and leave no node out of order. */
+/* Judges that claimed regions are sound and leave no node out of order; skipped without claim.
+ * False: a finding says why it isn't so. */
 bool cnri_judge_claims(cnri_judging *j);
 
-/* accepts of words and files that are not its own. */
+/* Judges what accepts says of words and files that are not the source's own. False: a finding says
+ * why it isn't so. */
 bool cnri_judge_source_asked(cnri_judging *j);
-/* Sources read the samples given to them. */
+/* Judges that the source reads the samples given, twice alike; skipped without any. False: a
+ * finding says why it isn't so. */
 bool cnri_judge_source_samples(cnri_judging *j);
-/* Sources read damaged files without crashing. */
+/* Judges that the source reads damaged samples without crashing; skipped without any. False: a
+ * finding says why it isn't so. */
 bool cnri_judge_source_damaged(cnri_judging *j);
-/* accepts of words and files that are not its own. */
+/* Judges what accepts says of words and files that are not the importer's own. False: a finding
+ * says why it isn't so. */
 bool cnri_judge_importer_asked(cnri_judging *j);
-/* Importers read the files given to them. */
+/* Judges that the importer reads the samples given, twice alike; skipped without any. False: a
+ * finding says why it isn't so. */
 bool cnri_judge_importer_samples(cnri_judging *j);
-/* Importers read damaged files without crashing. */
+/* Judges that the importer reads damaged samples without crashing; skipped without any. False: a
+ * finding says why it isn't so. */
 bool cnri_judge_importer_damaged(cnri_judging *j);
 
 #endif

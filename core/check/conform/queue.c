@@ -15,7 +15,8 @@ typedef struct queueing {
     uint8_t old[SMALL], now[SMALL], got[SMALL];
 } queueing;
 
-/* Opens device, streams and memory. */
+/* Opens the device, two streams with these flags, and memory; false, with a finding. End q in
+ * either case. */
 static bool begin(queueing *q, cnri_judging *j, uint32_t flags) {
     memset(q, 0, sizeof *q);
     q->load = cnri_alloc_zero(4 * CNRI_MIB);
@@ -27,7 +28,7 @@ static bool begin(queueing *q, cnri_judging *j, uint32_t flags) {
            cnri_bay_alloc(&q->b, &q->b_mem, SMALL);
 }
 
-/* Waits, frees and closes. */
+/* Waits for both streams, frees the memories and closes all, as far as it is open. */
 static void end(queueing *q) {
     cnr_error err = CNR_ERROR_INIT;
     if (q->b.has_stream) q->b.cls->sync(&q->b.stream, &err);
@@ -100,6 +101,7 @@ static bool is_immediate(queueing *q, int32_t turn) {
     return is(q, q->now, "without record, calls end before they return:");
 }
 
+/* Judges that work of one stream is done in order. False: a finding says why it isn't so. */
 bool cnri_judge_order(cnri_judging *j) {
     queueing *q = cnri_alloc(sizeof *q);
     if (!q) return cnri_judging_fail(j, "out of memory");
@@ -123,7 +125,7 @@ static bool record(queueing *q, cnr_stream *s, void **event) {
     return cnri_judging_ok(q->b.j, "record", q->b.cls->event_record(s, event, &err), &err);
 }
 
-/* Starts queued work. */
+/* Starts queued work of a stream, if the class has a method for it. */
 static void flush(queueing *q, cnr_stream *s) {
     if (CNRI_HAS(q->b.cls, flush)) q->b.cls->flush(s);
 }
@@ -152,6 +154,8 @@ static bool waits(queueing *q, int32_t turn) {
     return good;
 }
 
+/* Judges that another stream waits for an event; skipped without events. False: a finding says why
+ * it isn't so. */
 bool cnri_judge_events(cnri_judging *j) {
     const cnr_device_class *cls = j->descriptor;
     if (!CNRI_HAS(cls, event_record)) return cnri_judging_skip(j, "its streams finish at once");
@@ -187,6 +191,8 @@ static bool awaits(queueing *q, int32_t turn) {
     return good;
 }
 
+/* Judges that the host can wait for an event; skipped without event_sync. False: a finding says why
+ * it isn't so. */
 bool cnri_judge_await(cnri_judging *j) {
     const cnr_device_class *cls = j->descriptor;
     if (!CNRI_HAS(cls, event_record) || !CNRI_HAS(cls, event_sync))
@@ -203,7 +209,7 @@ bool cnri_judge_await(cnri_judging *j) {
     return good;
 }
 
-/* Judges that the time between two events is plausible. */
+/* False, with a finding: the ns between two events is negative, or more than the wall clock's. */
 static bool is_timed(queueing *q, int32_t turn) {
     cnri_bay *b = &q->b;
     cnr_stream *s = &b->stream;
@@ -224,6 +230,8 @@ static bool is_timed(queueing *q, int32_t turn) {
     return good;
 }
 
+/* Judges the time between two events of a timed stream; skipped without event_elapsed. False: a
+ * finding says why it isn't so. */
 bool cnri_judge_marks(cnri_judging *j) {
     const cnr_device_class *cls = j->descriptor;
     if (!CNRI_HAS(cls, event_record) || !CNRI_HAS(cls, event_elapsed))

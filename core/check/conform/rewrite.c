@@ -35,7 +35,7 @@ static bool run_node(const cnr_graph *g, const cnri_node *node, void **data, cnr
     return cnri_judge_call(&view, outs, err) == CNR_OK;
 }
 
-/* Frees the computed values. */
+/* Frees the values computed by evaluate (those that aren't the graph's own) and their list. */
 static void forget(const cnr_graph *g, void **data) {
     for (int32_t v = 0; data && v < g->values.n; v++)
         if (data[v] != g->values.at[v].type->data) cnri_free(data[v]);
@@ -77,7 +77,8 @@ static bool same_answer(cnri_judging *j, const cnr_tensor *t, const void *a, con
                              (int)output, apart, maximum);
 }
 
-/* True if two nets give the same results on drawn inputs; *ran: the first net could be computed. */
+/* True if two nets give the same results on inputs drawn from the seed; false, with a finding.
+ * *ran: the first net could be computed, else the result is true. */
 static bool same_answers(cnri_judging *j, const cnr_graph *before, const cnr_graph *after,
                          uint64_t seed, bool *ran) {
     cnr_error err = CNR_ERROR_INIT;
@@ -97,7 +98,7 @@ static bool same_answers(cnri_judging *j, const cnr_graph *before, const cnr_gra
 
 /* ---- one net ---- */
 
-/* True if the outputs have the same types and shapes. */
+/* True if the outputs have the same types and shapes; false, with a finding. */
 static bool same_outputs(cnri_judging *j, const cnr_graph *before, const cnr_graph *after) {
     if (before->outputs.n != after->outputs.n || before->inputs.n != after->inputs.n)
         return cnri_judging_fail(j, "the net has other inputs or outputs than before");
@@ -112,7 +113,7 @@ static bool same_outputs(cnri_judging *j, const cnr_graph *before, const cnr_gra
 
 /* A rewrite that quantises must change nothing unless it is asked to. */
 static bool quantises, applies;
-/* Stands for the host's function: notes that a rewrite asked for quantisation. */
+/* Stands for the host's function: notes that a rewrite asked for quantisation, and answers no. */
 static int32_t should_quantise(const struct cnr_graph *g, int32_t node) {
     (void)g, (void)node;
     quantises = quantises || applies;
@@ -139,7 +140,8 @@ static bool apply(cnri_judging *j, cnr_graph *g, int32_t *changes) {
     }
 }
 
-/* Applies other plugins' rewrites first, because this one may be written for their results. */
+/* Applies other plugins' rewrites first, because this one may be written for their results; false:
+ * it failed. */
 static bool rewrite_by_others(cnri_judging *j, cnr_graph *g) {
     const char *off[64] = {NULL};
     cnr_error err = CNR_ERROR_INIT;
@@ -151,7 +153,8 @@ static bool rewrite_by_others(cnri_judging *j, cnr_graph *g) {
     return cnri_graph_rewrite(g, off, NULL, 0, &err) == CNR_OK;
 }
 
-/* Judges the rewrite on a graph. *fired: it changed something, and answers could be compared. */
+/* Judges the rewrite on a graph; false, with a finding. *fired: it changed something, and answers
+ * could be compared. */
 static bool judge_graph(cnri_judging *j, const cnr_graph *g, bool *fired) {
     cnr_error err = CNR_ERROR_INIT;
     bool good = true;
@@ -176,7 +179,8 @@ static bool judge_graph(cnri_judging *j, const cnr_graph *g, bool *fired) {
 
 /* ---- the nets ---- */
 
-/* Judges the rewrite on a net of a file; *fired: it changed something. */
+/* Judges the rewrite on a net of a file with random weights; false, with a finding. *fired: it
+ * changed something. */
 static bool judge_file(cnri_judging *j, const char *path, bool *fired) {
     const cnr_load_options o = {.size = sizeof o, .weights = "random:1"};
     cnr_error err = CNR_ERROR_INIT;
@@ -194,7 +198,8 @@ static bool judge_file(cnri_judging *j, const char *path, bool *fired) {
     return good;
 }
 
-/* The graph that the rewrite itself brings. */
+/* Judges the rewrite on the graph that it brings itself, if any; false, with a finding. *fired
+ * counts a change. */
 static bool judge_example(cnri_judging *j, int32_t *fired) {
     const cnr_rewrite *r = j->descriptor;
     cnr_error err = CNR_ERROR_INIT;
@@ -213,7 +218,8 @@ static bool judge_example(cnri_judging *j, int32_t *fired) {
     return good;
 }
 
-/* Judges the rewrite on drawn nets; *fired: how many it changed. */
+/* Judges the rewrite on drawn nets; *fired grows by those that it changed. False, with a finding
+ * about a net. */
 static bool judge_drawn(cnri_judging *j, int32_t *fired) {
     bool good = true;
     for (int32_t i = 0; i < DRAWN && *fired < ENOUGH && good; i++) {
@@ -235,6 +241,8 @@ static bool judge_drawn(cnri_judging *j, int32_t *fired) {
     return good;
 }
 
+/* Judges that nets give the same results after the rewrite. False: a finding says why it isn't
+ * so. */
 bool cnri_judge_rewrite(cnri_judging *j) {
     int32_t fired = 0, files = 0;
     cnri_host_mutable()->graph_should_quantise = should_quantise;
@@ -273,6 +281,8 @@ static int32_t regions_of(cnri_judging *j, const char *path, const char *device)
     return cnri_judging_ok(j, path, status, &err) ? n : -1;
 }
 
+/* Judges that claimed regions are sound and leave no node out of order; skipped without claim.
+ * False: a finding says why it isn't so. */
 bool cnri_judge_claims(cnri_judging *j) {
     const cnr_device_class *cls = j->descriptor;
     int32_t nets = 0, found = 0;

@@ -53,7 +53,7 @@ static bool ask(cnri_judging *j, accepts_fn accepts) {
     return true;
 }
 
-/* The score that accepts gives a spec, which may be a file. */
+/* The score that a plugin's accepts gives a spec; a file's first bytes are shown to it. */
 static int32_t sureness(accepts_fn accepts, const char *spec) {
     cnri_head head = {.n = 0};
     cnr_error err = CNR_ERROR_INIT;
@@ -136,6 +136,7 @@ static bool original_read(original *f, cnri_judging *j, const char *path) {
     return true;
 }
 
+/* Removes the temporary file and folder, and frees the data. */
 static void original_free(original *f) {
     if (*f->path) unlink(f->path);
     if (*f->folder) rmdir(f->folder);
@@ -187,7 +188,8 @@ static cnri_edge *lent_at(const void *block) {
     return NULL;
 }
 
-/* Stands for the host's file_read: what is read lies at the end of a guarded page. */
+/* Stands for the host's file_read: *data, which the plugin frees as usual, lies at the end of a
+ * guarded page if there is room for one. */
 static cnr_status lend_file(const char *path, uint64_t limit, void **data, uint64_t *bytes,
                             cnr_error *err) {
     const cnr_status status = own.file_read(path, limit, data, bytes, err);
@@ -204,7 +206,7 @@ static cnr_status lend_file(const char *path, uint64_t limit, void **data, uint6
     return CNR_OK;
 }
 
-/* Stands for the host's free. */
+/* Stands for the host's free: frees a lent file, or passes the block on. */
 static void take_back(void *block) {
     pthread_mutex_lock(&lock);
     cnri_edge *e = block ? lent_at(block) : NULL;
@@ -213,7 +215,7 @@ static void take_back(void *block) {
     if (!e) own.free(block);
 }
 
-/* Stands for the host's resize. */
+/* Stands for the host's resize: a lent file moves to ordinary memory; NULL: out of memory. */
 static void *resize_lent(void *block, size_t bytes) {
     pthread_mutex_lock(&lock);
     cnri_edge *e = block ? lent_at(block) : NULL;
@@ -226,14 +228,14 @@ static void *resize_lent(void *block, size_t bytes) {
 
 static uint8_t poison; /* what new memory of plugins holds */
 
-/* Stands for the host's alloc: memory that is not zero. */
+/* Stands for the host's alloc: memory filled with the byte `poison`. */
 static void *alloc_poisoned(size_t bytes) {
     void *block = own.alloc(bytes);
     if (block) memset(block, poison, bytes);
     return block;
 }
 
-/* From now on, in this process. */
+/* Replaces the host's functions of files and memory in this process, for good. */
 static void lend_files(void) {
     cnr_host *host = cnri_host_mutable();
     if (host->file_read == lend_file) return;
@@ -257,14 +259,15 @@ static void see(const void *data, uint64_t bytes) {
     seen = (seen ^ part) * UINT64_C(1099511628211);
 }
 
-/* Files' bytes that were given and not freed. */
+/* Number of lent files that were not freed. */
 static int32_t count_lent(void) {
     int32_t n = 0;
     for (size_t i = 0; i < CNRI_COUNT(lent); i++) n += lent[i].map != NULL;
     return n;
 }
 
-/* True if reading twice gives the same, whatever memory contained before. */
+/* True if reading twice gives the same, whatever memory contained before, and keeps no more files;
+ * false, with a finding. */
 static bool same_again(cnri_judging *j, const char *word,
                        bool (*read)(cnri_judging *, const char *)) {
     static const uint8_t poisons[] = {0xa5, 0x3c};
@@ -284,7 +287,7 @@ static bool same_again(cnri_judging *j, const char *word,
 
 /* ---- sources ---- */
 
-/* Judges a sample's picture: type, shape, name. */
+/* False, with a finding: a sample's picture has a wrong type or shape, or the sample no name. */
 static bool judge_picture(cnri_judging *j, const cnr_sample *s) {
     const cnr_tensor *p = &s->picture;
     const bool shaped =
@@ -350,7 +353,7 @@ static bool read_source(cnri_judging *j, const char *spec, bool damaged) {
 
 static bool read_whole(cnri_judging *j, const char *spec) { return read_source(j, spec, false); }
 
-/* Reads a source twice. */
+/* Reads a source twice; false, with a finding, if it fails or differs. */
 static bool source_sample(cnri_judging *j, const char *spec) {
     cnri_judging_case(j, "%s", spec);
     return same_again(j, spec, read_whole);
@@ -370,11 +373,15 @@ static bool source_damaged(cnri_judging *j, const char *spec) {
     return good;
 }
 
+/* Judges what accepts says of words and files that are not the source's own. False: a finding says
+ * why it isn't so. */
 bool cnri_judge_source_asked(cnri_judging *j) {
     const cnr_source *s = j->descriptor;
     return ask(j, s->accepts);
 }
 
+/* Judges that the source reads the samples given, twice alike; skipped without any. False: a
+ * finding says why it isn't so. */
 bool cnri_judge_source_samples(cnri_judging *j) {
     const cnr_source *s = j->descriptor;
     int32_t n;
@@ -383,6 +390,8 @@ bool cnri_judge_source_samples(cnri_judging *j) {
     return n ? good : none_given(j);
 }
 
+/* Judges that the source reads damaged samples without crashing; skipped without any. False: a
+ * finding says why it isn't so. */
 bool cnri_judge_source_damaged(cnri_judging *j) {
     const cnr_source *s = j->descriptor;
     int32_t n;
@@ -393,7 +402,7 @@ bool cnri_judge_source_damaged(cnri_judging *j) {
 
 /* ---- importers ---- */
 
-/* Judges that constants have data of the size of their shapes, and that there are inputs and
+/* False, with a finding: a constant's data hasn't the size of its shape, or there are no inputs or
  * outputs. */
 static bool judge_graph(cnri_judging *j, const cnr_graph *g) {
     if (g->outputs.n < 1) return cnri_judging_fail(j, "the net has no outputs");
@@ -435,7 +444,7 @@ static bool import_whole(cnri_judging *j, const char *word) {
     return good;
 }
 
-/* Imports the files of a word twice. */
+/* Imports the files of a word twice; false, with a finding, if it fails or differs. */
 static bool importer_sample(cnri_judging *j, const char *word) {
     cnri_judging_case(j, "%s", word);
     return same_again(j, word, import_whole);
@@ -464,11 +473,15 @@ static bool importer_damaged(cnri_judging *j, const char *word) {
     return good;
 }
 
+/* Judges what accepts says of words and files that are not the importer's own. False: a finding
+ * says why it isn't so. */
 bool cnri_judge_importer_asked(cnri_judging *j) {
     const cnr_importer *i = j->descriptor;
     return ask(j, i->accepts);
 }
 
+/* Judges that the importer reads the samples given, twice alike; skipped without any. False: a
+ * finding says why it isn't so. */
 bool cnri_judge_importer_samples(cnri_judging *j) {
     const cnr_importer *i = j->descriptor;
     int32_t n;
@@ -477,6 +490,8 @@ bool cnri_judge_importer_samples(cnri_judging *j) {
     return n ? good : none_given(j);
 }
 
+/* Judges that the importer reads damaged samples without crashing; skipped without any. False: a
+ * finding says why it isn't so. */
 bool cnri_judge_importer_damaged(cnri_judging *j) {
     const cnr_importer *i = j->descriptor;
     int32_t n;

@@ -66,7 +66,7 @@ bool cnri_conform_judgement(int32_t index, const char **kind, const char **name,
 
 /* ---- the child's side ---- */
 
-/* Counts failed allocations of each thread, because those of a judgement may fail on purpose. */
+/* A judgement that runs on a thread of its own; holds: its result. */
 typedef struct thread_of {
     cnri_judging *j;
     cnri_judge_fn run;
@@ -77,23 +77,24 @@ typedef struct thread_of {
 static _Atomic int64_t n_blocks;
 static cnr_host uncounted;
 
-/* Stands for the host's alloc, and counts. */
+/* Stands for the host's alloc, and counts the blocks of each thread. */
 static void *count_alloc(size_t bytes) {
     void *block = uncounted.alloc(bytes);
     n_blocks += block != NULL;
     return block;
 }
-/* Stands for the host's resize, and counts. */
+/* Stands for the host's resize, and counts new blocks. */
 static void *count_resize(void *block, size_t bytes) {
     void *other = uncounted.resize(block, bytes);
     n_blocks += !block && other;
     return other;
 }
+/* Stands for the host's free, and counts the block off. */
 static void count_free(void *block) {
     n_blocks -= block != NULL;
     uncounted.free(block);
 }
-/* Stands for the host's file_read, and counts. */
+/* Stands for the host's file_read, and counts its block. */
 static cnr_status count_file(const char *path, uint64_t limit, void **data, uint64_t *bytes,
                              cnr_error *err) {
     const cnr_status status = uncounted.file_read(path, limit, data, bytes, err);
@@ -125,7 +126,7 @@ static void judge_leaks(thread_of *t) {
                                      REPEATS, (long long)(n_blocks - first));
 }
 
-/* Thread: runs a judgement and looks for leaks. */
+/* Thread: runs a judgement and, if it holds and can be repeated, looks for leaks. */
 static void *run_judgement(void *arg) {
     thread_of *t = arg;
     if (t->repeats) count_blocks();
@@ -134,7 +135,7 @@ static void *run_judgement(void *arg) {
     return NULL;
 }
 
-/* Prints class and index of the device with that name. */
+/* Prints class number and index of the device with that name, as a line for the parent process. */
 static cnr_status tell_place(const char *name, cnr_error *err) {
     cnri_devices set;
     const cnri_device *d;

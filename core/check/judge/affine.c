@@ -38,7 +38,8 @@ static bool near(const cnri_case *c, int64_t i, double got, double slack, cnri_t
     return false;
 }
 
-/* Judges that scale and shift per channel, as the operator tells them, give its output. */
+/* False, with why: scale and shift per channel, as the operator tells them, don't give its
+ * output. */
 static bool judge_channels(const cnri_case *c, cnri_promises *p, cnri_text *why) {
     const cnr_tensor *x = c->inputs[0], *y = &c->out[0];
     const cnr_op *op = c->node.desc;
@@ -62,7 +63,7 @@ static bool judge_channels(const cnri_case *c, cnri_promises *p, cnri_text *why)
 
 /* ---- linear in a weight ---- */
 
-/* A signed power of two, which multiplies exactly. */
+/* Returns a signed power of two for a channel, which multiplies exactly. */
 static double factor(int64_t channel) {
     static const double factors[] = {2, -1, 0.5, -4, 1};
     return factors[channel % (int64_t)CNRI_COUNT(factors)];
@@ -75,7 +76,8 @@ static void scale_slices(cnr_tensor *w, int32_t axis) {
         cnri_element_set(w->dtype, w->data, i, at(w, i) * factor(i / inner % w->dim[axis]));
 }
 
-/* Compares the reference with scaled weights and bias against the scaled output. */
+/* Compares the reference with scaled weights and bias against the scaled output in y; false, with
+ * why. */
 static bool judge_scaled(cnri_case *c, const cnr_linear *l, cnr_tensor *y, cnri_text *why) {
     cnr_error err = CNR_ERROR_INIT;
     cnr_tensor *outs[1] = {y};
@@ -97,7 +99,7 @@ static bool judge_scaled(cnri_case *c, const cnr_linear *l, cnr_tensor *y, cnri_
     return true;
 }
 
-/* Judges that scaled weights scale the output, as a linear operator promises. */
+/* False, with why: scaled weights don't scale the output, as a linear operator promises. */
 static bool judge_linear(cnri_case *c, cnri_promises *p, cnri_text *why) {
     cnr_linear l = {0};
     const cnr_op *op = c->node.desc;
@@ -130,7 +132,7 @@ static bool judge_linear(cnri_case *c, cnri_promises *p, cnri_text *why) {
 
 /* ---- flags ---- */
 
-/* Judges that the operator is the sum of its inputs. */
+/* False, with why: an operator with CNR_OP_ADDS isn't the sum of its inputs. */
 static bool judge_sum(const cnri_case *c, cnri_promises *p, cnri_text *why) {
     const cnr_tensor *y = &c->out[0];
     if (!(c->node.desc->flags & CNR_OP_ADDS)) return true;
@@ -151,7 +153,7 @@ static bool judge_sum(const cnri_case *c, cnri_promises *p, cnri_text *why) {
     return true;
 }
 
-/* Judges that the output is the input. */
+/* False, with why: an operator with CNR_OP_PASS doesn't give its input. */
 static bool judge_pass(const cnri_case *c, cnri_promises *p, cnri_text *why) {
     const cnr_tensor *x = c->inputs[0], *y = &c->out[0];
     if (!(c->node.desc->flags & CNR_OP_PASS)) return true;

@@ -3,7 +3,8 @@
 
 /* ---- the node as the kernel sees it ---- */
 
-/* Removes the data of a tensor that is not constant, because it has none before a run. */
+/* Removes the data of a tensor that is not constant, as it has none before a run, and its memory,
+ * in place. */
 static void hide(cnr_tensor *t) {
     if (!(t->flags & CNR_TENSOR_CONST)) t->data = NULL;
     t->mem = (cnr_mem){0};
@@ -160,8 +161,8 @@ void cnri_trial_scatter(cnri_trial *t, cnri_dice *dice) {
     t->work_at = (uint64_t)cnri_dice_below(dice, 4096);
 }
 
-/* Asks the kernel as a planner does. Asks the kernel. Plain layouts are usually offered first; a
- * kernel that refuses one offer may accept another. */
+/* Asks the kernel as a planner does; false: it refuses, *why: its reason. Plain layouts are usually
+ * offered first; a kernel that refuses one offer may accept another. */
 bool cnri_trial_ask(cnri_trial *t, const cnr_device *device, const cnr_kernel *kernel, cnri_case *c,
                     cnri_dice *dice, const char **why) {
     static const int8_t blocks[] = {0, 4, 8, 16};

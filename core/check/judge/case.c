@@ -49,7 +49,7 @@ static cnr_status resolve(const cnri_draft *d, cnr_attr ***out, cnr_error *err) 
 
 /* ---- data ---- */
 
-/* Computes a tensor's bytes; fails if they are too many for a case. */
+/* Sets t->bytes; fails if they are too many for a case. */
 static cnr_status measure(cnr_tensor *t, cnr_error *err) {
     t->bytes = cnr_dense_bytes(t);
     return t->bytes <= CNRI_CHECK_MOST_BYTES
@@ -57,7 +57,8 @@ static cnr_status measure(cnr_tensor *t, cnr_error *err) {
                : cnri_fail(err, CNR_E_LIMIT, "kernelcheck", "a tensor is too large for a case");
 }
 
-/* Allocates a tensor's data, all zero. */
+/* Allocates t->data for its shape, all zero; the case owns it. Fails with CNR_E_LIMIT or
+ * CNR_E_MEMORY. */
 static cnr_status room_for(cnr_tensor *t, cnr_error *err) {
     const cnr_status status = measure(t, err);
     if (status) return status;
@@ -87,7 +88,7 @@ static void add_specials(const cnr_op *op, int32_t port, cnr_tensor *t, uint64_t
 
 /* ---- the node ---- */
 
-/* Sets types and shapes of the inputs. */
+/* Sets types and shapes of the inputs from a draft; no data yet. */
 static void place_inputs(cnri_case *c, const cnri_draft *d) {
     for (int32_t i = 0; i < d->n_in; i++) {
         const cnri_draft_input *in = &d->in[i];
@@ -119,8 +120,8 @@ static cnr_status make_parameters(cnri_case *c, const cnri_draft *d, cnr_error *
     return CNR_OK;
 }
 
-/* Checks an output type and takes the data that infer computed. `known` NULL: refuses such
- * results. */
+/* Checks an output type and takes the data that infer computed into *known. `known` NULL: refuses
+ * such results. */
 static cnr_status check_output(cnr_tensor *t, void **known, cnr_error *err) {
     void *data = t->data;
     t->data = NULL;
@@ -204,7 +205,8 @@ cnr_status cnri_case_build(cnri_case *c, const cnri_draft *d, bool bare, cnr_err
 
 /* ---- what stands behind it ---- */
 
-/* Draws the other operand of a chained operator. */
+/* Draws the other operand of a chained operator, of a shape that broadcasts to `value`, with
+ * data. */
 static cnr_status draw_operand(cnri_link *link, const cnr_tensor *value, int32_t i, cnri_dice *dice,
                                cnr_error *err) {
     cnr_tensor *t = &link->in[1];
@@ -218,7 +220,7 @@ static cnr_status draw_operand(cnri_link *link, const cnr_tensor *value, int32_t
     return fill(t, &in, dice, err);
 }
 
-/* Draws the other inputs of an operator in the chain. */
+/* Draws the inputs of an operator in the chain other than `value`, with data that the link owns. */
 static cnr_status link_inputs(cnri_link *link, const cnr_tensor *value, cnri_dice *dice,
                               cnr_error *err) {
     const cnr_op *op = link->node.desc;
@@ -245,6 +247,7 @@ static cnr_status link_inputs(cnri_link *link, const cnr_tensor *value, cnri_dic
     return CNR_OK;
 }
 
+/* Frees the operand's and output's data and the attributes of a link. */
 static void link_free(cnri_link *link) {
     if (link->other >= 0) cnri_free(link->in[1].data);
     cnri_free(link->out.data);
@@ -342,7 +345,8 @@ static cnr_status decode(const cnr_tensor *encoded, cnr_tensor *dense, const cnr
     return status;
 }
 
-/* Encodes a tensor; fault: what the encoding did wrong, or "". */
+/* Encodes the dense tensor into *out, with data of its own; fault: what the encoding did wrong, or
+ * "". */
 static cnr_status encode(cnr_tensor *dense, cnr_tensor *out, const cnr_encoding *how,
                          char fault[256], cnr_error *err) {
     cnr_attr **attrs = NULL;
@@ -470,7 +474,7 @@ static void tensor_text(const cnr_tensor *t, const cnr_tensor *encoded, cnri_tex
     if (encoded && encoded->data) cnri_text_add(out, ":%s", cnri_name(encoded->encoding));
 }
 
-/* Appends the attributes that are set. */
+/* Appends " NAME=VALUE" for each attribute that is set. */
 static void attrs_text(const cnr_node *node, cnri_text *out) {
     for (int32_t i = 0; i < node->n_attrs; i++) {
         if (!node->attrs[i]->set) continue;

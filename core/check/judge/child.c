@@ -21,7 +21,8 @@ typedef struct child {
 
 static bool cancelled(const cnri_check_options *o) { return o->cancelled && o->cancelled(); }
 
-/* Starts the program with the same words and `--worker WORK`. */
+/* Starts the program with the same words and `--worker WORK`; *c: its process and the pipe of its
+ * lines. False: it can't be started. */
 static bool begin(const cnri_check_options *o, const char *work, child *c) {
     posix_spawn_file_actions_t actions;
     char program[] = "cnnrun", flag[] = "--worker";
@@ -85,7 +86,8 @@ static bool listen_to(const cnri_check_options *o, const child *c,
     }
 }
 
-/* Waits for the child; `why`: how it ended, "" for well. */
+/* Waits for the child, killing it first if it never answered (spoke) or the check is cancelled;
+ * `why`: how it ended, "" for well. */
 static void end(const cnri_check_options *o, const child *c, bool spoke, char *why, size_t room) {
     int state = 0;
     if (!spoke || cancelled(o)) kill(c->pid, SIGKILL);

@@ -25,7 +25,7 @@ static bool cancelled(const cnri_check_options *o) { return o->cancelled && o->c
 
 /* ---- one test ---- */
 
-/* What a child has told of the current test. */
+/* State of reading a child's lines: the test, the case that is under way, and totals. */
 typedef struct hearing {
     const cnri_check_options *o;
     cnri_check_test *t;
@@ -103,7 +103,7 @@ static bool hear_net(hearing *h, const char *word, long long number, const char 
     return true;
 }
 
-/* Takes one line from a child. */
+/* Takes one line from a child: notes the case, its result or an error. */
 static void hear(void *arg, char *line) {
     hearing *h = arg;
     char word[8] = "";
@@ -268,7 +268,7 @@ typedef struct listing {
     char text[512];
 } listing;
 
-/* Takes one line of that answer. */
+/* Takes one line "device NAME CLASS FAMILY" or "error CODE TEXT" of a child that lists devices. */
 static void hear_device(void *arg, char *line) {
     listing *l = arg;
     named_device d;
@@ -321,7 +321,7 @@ static void check_kernel(checker *k, int32_t index) {
     finish(k, &t);
 }
 
-/* Checks an operator's promises. */
+/* Checks an operator's promises in a child process, and reports the test. */
 static void check_operator(checker *k, int32_t index) {
     const cnr_op *op = cnri_descriptor_at(CNR_KIND_OPERATOR, index);
     cnri_check_test t = {.name = op->name, .op = op};
@@ -367,7 +367,7 @@ cnr_status cnri_check_all(const cnri_check_options *o, cnri_check_totals *sum, c
 
 /* ---- the child's side ---- */
 
-/* Which kernels of a net are checked. */
+/* Which kernels of a net are checked: options and device. */
 typedef struct net_filter {
     const cnri_check_options *o;
     const cnr_device *device;

@@ -34,7 +34,7 @@ int64_t cnri_draw_likely(const cnri_draft *d, cnri_dice *dice, const cnri_hints 
     return cnri_dice_below(dice, 6);
 }
 
-/* Brings v within the bounds of an attribute. */
+/* Returns v, or a number near the bound that it exceeds, if the attribute has bounds. */
 static int64_t in_bounds(const cnr_attr_spec *row, int64_t v) {
     if (!(row->flags & CNR_ATTR_BOUNDED)) return v;
     if (row->min > -1e15 && (double)v < row->min)
@@ -42,7 +42,7 @@ static int64_t in_bounds(const cnr_attr_spec *row, int64_t v) {
     return row->max < 1e15 && (double)v > row->max ? (int64_t)row->max : v;
 }
 
-/* Draws a number for an attribute. */
+/* Draws a number for an attribute, within its bounds. */
 static double draw_real(const cnr_attr_spec *row, cnri_dice *dice) {
     static const double reals[] = {0, 1, 0.5, 2, -1, 0.1, 0.001, 3, -0.25, 6};
     double v = reals[cnri_dice_below(dice, (int64_t)CNRI_COUNT(reals))];
@@ -89,6 +89,7 @@ const char *cnri_draft_string(const cnr_attr_spec *row, const cnri_draft_attr *a
     return row->default_s ? row->default_s : "";
 }
 
+/* Draws attribute i of the draft again, by the dice; hints, of what kernels like, may be NULL. */
 void cnri_draw_attr(cnri_draft *d, int32_t i, cnri_dice *dice, const cnri_hints *hints) {
     static const int8_t types[] = {CNR_f32, CNR_f32, CNR_f32, CNR_f16, CNR_i32,
                                    CNR_i64, CNR_u8,  CNR_i8,  CNR_f64, CNR_bool};
@@ -223,7 +224,7 @@ void cnri_draw_input(cnri_draft *d, int32_t i, cnri_dice *dice) {
     else if (i > 0 && !weight && cnri_dice_chance(dice, 8)) draw_list(d, in, dice);
 }
 
-/* Draws the number of inputs and outputs. */
+/* Draws the number of inputs of a variadic operator, and sets that of outputs. */
 static void draw_count(cnri_draft *d, cnri_dice *dice) {
     cnr_port room;
     const cnr_op *op = d->op;

@@ -9,7 +9,7 @@ int64_t cnri_draw_size(cnri_dice *dice);
 /* Draws a plausible integer: a small number, an axis, a size of the first input, or one that a
  * refusal named. */
 int64_t cnri_draw_likely(const cnri_draft *d, cnri_dice *dice, const cnri_hints *hints);
-/* Draw attribute or input i again. hints may be NULL. */
+/* Draws attribute i of the draft again, by the dice; hints, of what kernels like, may be NULL. */
 void cnri_draw_attr(cnri_draft *d, int32_t i, cnri_dice *dice, const cnri_hints *hints);
 /* Draws type, shape and kind of values of input i. */
 void cnri_draw_input(cnri_draft *d, int32_t i, cnri_dice *dice);

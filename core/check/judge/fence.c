@@ -50,6 +50,7 @@ bool cnri_fence_check(const cnri_fence *f, bool bytes, const char *name, cnri_te
     return false;
 }
 
+/* Unmaps the memory and zeroes f; never made: nothing. */
 void cnri_fence_free(cnri_fence *f) {
     if (f->map && f->map != MAP_FAILED) munmap(f->map, f->all);
     cnri_free(f->before);

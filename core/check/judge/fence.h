@@ -12,12 +12,13 @@ typedef struct cnri_fence {
     uint8_t *before; /* copy of data as last filled */
 } cnri_fence;
 
-/* False: out of memory. */
+/* Maps `bytes` bytes between pages that can't be accessed and bytes of a known pattern; false: out
+ * of memory. */
 bool cnri_fence_make(cnri_fence *f, uint64_t bytes, uint32_t alignment);
 /* Fills with data; NULL: with the byte `poison`. */
 void cnri_fence_fill(cnri_fence *f, const void *data, uint8_t poison);
 /* True if the canary (and, if `bytes`, the data) is unchanged. `name` is for `why`. */
 bool cnri_fence_check(const cnri_fence *f, bool bytes, const char *name, cnri_text *why);
-void cnri_fence_free(cnri_fence *f);
+void cnri_fence_free(cnri_fence *f); /* unmaps it; never made: nothing */
 
 #endif

@@ -90,7 +90,8 @@ static bool is_statistic(const cnr_op *op, int32_t output) {
     return (port.flags & CNR_PORT_STATISTIC) != 0;
 }
 
-/* Draws the weights of an output's elements in the sum. */
+/* Draws the weights of an output's elements in the weighted sum, and adds its gradient as an input;
+ * false: it failed. */
 static bool weigh_output(gradient *g, int32_t i) {
     const cnr_tensor *y = &g->c.out[i];
     const int64_t n = cnr_count(y);
@@ -246,7 +247,7 @@ static bool evaluate(gradient *g, cnr_error *err) {
     return good;
 }
 
-/* Frees all. */
+/* Frees the graph, the case and all data of a gradient's judgement. */
 static void free_all(gradient *g) {
     for (int32_t v = 0; g->data && v < g->graph->values.n; v++) {
         const cnri_value *value = &g->graph->values.at[v];
@@ -278,8 +279,8 @@ static double step_along(gradient *g, const direction *d, const double *from, do
     return sum(g, size);
 }
 
-/* Estimates the derivative from differences, and how far it can be off; at corners it is
- * useless. */
+/* Estimates the derivative *out from differences, and how far it can be off, *doubt, which is large
+ * at corners. False: either is not finite. */
 static bool derive(gradient *g, const direction *d, const double *from, double *out,
                    double *doubt) {
     const bool wide = g->c.in[d->port].dtype == CNR_f64;
@@ -312,7 +313,8 @@ static void draw_direction(gradient *g, int32_t number, direction *d) {
     if (many == 1) d->by[d->first] = 1;
 }
 
-/* The derivative along the direction by the gradient hook. */
+/* The derivative along the direction, computed from the gradient that the operator's hook gives; 0:
+ * the hook gives none. */
 static double hook_says(const gradient *g, const direction *d) {
     const cnr_tensor *x = &g->c.in[d->port];
     const cnr_value v = g->grad_in[d->port];
@@ -324,7 +326,8 @@ static double hook_says(const gradient *g, const direction *d) {
     return total;
 }
 
-/* Compares the gradient of one input with differences in several directions. */
+/* Compares the gradient of one input with differences in several directions; false, with why.
+ * *judged: some could be compared. `from` keeps the input's numbers meanwhile. */
 static bool judge_port(gradient *g, int32_t port, direction *d, double *from, bool *judged,
                        cnri_text *why) {
     const cnr_tensor *x = &g->c.in[port];
@@ -367,7 +370,7 @@ static bool right_types(const gradient *g, cnri_text *why) {
     return true;
 }
 
-/* Judges the gradients of all inputs. */
+/* Judges the gradients of all inputs that are wanted; false, with why. */
 static bool judge_all(gradient *g, bool *judged, cnri_text *why) {
     bool good = true;
     double *room = cnri_alloc((size_t)MAX_ELEMENTS * 2 * sizeof *room);
@@ -380,7 +383,8 @@ static bool judge_all(gradient *g, bool *judged, cnri_text *why) {
     return good;
 }
 
-/* Judges the gradients with respect to the wanted inputs. */
+/* Judges the gradients with respect to all inputs, or to input 0 alone (first_only). *good: none is
+ * wrong, else `why` says which; *judged: one could be compared. */
 static cnr_status judge_wanted(gradient *g, const cnri_draft *d, bool first_only, bool *judged,
                                bool *good, cnri_text *why) {
     cnr_error err = CNR_ERROR_INIT;

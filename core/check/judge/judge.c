@@ -90,7 +90,8 @@ static void add_difference(double *bound, const cnr_tensor *a, const cnr_tensor 
     }
 }
 
-/* Makes a tensor of the same type with memory of its own. */
+/* Makes a tensor of the same type in *out, with memory that the caller frees, zero or a copy;
+ * false: out of memory. */
 static bool one_like(const cnr_tensor *t, cnr_tensor *out, bool copy) {
     const size_t bytes = (size_t)cnr_dense_bytes(t);
     *out = *t;
@@ -199,8 +200,8 @@ static cnr_status add_halves(cnri_case *c, cnr_error *err) {
     return status;
 }
 
-/* Marks the positions within CNR_SPREAD_POSITIONS of a NaN or infinite result, in all channels
- * of its sample. */
+/* Marks in c->near_special the positions within CNR_SPREAD_POSITIONS of a NaN or infinite result,
+ * in all channels of its sample. False: out of memory. */
 static bool near_special(cnri_case *c) {
     const cnr_tensor *y = &c->out[0];
     const int64_t inner = cnr_span(y, 2, y->rank), channels = y->rank > 1 ? y->dim[1] : 1;
@@ -245,7 +246,8 @@ static cnr_status node_bounds(cnri_case *c, uint64_t seed, cnr_error *err) {
 
 /* ---- the operators behind ---- */
 
-/* Widens the bounds to the differences of two tensors. */
+/* Widens the bounds, in place, to the differences of two tensors; infinite where just one is
+ * NaN. */
 static void take_difference(double *bound, const cnr_tensor *a, const cnr_tensor *b) {
     const int64_t n = cnr_count(a);
     for (int64_t i = 0; i < n; i++) {

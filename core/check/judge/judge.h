@@ -26,12 +26,13 @@ enum {
 typedef struct cnri_dice {
     uint64_t state;
 } cnri_dice;
-/* Next random 64 bits. */
+/* Returns the next 64 random bits; *d advances. */
 uint64_t cnri_dice_next(cnri_dice *d);
 int64_t cnri_dice_below(cnri_dice *d, int64_t n); /* a number from 0 to n - 1; 0 for n < 1 */
 /* True with that probability in percent. */
 bool cnri_dice_chance(cnri_dice *d, int32_t percent);
-/* Random numbers for case `number` of something named, from a seed. */
+/* Random numbers for case `number` of something named: the same seed, name and number give the
+ * same. */
 cnri_dice cnri_dice_of(uint64_t seed, const char *name, int64_t number);
 
 /* ---- draft.c, mutate.c ---- */
@@ -88,9 +89,10 @@ typedef struct cnri_hints {
     int32_t n, input, attr; /* n: entries; input, attr: the first ones named, -1: none */
     uint64_t inputs, attrs; /* all that were named, as bits */
     int64_t at[8];
-    int64_t want, axis, rank; /* the numbers behind these words; -1: none */
-    bool constant;            /* a constant was requested */
-    bool taken;               /* the operator accepted the draft, and a kernel refused it */
+    /* the numbers behind the words "want", "axis", "rank" of the refusal; -1: none */
+    int64_t want, axis, rank;
+    bool constant; /* a constant was requested */
+    bool taken;    /* the operator accepted the draft, and a kernel refused it */
     int32_t n_types, types[6];
     uint64_t text; /* digest of the words alone */
 } cnri_hints;
@@ -132,7 +134,8 @@ typedef struct cnri_case {
     uint32_t halves;
     bool dense;   /* encoded inputs are given decoded */
     bool lenient; /* judged even where results are no numbers, or hardly hang on the inputs */
-    int32_t n_parts, part_axis; /* > 0: the reference is asked for these ranges alone */
+    /* > 0: the reference is computed for n_parts ranges on part_axis alone */
+    int32_t n_parts, part_axis;
     int64_t parts[3][2];
     bool judged; /* the reference of the node has run */
     /* Number of chained operators whose references have run; -1: none were asked. */
@@ -163,18 +166,19 @@ typedef struct cnri_case {
 /* Builds attributes, parameters, shapes and data. Fails if the operator's infer does. bare:
  * without data except lists and constants, for callers that only ask. */
 cnr_status cnri_case_build(cnri_case *c, const cnri_draft *d, bool bare, cnr_error *err);
-/* Adds as many operators behind the node as fit. */
+/* Draws a number of operators by the seed and adds as many behind the node as fit, up to it; none
+ * behind a node with several outputs or dynamic sizes. */
 void cnri_case_chain(cnri_case *c, uint64_t seed);
 /* Prepares the weights as kernel k stores them and the products as it computes them; NULL:
  * unchanged, in f32. */
 void cnri_case_round(cnri_case *c, const cnr_kernel *k);
-/* The same, and encodes the inputs as the kernel reads them. */
+/* cnri_case_round, and also encodes the inputs as the kernel reads them. */
 cnr_status cnri_case_encode(cnri_case *c, const cnr_kernel *k, cnr_error *err);
 void cnri_case_free(cnri_case *c); /* frees what the case owns and zeroes it */
 void cnri_case_type(const cnr_tensor *t, cnri_text *out); /* appends "f32[1,3,8,8]" */
 /* Appends "conv f32[1,3,8,8] ... pads=1; relu". */
 void cnri_case_text(const cnri_case *c, cnri_text *out);
-/* The outputs behind the first `links` chained operators. */
+/* Output `output` of the node (links 0), or of the chained operator number `links`. */
 static inline cnr_tensor *cnri_case_out(cnri_case *c, int32_t links, int32_t output) {
     return links ? &c->chain[links - 1].out : &c->out[output];
 }
@@ -184,9 +188,11 @@ static inline cnr_tensor *cnri_case_out(cnri_case *c, int32_t links, int32_t out
 bool cnri_dtype_floats(int32_t dtype);
 /* Distance from 1 to the next number of a type of floats; 0 for integers. */
 double cnri_dtype_epsilon(int32_t dtype);
-/* Fills a tensor with values of that kind. */
+/* Fills a tensor with random values of a kind; of CNRI_VALUES_LIST with those of `list`, in
+ * turn. */
 void cnri_values_fill(cnr_tensor *t, cnri_values values, const int64_t *list, cnri_dice *dice);
-/* Replaces a few elements of a float tensor by NaN, infinities, denormals and -0. */
+/* Replaces a few elements of a float tensor, in place, by NaN, infinities, denormals and -0;
+ * nothing for other types. */
 void cnri_values_specials(cnr_tensor *t, cnri_dice *dice);
 /* Element i as a number; floats, which nearly all are, without a call. */
 static inline double cnri_number_at(const cnr_tensor *t, int64_t i) {
@@ -195,7 +201,7 @@ static inline double cnri_number_at(const cnr_tensor *t, int64_t i) {
 }
 /* Replaces special values: denormals by 0; NaN and infinities by drawn numbers. */
 void cnri_values_flush(cnr_tensor *t);
-/* Replaces NaN and infinities by ordinary numbers. */
+/* Replaces NaN and infinities of a float tensor by ordinary random numbers, in place. */
 void cnri_values_ordinary(cnr_tensor *t, cnri_dice *dice);
 /* Converts between plain layout and channel blocks; `to` must differ from `from`. */
 void cnri_values_block(const cnr_tensor *type, const void *from, int32_t from_block, void *to,
@@ -258,10 +264,11 @@ typedef struct cnri_trial {
  * known. */
 bool cnri_trial_ask(cnri_trial *t, const cnr_device *device, const cnr_kernel *kernel, cnri_case *c,
                     cnri_dice *dice, const char **why);
-/* The same with a neighbour of input 0 that offers blocks of `offer` channels; 0: plain. */
+/* cnri_trial_ask with a neighbour of input 0 that offers blocks of `offer` channels; 0: plain.
+ * False: refused. */
 bool cnri_trial_ask_for(cnri_trial *t, const cnr_device *device, const cnr_kernel *kernel,
                         cnri_case *c, int32_t offer, const char **why);
-/* Draws the offsets in memory. */
+/* Draws the offsets, 0 to 4095 bytes, at which inputs, outputs and workspace lie in memory. */
 void cnri_trial_scatter(cnri_trial *t, cnri_dice *dice);
 /* Appends the layouts, unless all are plain: " [in 0: block 4, image2d; ...]". */
 void cnri_trial_text(const cnri_trial *t, cnri_text *out);
@@ -303,7 +310,7 @@ typedef enum cnri_promise {
         CNRI_PROMISES
 } cnri_promise;
 
-/* bits by promise */
+/* promises made and judged, a bit for each cnri_promise */
 typedef struct cnri_promises {
     uint32_t made, judged;
 } cnri_promises;
@@ -316,8 +323,8 @@ bool cnri_promise_fails(cnri_promise which, cnri_text *why);
 bool cnri_promises_run(cnri_case *c, const cnri_draft *d, cnri_promises *which, cnri_text *why);
 
 /* ---- affine.c: those that hold in numbers ---- */
-/* Checks the promises that hold in numbers; *which receives those made and judged, why the first
- * that is broken. */
+/* Checks the promises that hold in numbers (affine, linear, sum, pass); false, with why: the first
+ * that is broken. *which receives those made and judged. */
 bool cnri_affine_run(cnri_case *c, cnri_promises *which, cnri_text *why);
 
 /* ---- gradient.c ---- */
@@ -346,23 +353,24 @@ typedef struct cnri_work {
 int32_t cnri_check_threads(void);
 /* Does the work of a child process. */
 cnr_status cnri_work_run(const cnri_work *w, cnr_error *err);
-/* Prints such a line; newlines in the text become blanks. */
+/* Prints the line "WHAT NUMBER TEXT" for the parent; newlines in the text become blanks. */
 void cnri_work_tell(const char *what, int64_t number, const char *text);
 
 /* ---- children.c: kernels and operators, each in a process of its own ---- */
 /* Which kernels and operators are judged, and how. */
 typedef struct cnri_check_options {
-    const char *plugin, *op, *kernel, *device; /* (optional) only those */
+    /* only tests of this plugin, operator, kernel or device; NULL: all */
+    const char *plugin, *op, *kernel, *device;
     const char *arithmetic; /* "fp16", "bf16": only kernels that multiply in it, which are left out
                                otherwise unless named */
-    bool operators;         /* no kernels */
+    bool operators;         /* true: operators alone, no kernels */
     int64_t seed, cases, only, threads; /* as in cnri_work */
     double timeout;                     /* seconds for each case */
     /* (optional) file of a net: kernels are judged on its nodes, at their own shapes (net.c). */
     const char *net;
     const char *weights_type; /* with a net: "fp16" or "bf16": also kernels that store weights so */
     /* Plans the net on that device, in a child. */
-    void *net_arg; /* argument of these two functions */
+    void *net_arg; /* argument of open_net and whole_net */
     cnr_status (*open_net)(void *arg, const char *device, struct cnr_plan **plan,
                            const cnr_device **on, cnr_error *err);
     /* Judges the whole plan, reported as cases of this number. */

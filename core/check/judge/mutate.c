@@ -88,7 +88,7 @@ void cnri_hints_read(cnri_hints *h, const cnr_op *op, const char *text) {
 /* ---- what it asks for ---- */
 
 /* Handles "dimensions 5 and 7 must be equal": a dimension of one size gets the other size. False:
- * it failed. */
+ * no input has one. */
 static bool make_equal(cnri_draft *d, cnri_dice *dice, const cnri_hints *hints) {
     if (hints->n < 2) return false;
     const int64_t k = cnri_dice_below(dice, 2);
@@ -148,7 +148,7 @@ static bool repair(cnri_draft *d, cnri_dice *dice, const cnri_hints *hints) {
 
 /* ---- changes of any kind ---- */
 
-/* Changes one size of an input. */
+/* Changes one random size of one input in place, mostly to a number that the refusal named. */
 static void change_dim(cnri_draft *d, cnri_dice *dice, const cnri_hints *hints) {
     cnri_draft_input *in = &d->in[cnri_dice_below(dice, d->n_in)];
     const cnri_draft_input *from = &d->in[cnri_dice_below(dice, d->n_in)];
@@ -161,7 +161,7 @@ static void change_dim(cnri_draft *d, cnri_dice *dice, const cnri_hints *hints) 
     if (cnri_draft_elements(in) > 4 * d->elements) *dim = 1 + *dim % 3;
 }
 
-/* Changes one number of a list input. */
+/* Changes one number of a list input in place; another input: nothing. */
 static void change_list(cnri_draft *d, cnri_dice *dice, const cnri_hints *hints) {
     cnri_draft_input *in = &d->in[cnri_dice_below(dice, d->n_in)];
     if (in->values != CNRI_VALUES_LIST) return;
@@ -177,7 +177,8 @@ static void leave_out(cnri_draft *d, int32_t attr) {
         d->attrs[attr].given = false;
 }
 
-/* Handles "either a or b": keeps one of the named ones and removes the others. */
+/* Handles "either a or b": keeps one of the named ones at random and removes the others; false:
+ * fewer than two are named. */
 static bool keep_one(cnri_draft *d, cnri_dice *dice, const cnri_hints *hints) {
     cnr_port room;
     const int32_t named = __builtin_popcountll(hints->attrs) + __builtin_popcountll(hints->inputs);
@@ -197,7 +198,7 @@ static bool keep_one(cnri_draft *d, cnri_dice *dice, const cnri_hints *hints) {
     return true;
 }
 
-/* Replaces a size wherever it occurs. */
+/* Replaces the size `was` by `to` wherever it occurs, in attributes and inputs. */
 static void replace_size(cnri_draft *d, int64_t was, int64_t to) {
     cnr_attr_spec room;
     for (int32_t i = 0; i < d->op->n_attrs && i < CNRI_CHECK_ATTRS; i++)
@@ -246,7 +247,7 @@ static void make_constant(cnri_draft *d) {
     for (int32_t i = 1; i < d->n_in; i++) d->in[i].constant = true;
 }
 
-/* Changes the shape of an input. */
+/* Changes rank and sizes of one random input in place. */
 static void change_shape(cnri_draft *d, cnri_dice *dice) {
     cnri_draft_input *in = &d->in[cnri_dice_below(dice, d->n_in)];
     const cnri_draft_input *from = &d->in[cnri_dice_below(dice, d->n_in)];

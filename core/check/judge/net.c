@@ -54,8 +54,8 @@ static bool can_be_a_case(const cnri_node *n) {
     return v->n_outputs > 0;
 }
 
-/* Finds the input that `value` comes in by, and the only other operand; false: there are more of
- * either. */
+/* *port: the input that `value` comes in by; *other: the only other operand, or -1. False: there
+ * are more of either, or none of the first. */
 static bool ports(const cnri_node *n, cnr_value value, int32_t *port, int32_t *other) {
     *port = *other = -1;
     for (int32_t i = 0; i < n->view.n_inputs; i++) {
@@ -163,7 +163,7 @@ static int32_t block_of(const survey *s, const spot *p) {
     return home < 0 ? 0 : s->w->plan->homes.at[home].block_of;
 }
 
-/* Adds bytes to an FNV-1a hash. */
+/* Adds bytes to the 64-bit FNV-1a hash h, and returns it. */
 static uint64_t digest(uint64_t h, const void *data, size_t bytes) {
     for (size_t i = 0; i < bytes; i++)
         h = (h ^ ((const uint8_t *)data)[i]) * UINT64_C(0x100000001b3);
@@ -205,7 +205,7 @@ static cnr_status add_spot(survey *s, int32_t node, cnr_error *err) {
     return CNR_OK;
 }
 
-/* Finds all nodes to check. */
+/* Finds all nodes of the plan to check, with their chains, into s->spots. */
 static cnr_status find_spots(survey *s, cnr_error *err) {
     cnr_graph *g = s->g;
     const cnr_plan *plan = s->w->plan;
@@ -228,7 +228,7 @@ static cnr_status find_spots(survey *s, cnr_error *err) {
 
 /* ---- then its data ---- */
 
-/* Allocates data of that many bytes, all zero. */
+/* Allocates t's data of that many bytes, all zero. */
 static cnr_status room_for(cnr_tensor *t, uint64_t bytes, cnr_error *err) {
     t->bytes = bytes;
     t->data = bytes < SIZE_MAX ? cnri_alloc_zero((size_t)bytes + 1) : NULL;
@@ -435,7 +435,7 @@ static bool find_data(survey *s, const spot *p, int32_t group, int64_t number) {
     return !status;
 }
 
-/* Checks one node with all its kernels. */
+/* Checks one node of the net with all its kernels; those before w->first are skipped. */
 static void one_spot(survey *s, int32_t index) {
     const spot *p = &s->spots.at[index];
     const int32_t n = cnri_descriptor_count(CNR_KIND_KERNEL);
@@ -475,7 +475,7 @@ static void whole(survey *s) {
 }
 
 cnr_status cnri_net_run(const cnri_net_work *w, cnr_error *err) {
-    static survey s; /* large */
+    static survey s; /* state of the survey; static, because it is large */
     memset(&s, 0, sizeof s);
     s.w = w;
     s.g = w->plan->graph;

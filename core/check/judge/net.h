@@ -5,7 +5,7 @@
 #include "judge/judge.h"
 #include "plan/plan.h"
 
-/* How nodes of a net are checked. */
+/* How nodes of a planned net are checked: seed, first case, and functions that choose kernels. */
 typedef struct cnri_net_work {
     const cnr_plan *plan; /* of the net, on the device */
     const cnr_device *device;

@@ -55,6 +55,8 @@ bool cnri_piece_make(cnri_piece *p, cnr_stream *stream, const cnr_space *space, 
     return true;
 }
 
+/* Fills the piece with `data` (NULL: with bytes `poison`), and its guards. False: writing to the
+ * device failed, see why. */
 bool cnri_piece_fill(cnri_piece *p, const void *data, uint8_t poison, cnri_text *why) {
     const cnr_device_class *cls = p->device->cls;
     cnr_error err = CNR_ERROR_INIT;
@@ -101,6 +103,7 @@ bool cnri_piece_check(cnri_piece *p, bool bytes, const char *name, void *data, c
     return good;
 }
 
+/* Frees the device's memory and the copies; never made: nothing. */
 void cnri_piece_free(cnri_piece *p) {
     if (p->viewed && CNRI_HAS(p->device->cls, unview)) p->device->cls->unview(p->device, &p->mem);
     if (p->made) p->device->cls->free(p->device, &p->whole);

@@ -4,7 +4,7 @@
 #include <cnnrun/cnnrun.h>
 #include <math.h>
 
-/* Says that a promise fails in a range. */
+/* Appends to why that a promise fails in the range of `a`; returns false. */
 static bool range_fails(cnri_promise which, const cnri_ask *a, cnri_text *why) {
     cnri_text_add(why, " (range %lld to %lld on axis %d)", (long long)a->begin, (long long)a->end,
                   (int)a->axis);
@@ -26,7 +26,7 @@ static bool inside(const cnr_tensor *part, const cnr_tensor *whole, uint64_t off
     return true;
 }
 
-/* Judges that the reference writes all of its outputs and nothing else. */
+/* False, with why: the reference doesn't write all of its outputs, or anything else. */
 static bool judge_reference(cnri_stand *s, cnri_promises *p, cnri_text *why) {
     static const uint8_t poisons[] = {0xff, 0x5a};
     p->made |= 1u << CNRI_PROMISE_REFERENCE;
@@ -42,7 +42,7 @@ static bool judge_reference(cnri_stand *s, cnri_promises *p, cnri_text *why) {
     return true;
 }
 
-/* Judges that results known by infer equal those of the reference. */
+/* False, with why: results known by infer differ from those of the reference. */
 static bool judge_known(const cnri_case *c, cnri_promises *p, cnri_text *why) {
     if (c->fault) {
         cnri_text_add(why, "%s", c->fault);
@@ -74,7 +74,8 @@ static bool region_holds(const cnri_stand *s, int32_t i, const cnr_input_range *
     return false;
 }
 
-/* Judges that a range is right even if inputs are spoilt outside its regions. */
+/* False, with why: a range of outputs is wrong if inputs are spoilt outside the regions that it may
+ * read. */
 static bool judge_regions(cnri_stand *s, cnri_ask *a, cnri_text *why) {
     cnr_input_range regions[CNRI_CHECK_PORTS];
     bool halved = false, good = true;
@@ -101,14 +102,15 @@ static bool judge_regions(cnri_stand *s, cnri_ask *a, cnri_text *why) {
     return good;
 }
 
-/* Judges one range of outputs. */
+/* Computes one range of outputs alone; false, with why: it differs, or something else was
+ * written. */
 static bool judge_range(cnri_stand *s, const cnri_ask *a, cnri_text *why) {
     cnri_stand_fill(s, a);
     return cnri_stand_call(s, a, why) && cnri_stand_untouched(s, a, why) &&
            cnri_stand_same(s, 0, a, true, why);
 }
 
-/* Judges ranges along one axis. */
+/* Judges ranges along one axis, cut at several places; false, with why. */
 static bool judge_axis(cnri_stand *s, int32_t axis, cnri_promises *p, cnri_text *why) {
     int64_t cuts[4];
     const cnr_op *op = s->node.desc;
@@ -130,7 +132,7 @@ static bool judge_axis(cnri_stand *s, int32_t axis, cnri_promises *p, cnri_text 
     return true;
 }
 
-/* Judges ranges along all axes that the operator says can be split. */
+/* Judges ranges along all axes that the operator says can be split; false, with why. */
 static bool judge_ranges(cnri_stand *s, cnri_promises *p, cnri_text *why) {
     const cnr_op *op = s->node.desc;
     cnr_split_axis axes[CNR_MAX_RANK];
@@ -155,7 +157,7 @@ static bool judge_ranges(cnri_stand *s, cnri_promises *p, cnri_text *why) {
 
 /* ---- shared bytes ---- */
 
-/* Judges outputs written over inputs. */
+/* Judges outputs written over inputs where the operator allows that; false, with why. */
 static bool judge_in_place(cnri_stand *s, cnri_promises *p, cnri_text *why) {
     for (int32_t o = 0; o < s->node.n_outputs; o++)
         for (int32_t i = 0; i < s->node.n_inputs; i++) {
@@ -174,7 +176,7 @@ static bool judge_in_place(cnri_stand *s, cnri_promises *p, cnri_text *why) {
     return true;
 }
 
-/* Judges outputs that are said to be parts of inputs. */
+/* Judges outputs that the operator says are parts of inputs; false, with why. */
 static bool judge_views(const cnri_case *c, cnri_promises *p, cnri_text *why) {
     cnr_alias found[64];
     const cnr_op *op = c->node.desc;
@@ -230,7 +232,7 @@ static int32_t operands_of(const cnri_stand *s) {
     return s->inputs[0] && s->node.n_outputs == 1 && s->out[0].dtype == CNR_f32 ? n : 0;
 }
 
-/* Judges apply_f32 against the reference. */
+/* Judges apply_f32 against the reference; false, with why. Without the method true. */
 static bool judge_apply(cnri_stand *s, cnri_promises *p, cnri_text *why) {
     const cnr_op *op = s->node.desc;
     const cnri_ask a = {.poison = 0xff, .in_place = -1, .axis = -1};
@@ -258,8 +260,8 @@ static bool judge_apply(cnri_stand *s, cnri_promises *p, cnri_text *why) {
     return true;
 }
 
-/* Judges the text for devices: its length is returned, it ends with a NUL, and with too little
- * room nothing is written outside. */
+/* Judges the text for devices: its length is returned, it ends with a NUL, and with too little room
+ * nothing is written outside. False, with why. */
 static bool judge_text(const cnri_case *c, cnri_text *why) {
     const cnr_op *op = c->node.desc;
     char text[4096];
@@ -285,7 +287,7 @@ static bool judge_text(const cnri_case *c, cnri_text *why) {
     return false;
 }
 
-/* Judges that an element-wise operator infers the shape that its operands broadcast to. */
+/* False, with why: an element-wise operator infers another shape than its operands broadcast to. */
 static bool judge_shape(const cnri_case *c, cnri_text *why) {
     const cnr_node *node = &c->node;
     const cnr_tensor *y = node->outputs[0];

@@ -18,6 +18,7 @@ static uint32_t element_bytes(const cnr_tensor *t) {
     return bits > 8 ? bits / 8 : 1;
 }
 
+/* Frees the memories of all inputs, outputs and the workspace. */
 void cnri_stand_close(cnri_stand *s) {
     for (int32_t i = 0; i < CNRI_CHECK_PORTS; i++) {
         cnri_fence_free(&s->in_at[i]);
@@ -130,7 +131,7 @@ bool cnri_stand_untouched(const cnri_stand *s, const cnri_ask *a, cnri_text *why
 
 /* ---- the very same numbers ---- */
 
-/* Appends the position of element i. */
+/* Appends the position of element i, such as "[0,3,1]", or "the scalar". */
 static void element_text(const cnr_tensor *t, int64_t i, cnri_text *out) {
     int64_t at[CNR_MAX_RANK];
     for (int32_t a = t->rank - 1; a >= 0; a--) {

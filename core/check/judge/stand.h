@@ -21,13 +21,13 @@ typedef struct cnri_ask {
     int32_t axis;             /* -1: the whole output */
     int64_t begin, end;
     const cnr_input_range *regions; /* (optional) by input: everything outside is spoilt */
-    bool spoil_with_nan; /* spoils with NaN; else with other elements of the same input */
+    bool spoil_with_nan; /* true: spoils with NaN; false: with other elements of the same input */
 } cnri_ask;
 
 /* Prepares memory for the case's node, whose reference has run. Close it even after an error.
  * False: it failed. */
 bool cnri_stand_open(cnri_stand *s, cnri_case *c, cnri_text *why);
-void cnri_stand_close(cnri_stand *s);
+void cnri_stand_close(cnri_stand *s); /* frees all memories */
 /* Fills inputs as in the case and poisons outputs; cnri_stand_call runs the reference. */
 void cnri_stand_fill(cnri_stand *s, const cnri_ask *a);
 /* Calls the reference as asked. False: it failed, see why. */

@@ -66,7 +66,7 @@ static bool constants_kept(const cnri_stage *s, cnri_text *why) {
     return true;
 }
 
-/* Takes the constants out of their fences. */
+/* Gives the constants their own data back, and frees their fences. */
 static void unfence_constants(cnri_stage *s) {
     for (int32_t i = 0; i < s->t->n_in; i++) {
         if (!s->constant[i].map) continue;
@@ -115,6 +115,7 @@ static bool place(cnri_stage *s, cnri_text *why) {
     return true;
 }
 
+/* Waits, then frees all memories and closes the stream and the node's state. */
 static void stage_close(cnri_stage *s) {
     const cnri_trial *t = s->t;
     cnr_error err = CNR_ERROR_INIT;
@@ -170,7 +171,7 @@ static bool fill_input(cnri_stage *s, int32_t i, const cnr_input_range *r, cnri_
     return good;
 }
 
-/* The part of input i that an output range may read. */
+/* The part of input i that an output range may read; axis -1: all of it. */
 static cnr_input_range region_of(const cnri_trial *t, int32_t i, const cnri_way *way) {
     const cnr_input_range all = {.axis = -1};
     if (way->axis < 0 || i >= t->c->node.n_inputs || !t->inputs[i]) return all;
@@ -220,14 +221,16 @@ static call_page *call_page_open(void) {
     return mprotect(page, CALL_PAGE, PROT_READ | PROT_WRITE) == 0 ? page : NULL;
 }
 
-/* Takes the page away, so that a kernel that kept the arguments crashes. */
+/* Fills the page with rubbish and takes it away, so that a kernel that kept the arguments crashes;
+ * not when it is timed (bench). */
 static void call_page_close(call_page *page, bool bench) {
     if (bench) return; /* system calls are no part of what is timed */
     memset(page, 0xa5, sizeof *page);
     (void)mprotect(page, CALL_PAGE, PROT_NONE);
 }
 
-/* Calls the kernel. False: it failed. */
+/* Calls the kernel with its arguments on a page of their own; bench: it is timed. False: it failed,
+ * see why. */
 static bool call(cnri_stage *s, const cnri_way *way, bool bench, cnri_text *why) {
     cnri_trial *t = s->t;
     cnr_error err = CNR_ERROR_INIT;
@@ -321,7 +324,7 @@ static bool same_again(cnri_trial *t, const cnr_tensor *got, const cnri_way *way
     return true;
 }
 
-/* Compares output i with the reference, and checks its fences. */
+/* Compares output i with the reference, and checks its fences; false, with why. */
 static bool judge_output(cnri_stage *s, int32_t i, const cnri_way *way, cnri_text *why) {
     cnri_trial *t = s->t;
     char name[32];
@@ -349,7 +352,7 @@ static bool judge_output(cnri_stage *s, int32_t i, const cnri_way *way, cnri_tex
 }
 
 /* Queues work before the first call, so that what is queued behind it runs after `run` has
- * returned. */
+ * returned; false, with why. */
 static bool keep_busy(cnri_stage *s, cnri_text *why) {
     enum { BYTES = 1 << 20, TIMES = 4 };
     static uint8_t data[BYTES];

@@ -20,12 +20,13 @@ typedef struct cnri_piece {
 /* `at`: offset in bytes that it would have in an arena. False: it failed. */
 bool cnri_piece_make(cnri_piece *p, cnr_stream *stream, const cnr_space *space, uint64_t at,
                      cnri_text *why);
-/* Fills it with `data` (NULL: with bytes `poison`), and fills the guards. */
+/* Fills the piece with `data` (NULL: with bytes `poison`), and its guards. False: writing to the
+ * device failed, see why. */
 bool cnri_piece_fill(cnri_piece *p, const void *data, uint8_t poison, cnri_text *why);
 /* True if the guards (and, if `bytes`, the data) are unchanged. `data` (may be NULL) gets the
  * bytes; `name` is for `why`. */
 bool cnri_piece_check(cnri_piece *p, bool bytes, const char *name, void *data, cnri_text *why);
-void cnri_piece_free(cnri_piece *p);
+void cnri_piece_free(cnri_piece *p); /* frees it; never made: nothing */
 /* Appends a failed call as text; true if it did not fail. */
 bool cnri_said(cnri_text *why, const char *what, cnr_status status, const cnr_error *err);
 
@@ -59,8 +60,8 @@ static inline bool cnri_trial_prepared(const cnri_trial *t, int32_t i) {
     return i < 32 && (t->answer.prepared >> i & 1);
 }
 
-/* Size of a tensor in an image class: the last dimension is a row of pixels, a channel block one
- * pixel. */
+/* *width and *height in pixels of a tensor in an image class: the last dimension is a row of
+ * pixels, a channel block one pixel. */
 static inline void cnri_trial_image(const cnr_tensor *t, int32_t block, int64_t *width,
                                     int64_t *height) {
     const int64_t b = block > 1 ? block : 1, count = cnr_count(t);

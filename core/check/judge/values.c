@@ -28,7 +28,7 @@ static double draw_float(cnri_values values, cnri_dice *dice) {
     return values == CNRI_VALUES_MIDDLE ? 0 : u;
 }
 
-/* Draws an integer of a type. */
+/* Draws an integer within the range of a type, by the kind of values. */
 static double draw_integer(int32_t dtype, cnri_values values, cnri_dice *dice) {
     const int32_t bits = (int32_t)cnr_dtype_bits(dtype);
     const bool negative = is_signed(dtype);
@@ -60,11 +60,13 @@ void cnri_values_fill(cnr_tensor *t, cnri_values values, const int64_t *list, cn
     }
 }
 
-/* The smallest normal number of a float type. */
+/* Returns the smallest normal number of a float type. */
 static double least_normal(int32_t dtype) {
     return dtype == CNR_f64 ? 0x1p-1022 : dtype == CNR_f16 ? 0x1p-14 : 0x1p-126;
 }
 
+/* Replaces a few elements of a float tensor, in place, by NaN, infinities, denormals and -0;
+ * nothing for other types. */
 void cnri_values_specials(cnr_tensor *t, cnri_dice *dice) {
     const int64_t n = cnr_count(t);
     if (!cnri_dtype_floats(t->dtype) || n < 1) return;

@@ -12,6 +12,9 @@ int64_t cnri_ways_alignment(const cnr_node *node, int32_t axis) {
     return 0;
 }
 
+/* Divides an extent into up to three ranges cuts[k] to cuts[k + 1]: its first step, the rest of its
+ * first half, and the second half, cut at multiples of step. Returns their number; 0: it is shorter
+ * than two steps. */
 int32_t cnri_ways_cut(int64_t extent, int64_t step, int64_t cuts[4]) {
     if (step < 1 || extent < 2 * step) return 0;
     const int64_t half = (extent / step + 1) / 2 * step, all[] = {0, step, half, extent};

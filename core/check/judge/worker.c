@@ -100,7 +100,8 @@ static void wander(search *s) {
     s->draft = s->base;
 }
 
-/* Finds a case and runs its reference; false: none was found. */
+/* Finds a case that the kernel takes, looking longer if the operator is `alone`, and runs its
+ * reference; false: none was found. */
 static bool find(search *s, const cnr_op *op, bool alone) {
     cnri_hints hints = {.input = -1, .attr = -1};
     cnr_error err = CNR_ERROR_INIT;
@@ -169,7 +170,7 @@ static bool run_case(search *s, int64_t number, cnri_promises *promises, cnri_te
     return why->n == 0;
 }
 
-/* Draws a case and judges it. False: none was found. */
+/* Draws case `number` and judges it; alone: its search takes longer. False: none was found. */
 static bool one_case(search *s, const cnr_op *op, int64_t number, bool alone) {
     cnri_text text = {0}, why = {0};
     cnri_promises promises = {0};
@@ -232,7 +233,7 @@ static bool goes_on(const search *s, int64_t k, int64_t cases, int64_t found) {
 }
 
 cnr_status cnri_work_run(const cnri_work *w, cnr_error *err) {
-    static search s; /* large */
+    static search s; /* state of the search; static, because it is large */
     cnri_devices sets[2] = {{0}, {0}};
     const cnr_device *devices[2] = {NULL, NULL};
     const bool any = w->kernel && strcmp(w->kernel->op, CNR_ANY_OP) == 0;

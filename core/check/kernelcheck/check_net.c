@@ -5,7 +5,7 @@
 #include "people/people.h"
 #include <math.h>
 
-typedef struct kept { /* the output of a node */
+typedef struct kept { /* Output number `output` of a node: n floats, owned. */
     char name[120];
     int32_t output;
     int64_t n;
@@ -59,7 +59,8 @@ cnr_status cnri_checked_open(void *arg, const char *device, cnr_plan **plan, con
 
 /* ---- the plan as a whole ---- */
 
-/* Keeps a value of the run. */
+/* Session tap: keeps a copy of an f32 value of the run; others are dropped. h->starved: out of
+ * memory. */
 static void keep(void *arg, const char *node, int32_t output, const cnr_tensor *value) {
     heard *h = arg;
     if (value->dtype != CNR_f32 || value->encoding) return;
@@ -103,7 +104,8 @@ static cnr_status put_inputs(cnr_session *s, const cnri_shapes *shapes, cnr_erro
     return status;
 }
 
-/* Runs a plan once, and keeps the outputs of its nodes. */
+/* Runs a plan once in a session at *out, and keeps the outputs of its nodes in *h; tells: it hears
+ * of each step, too. */
 static cnr_status listen_to(cnr_plan *plan, const cnri_shapes *shapes, bool tells, heard *h,
                             cnr_session **out, cnr_error *err) {
     int32_t id;
@@ -137,7 +139,8 @@ static bool answers_agree(const kept *a, const kept *b, double part, cnri_text *
     return false;
 }
 
-/* Compares all values that both runs have. */
+/* Compares all values that both runs have; false, with why: one differs by more than `part` of its
+ * size. */
 static bool compare(const heard *planned, const heard *plain, double part, cnri_text *why) {
     for (int32_t i = 0; i < planned->at.n; i++)
         for (int32_t k = 0; k < plain->at.n; k++) {
@@ -165,7 +168,7 @@ static cnr_status run_freely(cnr_session *s, heard *out, cnr_error *err) {
     return status;
 }
 
-/* Compares a planned run of the net with a plain one. */
+/* Compares a planned run of the net with a plain one; false, with why. */
 bool cnri_checked_whole(void *arg, int64_t number, cnri_text *why) {
     cnri_checked_net *net = arg;
     heard planned = {.number = number}, plain = {.number = number}, freely = {0};

@@ -81,13 +81,13 @@ static void tell_note(void *arg, const char *text) {
     fflush(stdout);
 }
 
-/* Appends the names of promises. */
+/* Appends the names of the promises whose bit is set, with commas. */
 static void list_promises(uint32_t which, cnri_text *out) {
     for (int32_t i = 0; i < CNRI_PROMISES; i++)
         if (which >> i & 1) cnri_text_add(out, "%s%s", out->n ? ", " : "", cnri_promise_name(i));
 }
 
-/* Prints the result of a test. */
+/* Prints the result of a test as TAP or JSON; an error of writing is kept in to->err. */
 static void tell_test(void *arg, const cnri_check_test *t) {
     telling *to = arg;
     cnri_text unjudged = {0};
@@ -123,7 +123,7 @@ static void tell_progress(void *arg, const char *device, int64_t done, int64_t t
     if (t->observer) t->observer->progress(t->observer->arg, &p);
 }
 
-/* Prints the totals. */
+/* Prints the number of tests and the totals, as TAP comments. */
 static void tell_totals(const cnri_check_options *o, const cnri_check_totals *sum) {
     cnri_say(stdout, "1..%d\n", sum->tests);
     if (o->net) {
@@ -142,7 +142,7 @@ static void tell_totals(const cnri_check_options *o, const cnri_check_totals *su
 
 /* ---- the command ---- */
 
-/* The command: checks what the options select. */
+/* The command kernelcheck: checks what the options select; the exit code says if tests failed. */
 static cnr_status run(cnri_call *call, void *values, cnr_error *err) {
     settings *s = values;
     cnri_check_options *o = &s->o;

@@ -15,7 +15,8 @@ typedef struct cnri_checked_net {
     cnr_plan *plan;
 } cnri_checked_net;
 
-/* For cnri_check_options, with a cnri_checked_net as `net_arg`. */
+/* Implements cnri_check_options.open_net, with a cnri_checked_net as `arg`: loads and plans the
+ * net. *on: the device to check, owned by the plan. */
 cnr_status cnri_checked_open(void *arg, const char *device, cnr_plan **plan, const cnr_device **on,
                              cnr_error *err);
 /* Runs the net as planned and plainly, and compares all values. False: they differ, see why. */

@@ -1,7 +1,8 @@
 /* cnnrun-kernelcheck: the command kernelcheck, linked with the engine alone. */
 #include "kernelcheck/kernelcheck.h"
 
-/* Accepts the words of the command in cnnrun too, with which children are started. */
+/* Runs the command with the words, also with its own name as the first, with which children are
+ * started. Returns the exit code; sets a word of argv. */
 static int run(int argc, char **argv) {
     const int named = argc > 1 && strcmp(argv[1], cnri_cmd_kernelcheck.name) == 0;
     argv[named] = (char *)(uintptr_t)cnri_cmd_kernelcheck.name;

@@ -3,6 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Implementation of cnri_board: entries in order, an index from path to entry number + 1, and the
+ * digest's text. */
 typedef struct board {
     cnri_board base;
     cnri_map index; /* path -> 1 + its index in `at` */
@@ -11,18 +13,22 @@ typedef struct board {
     cnr_id digest;
 } board;
 
+/* The entry at a path, owned by the board; NULL: there is none, or an argument is NULL. */
 static cnri_board_entry *find(const cnri_board *of, const char *path) {
     const board *b = (const board *)of;
     const uintptr_t i = b && path ? (uintptr_t)cnri_map_get(&b->index, path) : 0;
     return i ? &b->at.at[i - 1] : NULL;
 }
 
+/* Method look of cnri_board: copy of the entry at a path, all zeros if none; path "" gives the
+ * digest. */
 static cnri_board_entry look(const cnri_board *b, const char *path) {
     const cnri_board_entry *e = find(b, path);
     const cnri_board_entry digest = {CNRI_BOARD_TEXT, 0, ((const board *)b)->digest};
     return !*path && digest.text ? digest : e ? *e : (cnri_board_entry){0};
 }
 
+/* Method free of cnri_board: frees the entries, the index and the struct. */
 static void free_board(cnri_board *of) {
     board *b = (board *)of;
     cnri_map_free(&b->index);
@@ -37,6 +43,7 @@ cnri_board *cnri_board_new(void) {
     return b ? &b->base : NULL;
 }
 
+/* The entry at a path; makes an empty one if there is none. NULL: out of memory. */
 static cnri_board_entry *make(board *b, const char *path) {
     cnri_board_entry *e = find(&b->base, path);
     if (e) return e;
@@ -61,6 +68,7 @@ int32_t cnri_board_kind(const cnri_board *b, const char *path) {
     return e ? e->kind : 0;
 }
 
+/* The path of entry i, and its *kind; NULL past the end, where *kind stays. */
 const char *cnri_board_at(const cnri_board *of, int32_t i, int32_t *kind) {
     const board *b = (const board *)of;
     if (i >= b->at.n) return NULL;
@@ -68,6 +76,7 @@ const char *cnri_board_at(const cnri_board *of, int32_t i, int32_t *kind) {
     return cnri_name(b->paths.at[i]);
 }
 
+/* Compares two paths by bytes, for qsort. */
 static int by_path(const void *a, const void *b) {
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }

@@ -13,6 +13,7 @@ void cnri_cache_touch(const char *path) {
     (void)!utimensat(AT_FDCWD, path, NULL, 0); /* fails in a read-only folder: no harm */
 }
 
+/* True if the text ends with `tail` and has at least one byte before it. */
 static bool ends_with(const char *text, const char *tail) {
     const size_t n = strlen(text), k = strlen(tail);
     return n > k && strcmp(text + n - k, tail) == 0;
@@ -23,12 +24,14 @@ static bool counts(const char *name) {
     return ends_with(name, CNRI_PLAN_SUFFIX) || ends_with(name, "bin");
 }
 
+/* Removes a temporary file of the folder, unless a process still writes it. Errors are ignored. */
 static void remove_temporary(const char *folder, const char *name) {
     char *path = cnri_path_join(folder, name);
     if (path) cnri_write_remove_temporary(path);
     cnri_free(path);
 }
 
+/* Compares two cache files by time of last use, the oldest first; then by name. For qsort. */
 static int by_use(const void *a, const void *b) {
     const cnri_cache_file *x = a, *y = b;
     if (x->used_ns != y->used_ns) return x->used_ns < y->used_ns ? -1 : 1;

@@ -25,7 +25,8 @@ static void add_type(cnri_text *out, const cnr_tensor *t) {
     for (int32_t i = 0; i < t->rank; i++) cnri_text_add(out, "x%lld", (long long)t->dim[i]);
 }
 
-/* Appends a digest of the net's structure. */
+/* Appends "net" and a digest of the net's structure: values, types, nodes, attributes and outputs,
+ * but no weights. */
 static void add_net(cnri_text *out, const cnr_graph *g) {
     cnri_text t = {0};
     for (int32_t i = 0; i < g->values.n; i++) {
@@ -107,7 +108,7 @@ static void add_options(cnri_text *out, const cnri_plan_request *r) {
     cnri_text_add(out, "\n");
 }
 
-/* Appends the input types. */
+/* Appends the input types, and a fingerprint of the data of those that are constant. */
 static void add_shapes(cnri_text *out, const cnr_tensor *const *types, int32_t n) {
     cnri_text_add(out, "shapes");
     for (int32_t i = 0; i < n; i++) {

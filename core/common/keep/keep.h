@@ -32,6 +32,8 @@ cnr_status cnri_tuning_load(const char *folder, cnri_tuning *out, uint8_t print[
 /* Prints and parses the record as one JSON object on each line. Parsing adds rows and skips
  * malformed lines, because the record only advises. */
 void cnri_tuning_print(const cnri_tuning *t, cnri_text *out);
+/* Adds the rows of a printed tuning record to t. CNR_E_FORMAT: the digest is missing or wrong, or a
+ * row is malformed. */
 cnr_status cnri_tuning_parse(cnri_tuning *t, const char *text, cnr_error *err);
 
 #define CNRI_CACHE_LIMIT ((uint64_t)4 << 30) /* default limit of a cache folder, in bytes */
@@ -56,14 +58,18 @@ typedef struct cnri_cache_file {
 typedef CNRI_VEC(cnri_cache_file) cnri_cache_files;
 /* Lists these files, least recently used first. False: out of memory; `out` must still be freed. */
 bool cnri_cache_list(const char *folder, cnri_cache_files *out);
+/* Frees the names and the list; the struct becomes empty. */
 void cnri_cache_list_free(cnri_cache_files *files);
-bool cnri_cache_remove(const char *folder, const char *name); /* false: it was not removed */
+/* Removes one file of the cache; true if it is gone. False: it isn't a cache file, or can't be
+ * removed. */
+bool cnri_cache_remove(const char *folder, const char *name);
 enum { CNRI_CACHE_VARIANTS = 4 }; /* maximum number of plans that differ in weights alone */
 /* Removes the least recently used files until the others take at most `limit` bytes. Of files that
  * share the first `shared` bytes of their names with `keep`, CNRI_CACHE_VARIANTS remain. The file
  * named `keep` (NULL: none) is never removed. */
 void cnri_cache_trim(const char *folder, uint64_t limit, const char *keep, size_t shared);
-void cnri_cache_touch(const char *path); /* sets the time of last use */
+/* Sets the file's times to now, as that of last use; errors are ignored. */
+void cnri_cache_touch(const char *path);
 /* Returns the path of the most recently used plan whose file name begins with `prefix`, to be freed
  * by cnri_free; NULL: there is none. */
 char *cnri_cache_latest(const char *folder, const char *prefix);

@@ -6,6 +6,7 @@
 /* Names of a row's numbers; all but the first may be missing. */
 static const char *const numbers[] = {"ns", "rest", "joules", "mhz"};
 
+/* Address of the cost's number `which`, in the order of `numbers`. */
 static double *number_of(cnri_cost *cost, size_t which) {
     double *const all[] = {&cost->ns, &cost->remainder_ns, &cost->joules, &cost->mhz};
     return all[which];
@@ -52,7 +53,8 @@ static bool quoted(const char **at, const char *before, char *out, size_t capaci
     return true;
 }
 
-/* Numbers follow in the order of `numbers`. */
+/* Parses one printed row into *row; false if it is malformed. Numbers follow in the order of
+ * `numbers`. */
 static bool parse_row(const char *at, cnri_timed *row) {
     if (!quoted(&at, "{\"key\":\"", row->key, sizeof row->key) ||
         !quoted(&at, ",\"kernel\":\"", row->kernel, sizeof row->kernel))
@@ -69,12 +71,14 @@ static bool parse_row(const char *at, cnri_timed *row) {
     return *at == '}' && row->cost.ns > 0;
 }
 
+/* Compares two rows by key, then by kernel, for qsort. */
 static int by_name(const void *a, const void *b) {
     const cnri_timed *x = a, *y = b;
     const int order = strcmp(x->key, y->key);
     return order ? order : strcmp(x->kernel, y->kernel);
 }
 
+/* True if the n bytes of text end with a seal line that holds the SHA-256 of what is before it. */
 static bool sealed(const char *text, size_t n) {
     uint8_t digest[32];
     char hex[65];

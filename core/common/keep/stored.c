@@ -81,7 +81,8 @@ static size_t add_file_name(const cnr_model *m, const char *identity, cnri_text 
     return shared;
 }
 
-/* Says why no plan was found: what an existing plan of this net was made for. */
+/* Says why no stored plan fits: how the newest plan of the same net differs. Free with cnri_free;
+ * NULL: none is there. */
 static char *why_missed(const cnr_model *m, const char *identity) {
     cnri_text stem = {0};
     cnri_cached other;
@@ -98,7 +99,8 @@ static char *why_missed(const cnr_model *m, const char *identity) {
 
 /* ---- loading and storing ---- */
 
-/* Makes a plan by a memo, or by the cache's record of times. */
+/* Makes a plan by a memo, or (without one, unless deterministic) by the cache's record of times,
+ * whose faults are only logged. */
 static cnr_status make(const cnri_plan_request *r, const cnri_memo *memo, cnr_plan **out,
                        cnr_error *err) {
     const cnr_model *m = r->model;
@@ -133,7 +135,8 @@ static cnr_status recognise(cnr_plan *plan, const char *reads, cnr_error *err) {
     return CNR_OK;
 }
 
-/* Makes a plan after the stored one, which the plan then owns. replaces: the weights are others. */
+/* Makes a plan in *out after the stored one, which the plan then owns. replaces: the weights are
+ * others. */
 static cnr_status follow(const cnri_plan_request *r, cnri_cached *c, bool replaces, cnr_plan **out,
                          cnr_error *err) {
     const char *file = r->model->graph->is_compiled && r->is_portable ? r->model->path : NULL;
@@ -436,6 +439,8 @@ static cnr_status plan_without_kernels(const cnri_plan_request *r, cnr_plan **ou
     return plan_anew(&bare, out, err);
 }
 
+/* Makes a plan in *out: of a compiled net, from the cache, or anew and then stored. Method of the
+ * plan services. */
 static cnr_status stored_plan(const cnri_plan_request *r, cnr_plan **out, cnr_error *err) {
     const cnr_graph *g = r->model->graph;
     const bool brings = g->is_compiled && cnri_graph_meta(g, "plan.kernels") && r->model->path;

@@ -3,14 +3,17 @@
 #include <errno.h>
 #include <string.h>
 
+/* Writes the lowest `bytes` bytes of x at p, the lowest first. */
 static void put(uint8_t *p, uint64_t x, int bytes) {
     for (int i = 0; i < bytes; i++) p[i] = (uint8_t)(x >> 8 * i);
 }
 
+/* n rounded up to CNRI_CACHED_ALIGN, in bytes. */
 static uint64_t aligned(uint64_t n) {
     return (n + CNRI_CACHED_ALIGN - 1) / CNRI_CACHED_ALIGN * CNRI_CACHED_ALIGN;
 }
 
+/* Writes zeros up to the next aligned offset and moves *at there. */
 static cnr_status pad(cnri_writer *w, uint64_t *at, cnr_error *err) {
     static const uint8_t zeros[CNRI_CACHED_ALIGN];
     const uint64_t n = aligned(*at) - *at;
@@ -18,6 +21,7 @@ static cnr_status pad(cnri_writer *w, uint64_t *at, cnr_error *err) {
     return cnri_write(w, zeros, n, err);
 }
 
+/* Writes bytes, adds them to the digest and moves *at past them. */
 static cnr_status write_row(cnri_writer *w, cnri_sha256 *digest, const void *data, uint64_t bytes,
                             uint64_t *at, cnr_error *err) {
     cnri_sha256_add(digest, data, bytes);
@@ -25,6 +29,8 @@ static cnr_status write_row(cnri_writer *w, cnri_sha256 *digest, const void *dat
     return cnri_write(w, data, bytes, err);
 }
 
+/* Writes an empty header, then each blob at an aligned offset, with data from the callback; *at:
+ * the end. */
 static cnr_status write_blobs(cnri_writer *w, cnri_cached_blob *blobs, int32_t n,
                               cnri_cached_fn data, void *arg, uint64_t *at, cnr_error *err) {
     static const uint8_t zeros[CNRI_CACHED_HEADER];
@@ -42,6 +48,8 @@ static cnr_status write_blobs(cnri_writer *w, cnri_cached_blob *blobs, int32_t n
     return status;
 }
 
+/* Writes the directory of texts, blobs and parts at *at, and fills `header` with its place, size
+ * and digest. */
 static cnr_status write_directory(cnri_writer *w, const char *identity, const char *choices,
                                   const cnri_cached_blob *blobs, int32_t n, int32_t n_parts,
                                   uint8_t *header, uint64_t *at, cnr_error *err) {

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Compares two doubles, the smaller first, for qsort. */
 static int by_value(const void *a, const void *b) {
     const double x = *(const double *)a, y = *(const double *)b;
     return x < y ? -1 : x > y;

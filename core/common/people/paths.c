@@ -39,11 +39,13 @@ void cnri_folder_unlock(int lock) { close(lock); }
 
 /* ---- before work begins ---- */
 
+/* True if the path names the very file (device and inode) that `file` describes. */
 static bool is_file(const char *path, const struct stat *file) {
     struct stat info;
     return stat(path, &info) == 0 && info.st_dev == file->st_dev && info.st_ino == file->st_ino;
 }
 
+/* True if the first n bytes of the text are a path of the very file that `file` describes. */
 static bool is_part(const char *text, size_t n, const struct stat *file) {
     char part[PATH_MAX];
     if (n == 0 || n >= sizeof part) return false;

@@ -8,12 +8,15 @@
  * and stays on one line; widths count characters. Functions return the bytes written, or -1 if
  * writing failed. Everything that a person reads is written by these (tests/rooms/text.t). ---- */
 int cnri_say(FILE *to, const char *format, ...) CNRI_PRINTF(2, 3);
+/* cnri_say with a va_list. Returns the bytes written; -1: writing failed. */
 int cnri_sayv(FILE *to, const char *format, va_list args) CNRI_PRINTF(2, 0);
-/* A text of several lines, such as a table made with cnri_text_say: newlines and tabs stay. */
+/* Writes a text of several lines, such as a table made with cnri_text_say: newlines and tabs stay,
+ * other control bytes are escaped. Returns the bytes written; -1: writing failed. */
 int cnri_say_lines(FILE *to, const char *text, size_t bytes);
 /* Writes `head`, `text` and a newline. Further lines of the text are indented, so that none
  * looks like a message of its own. */
 int cnri_say_message(FILE *to, const char *text, const char *head, ...) CNRI_PRINTF(3, 4);
+/* Like cnri_say, but appends to a text; a lack of memory sets t->failed. */
 void cnri_text_say(cnri_text *t, const char *format, ...) CNRI_PRINTF(2, 3);
 
 /* ---- json.c ---- */
@@ -36,15 +39,18 @@ bool cnri_path_leads_below(const char *path, const char *given);
  * "net.cfg,net.weights"). */
 cnr_status cnri_write_check(const char *path, const char *const *words, int32_t n, cnr_error *err);
 /* Locks a folder among processes that call this, for files that are read, changed and written
- * again. Waits at most five seconds. Release with cnri_folder_unlock. */
+ * again. *lock is for cnri_folder_unlock. Fails if it can't be opened, or is still locked after
+ * five seconds. */
 cnr_status cnri_folder_lock(const char *folder, int *lock, cnr_error *err);
 /* Locks at once or not at all; false: another process has the lock, or the file system has none. */
 bool cnri_folder_try(const char *folder, int *lock);
+/* Gives up the lock of cnri_folder_lock, by closing its descriptor. */
 void cnri_folder_unlock(int lock);
 
 /* ---- ending.c: functions that signal handlers call before the process ends ---- */
 /* Adds a function, which must be async-signal-safe. At most eight fit; false: all are taken. */
 bool cnri_exit_hook_add(void (*fn)(void *arg), void *arg);
+/* Removes every hook with this argument, so that it isn't called at exit. */
 void cnri_exit_hook_remove(void *arg);
 /* For those signal handlers: calls cnri_write_drop_all, then every added function. */
 void cnri_exit_hooks_run(void);

@@ -13,21 +13,28 @@ static int64_t columns_of(const char *text, size_t n) {
     return columns;
 }
 
+/* Writes n blanks; none if n <= 0. */
 static void pad(cnri_sink *s, int64_t n) {
     for (; n > 0; n--) cnri_sink_put(s, " ", 1);
 }
 
 /* ---- formats ---- */
 
+/* One parsed conversion of a printf format: flags, length modifier, conversion letter, width and
+ * precision. */
 typedef struct spec {
     char flags[8], length[3], letter;
-    int width, precision; /* -1: not given */
+    /* minimum width in columns (0: none) and precision; precision -1: not given */
+    int width, precision;
 } spec;
 
+/* A va_list in a struct, so that functions can take arguments from it by address. */
 typedef struct arguments {
     va_list list;
 } arguments;
 
+/* Reads a width or precision at *at and moves past it; '*' takes it from the arguments. At most
+ * about 100,000. */
 static int number(const char **at, arguments *args) {
     int n = 0;
     if (**at == '*') return ++*at, va_arg(args->list, int);
@@ -35,7 +42,7 @@ static int number(const char **at, arguments *args) {
     return n;
 }
 
-/* Parses the format behind a '%'. */
+/* Parses a conversion; *at points behind the '%' and is moved past its letter. */
 static spec parse(const char **at, arguments *args) {
     spec s = {.width = 0, .precision = -1};
     size_t n = strspn(*at, "-+ #0");
@@ -57,6 +64,8 @@ static spec parse(const char **at, arguments *args) {
     return s;
 }
 
+/* Writes a text escaped, padded to the width in terminal columns. The precision limits bytes. NULL:
+ * "(null)". */
 static void put_string(cnri_sink *s, const spec *f, const char *text) {
     if (!text) text = "(null)";
     const size_t n = f->precision >= 0 ? strnlen(text, (size_t)f->precision) : strlen(text);
@@ -83,11 +92,13 @@ static unsigned long long unsigned_of(const char *length, arguments *args) {
     return va_arg(args->list, unsigned);
 }
 
+/* Takes the next floating-point argument, as a double; length "L": it is a long double. */
 static double real_of(const char *length, arguments *args) {
     return *length == 'L' ? (double)va_arg(args->list, long double) : va_arg(args->list, double);
 }
 
-/* Formats a number with printf, in the widest type of its kind. */
+/* Formats the next argument with printf as its spec says, in the widest type of its kind, and
+ * writes it. */
 static void put_number(cnri_sink *s, const spec *f, arguments *args) {
     char format[40], precision[16] = "", shown[512];
     const bool whole = strchr("diuxXo", f->letter) != NULL;
@@ -107,6 +118,7 @@ static void put_number(cnri_sink *s, const spec *f, arguments *args) {
     if (n > 0) cnri_sink_put(s, shown, (size_t)n < sizeof shown ? (size_t)n : sizeof shown - 1);
 }
 
+/* Writes by a printf format; text arguments are escaped, the format itself is written as it is. */
 static void put_format(cnri_sink *s, const char *format, va_list list) {
     arguments args;
     va_copy(args.list, list);

@@ -43,8 +43,8 @@ static bool doomed(void) {
 
 static size_t *header(void *block) { return (size_t *)(void *)((char *)block - ALIGNMENT); }
 
-/* Blocks from this size on use huge pages, because faulting in small pages costs more than
- * filling the memory. */
+/* Alignment in bytes of a block of this size. Large blocks use huge pages, because faulting in
+ * small pages costs more than filling the memory. */
 static size_t alignment_for(size_t bytes) {
 #ifdef MADV_HUGEPAGE
     if (bytes >= HUGE_PAGE) return HUGE_PAGE;
@@ -63,8 +63,7 @@ static void prefer_huge(void *raw, size_t bytes) {
 #endif
 }
 
-/* Allocates a block behind a header that holds its size. NULL: out of memory, counted as a
- * failure. */
+/* Allocates a block behind a header with its size. NULL: out of memory, counted as a failure. */
 static void *aligned(size_t bytes, size_t alignment) {
     void *raw;
     if (doomed() || bytes > SIZE_MAX - 2 * HUGE_PAGE ||

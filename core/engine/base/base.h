@@ -40,6 +40,7 @@ void cnri_log_to(cnri_log_fn fn, void *arg, int32_t level);
 /* Passes on a formatted message (at most 4095 bytes) if its level is wanted. who: a plugin or
  * part, or NULL. */
 void cnri_log(int32_t level, const char *who, const char *format, ...) CNRI_PRINTF(3, 4);
+/* cnri_log with a va_list; texts over 4095 bytes are cut */
 void cnri_logv(int32_t level, const char *who, const char *format, va_list args) CNRI_PRINTF(3, 0);
 
 /* ---- alloc.c: every allocation of cnnrun. Blocks are 64-byte aligned; NULL means out of
@@ -54,11 +55,11 @@ void *cnri_alloc_zero(size_t bytes);
 /* Allocates memory that the caller can do without: NULL does not count as a failed allocation.
  * Its pages are small and not touched yet. */
 void *cnri_alloc_optional(size_t bytes);
-/* Allocates a large block; pages of it that are not touched take no memory. */
+/* Allocates a large block for cnri_free; untouched pages take no memory. NULL: out of memory. */
 void *cnri_alloc_sparse(size_t bytes);
 /* Changes a block's size and keeps its contents; block NULL allocates one. */
 void *cnri_resize(void *block, size_t bytes);
-void cnri_free(void *block);
+void cnri_free(void *block); /* frees a block of cnri_alloc; NULL: nothing */
 /* A copy of the text, for cnri_free. NULL: text is NULL, or out of memory. */
 char *cnri_strdup(const char *text);
 /* A formatted text, to be freed; NULL: out of memory. */
@@ -108,14 +109,14 @@ cnr_status cnri_memory_fits(uint64_t bytes, uint64_t limit, const char *where, c
         T *at; \
         int32_t n, capacity; \
     }
-/* Appends a zeroed element and returns its address, valid until the next push. NULL: out of
- * memory. */
+/* Appends a zeroed element and returns its address, valid until the next push. NULL: no memory. */
 #define cnri_push(v) \
     ((__typeof__((v)->at))cnri_vec_push((void **)&(v)->at, &(v)->n, &(v)->capacity, \
                                         sizeof *(v)->at))
 /* Frees the elements and leaves an empty vector. */
 #define cnri_vec_free(v) (cnri_free((v)->at), (v)->at = NULL, (v)->n = (v)->capacity = 0)
-/* What cnri_push calls with the size of an element in bytes. */
+/* What cnri_push calls with an element's size in bytes: makes room in *at, which moves, and returns
+ * the new, zeroed element. NULL: out of memory. */
 void *cnri_vec_push(void **at, int32_t *n, int32_t *capacity, size_t bytes);
 
 /* ---- intern.c: names as numbers; thread-safe, process-wide, never freed until exit ---- */
@@ -132,20 +133,20 @@ typedef struct cnri_map {
 } cnri_map;
 /* The value of a key. NULL: it is not in the map. */
 void *cnri_map_get(const cnri_map *map, const char *key);
-/* Replaces an earlier value. */
+/* Sets the value of a key, which is copied; replaces an earlier value, without freeing it. */
 cnr_status cnri_map_set(cnri_map *map, const char *key, void *value);
-/* The same, for a key of `length` bytes without a NUL at its end. */
+/* The key's value, where the key has `length` bytes and need not end in NUL; NULL: it is not in the
+ * map. */
 void *cnri_map_get_n(const cnri_map *map, const char *key, size_t length);
 /* Sets a key of `length` bytes that need no end mark; the map keeps a copy of the key. */
 cnr_status cnri_map_set_n(cnri_map *map, const char *key, size_t length, void *value);
-void cnri_map_free(cnri_map *map);
+void cnri_map_free(cnri_map *map); /* frees keys and slots, not the values; the map becomes empty */
 
 /* ---- text.c ---- */
 /* Index of the first of `n` rows that equals `text`; a row is a pointer to text, or a struct
  * that begins with one. -1: there is none. */
 #define CNRI_INDEX_OF(rows, n, text) cnri_index_of(rows, n, sizeof *(rows), text)
-/* Index of the row (`bytes` long) whose first member, a `const char *`, equals text; -1: none
- * does. */
+/* Index of the row (`bytes` long) whose first member, a `const char *`, equals text; -1: none. */
 int32_t cnri_index_of(const void *rows, int32_t n, size_t bytes, const char *text);
 /* True if `text` is in the list, which ends with NULL. A NULL list is empty. */
 bool cnri_is_listed(const char *const *list, const char *text);
@@ -157,13 +158,13 @@ bool cnri_matches_pattern(const char *pattern, const char *text);
 /* Reads and writes numbers with '.' in every locale. Files are never read with strtod or written
  * with printf. False: it failed. */
 bool cnri_parse_double(const char *text, const char **end, double *out);
-int32_t cnri_print_double(char *buffer, size_t capacity,
-                          double value); /* shortest that reads back */
-/* The same for a float. */
+/* shortest text that reads back; returns its length */
+int32_t cnri_print_double(char *buffer, size_t capacity, double value);
+/* Prints the shortest text that reads back as the same float; returns its length in bytes. */
 int32_t cnri_print_float(char *buffer, size_t capacity, float value);
 /* Reads a whole number that must be all of the text; false: it is none. */
 bool cnri_parse_int(const char *text, int64_t *out);
-/* Seeds are whole numbers from 0 on, below 2^63. */
+/* Reads a whole number from 0 on, below 2^63, that is the whole text; false: it is none. */
 bool cnri_parse_seed(const char *text, uint64_t *out);
 /* A growing string that always ends with a NUL. `failed`: memory was out, and text is missing. */
 typedef struct cnri_text {
@@ -173,8 +174,9 @@ typedef struct cnri_text {
 } cnri_text;
 /* Appends formatted text, with numbers as in the C locale. Sets t->failed when out of memory. */
 void cnri_text_add(cnri_text *t, const char *format, ...) CNRI_PRINTF(2, 3);
+/* appends n bytes; t->failed: no memory */
 void cnri_text_bytes(cnri_text *t, const char *bytes, size_t n);
-void cnri_text_free(cnri_text *t);
+void cnri_text_free(cnri_text *t); /* frees the bytes; t is empty and usable again */
 /* Returns the length of the well-formed UTF-8 sequence (RFC 3629) at s, which has n bytes, and
  * its code point in *code. 0: it is malformed. */
 int cnri_utf8(const char *s, size_t n, uint32_t *code);
@@ -186,14 +188,15 @@ typedef struct cnri_sink { /* writes to `file` through a buffer, or to `text` */
     cnri_text *text;
     char at[1024];
     size_t n;
-    int64_t written; /* bytes */
+    int64_t written; /* bytes that were put so far */
     bool failed;
 } cnri_sink;
-void cnri_sink_put(cnri_sink *s, const char *bytes, size_t n); /* as they are */
-void cnri_sink_text(cnri_sink *s, const char *text, size_t n); /* escaped, on one line */
+void cnri_sink_put(cnri_sink *s, const char *bytes, size_t n); /* writes n bytes as they are */
+/* writes a text escaped, on one line */
+void cnri_sink_text(cnri_sink *s, const char *text, size_t n);
 /* Keeps newlines and tabs. Lines after the first get `indent`, unless they are indented. */
 void cnri_sink_lines(cnri_sink *s, const char *text, size_t n, const char *indent);
-int cnri_sink_end(cnri_sink *s); /* the bytes written; -1: writing failed */
+int cnri_sink_end(cnri_sink *s); /* flushes; returns the bytes written, -1: writing failed */
 /* Writes one character at `from` as it is shown; returns its bytes. *used: its bytes in `from`. */
 size_t cnri_shown(const char *from, size_t n, char shown[12], size_t *used);
 /* True for a character that a terminal would act on instead of showing it. */
@@ -234,7 +237,7 @@ typedef struct cnri_sha256 {
 void cnri_sha256_begin(cnri_sha256 *s);
 /* Adds bytes to a digest. */
 void cnri_sha256_add(cnri_sha256 *s, const void *data, uint64_t bytes);
-/* Ends a digest: 32 bytes. */
+/* Ends a digest and writes its 32 bytes; the state can't be added to afterwards. */
 void cnri_sha256_end(cnri_sha256 *s, uint8_t digest[32]);
 /* Computes the SHA-256 digest of one block of memory. */
 void cnri_sha256_of(const void *data, uint64_t bytes, uint8_t digest[32]);
@@ -254,7 +257,7 @@ void cnri_digests(cnri_digest *list, int32_t n, int32_t threads);
 /* Fingerprints of many blocks, 16 bytes each in `sum`: of the fingerprints of each block's
  * pieces. False: out of memory. */
 bool cnri_fingerprints(cnri_digest *list, int32_t n, int32_t threads);
-void cnri_hex(const uint8_t *data, size_t bytes, char *out /* 2 * bytes + 1 */);
+void cnri_hex(const uint8_t *data, size_t bytes, char *out /* writes 2 * bytes digits and a NUL */);
 /* fingerprint.c: a fast, not cryptographic hash; tells weights, blobs and files apart */
 void cnri_fingerprint(const void *data, uint64_t bytes, uint8_t out[16]);
 /* True if the data has this fingerprint. */
@@ -262,7 +265,8 @@ bool cnri_same_fingerprint(const void *data, uint64_t bytes, const uint8_t print
 
 /* ---- read.c: reads regular files only; pipes and devices are refused at once ---- */
 struct stat;
-/* The descriptor; -1: not opened. */
+/* Opens a regular file to read, and describes it in *info. Returns its descriptor, for close(); -1
+ * with err: not opened. */
 int cnri_open_file(const char *path, struct stat *info, cnr_error *err);
 /* A file in memory: mapped, or copied where it can't be mapped. */
 typedef struct cnri_mapping {
@@ -281,15 +285,16 @@ cnr_status cnri_read_file(const char *path, uint64_t limit, char **out, size_t *
 /* Reads the first bytes of a file, at most `capacity`. */
 cnr_status cnri_read_head(const char *path, void *out, size_t capacity, size_t *bytes,
                           cnr_error *err);
-/* Opens a file that cnnrun keeps between runs. Its data goes to kernels unchecked, so one rule
+/* Maps a file that cnnrun keeps between runs. Its data goes to kernels unchecked, so one rule
  * holds for all such files: file and folder belong to this user or root, nobody else may write
  * them, and neither is a symbolic link. CNR_E_STATE says which rule is broken. */
-/* Reads a file only if it belongs to this user or root and no other user can write it. The caller
- * frees *out. */
 cnr_status cnri_map_kept(const char *path, cnri_mapping *out, cnr_error *err);
+/* Reads such a file, of `limit` bytes at most, into *out, which the caller frees with cnri_free;
+ * the rule is the same. */
 cnr_status cnri_read_kept(const char *path, uint64_t limit, char **out, size_t *bytes,
                           cnr_error *err);
-cnr_status cnri_kept_check(const char *folder, cnr_error *err); /* checks the folder by that rule */
+/* fails unless others cannot write the folder */
+cnr_status cnri_kept_check(const char *folder, cnr_error *err);
 
 /* ---- kept.c: files that plugins keep between runs. Folder NULL: CNNRUN_CACHE, else
  * ~/.cache/cnnrun ---- */
@@ -352,7 +357,7 @@ typedef struct cnri_writer {
 /* Opens a temporary file beside `path`; an older file stays until cnri_write_commit. Nothing has
  * to be freed on failure. */
 cnr_status cnri_write_begin(cnri_writer *w, const char *path, uint32_t flags, cnr_error *err);
-/* Writes bytes at the current position. */
+/* Writes bytes at the current position. CNR_E_IO, with the path: not all were written. */
 cnr_status cnri_write(cnri_writer *w, const void *data, uint64_t bytes, cnr_error *err);
 /* Moves to a byte offset from the start. */
 cnr_status cnri_write_seek(cnri_writer *w, uint64_t offset, cnr_error *err);
@@ -381,8 +386,7 @@ typedef struct cnri_activity {
 void cnri_activity_begin(cnri_activity *a);
 /* Ends the activity of this thread; the one that it interrupted becomes current again. */
 void cnri_activity_end(const cnri_activity *a);
-/* For signal handlers: the activity of this thread, NULL without one; or the latest of any
- * thread, which may be over. */
+/* For signal handlers: the activity of this thread; NULL: none. */
 const cnri_activity *cnri_activity_of_thread(void);
 /* The activity that any thread began last, for messages of crashes. NULL: there is none. */
 const cnri_activity *cnri_activity_latest(void);
@@ -404,9 +408,9 @@ bool cnri_activity_moved(cnri_watched *watched, uint64_t *count);
 typedef struct cnri_hung {
     char verb[64], name[128], node[128], device[128];
 } cnri_hung;
-/* Like cnri_activity_now, and marks the call as given up. */
+/* Like cnri_activity_now, and marks the call as given up. False: it is over already. */
 bool cnri_activity_give_up(cnri_watched *watched, uint64_t count, cnri_hung *call);
-/* Fills *call alone. */
+/* Describes call number `count` of that thread in *call; false: it is over. */
 bool cnri_activity_now(cnri_watched *watched, uint64_t count, cnri_hung *call);
 /* Runs `status = call` as the activity that the further arguments describe. */
 #define CNRI_DURING(status, call, ...) \

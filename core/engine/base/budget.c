@@ -22,7 +22,8 @@ static uint64_t number_in(const char *path) {
     return strtoull(text, NULL, 10);
 }
 
-/* The least limit of a control group and those around it. `group` starts with '/', is modified. */
+/* The least limit in bytes of a control group and those around it; UINT64_MAX: none. `group` starts
+ * with '/' and is cut. */
 static uint64_t group_bound(const char *mount, char *group, const char *name) {
     char path[2 * LINE];
     uint64_t minimum = UINT64_MAX;

@@ -42,7 +42,7 @@ static uint64_t to_u64(double v) {
     return v >= 0x1p64 ? UINT64_MAX : (uint64_t)v;
 }
 
-/* Limits v to low..high. */
+/* Returns v limited to low..high, both included. */
 static int64_t within(int64_t v, int64_t low, int64_t high) {
     return v < low ? low : v > high ? high : v;
 }
@@ -140,6 +140,8 @@ static void set_nibble(void *data, int64_t i, unsigned v) {
             out[k] = (nibble(data, at + k * step) ^ 8) - 8; \
         break;
 
+/* Reads n elements, `step` apart, from element `at` on, as doubles. Types without a case leave out
+ * as it is. */
 static void read_real(int32_t dtype, const void *data, int64_t at, int64_t step, int64_t n,
                       double *out) {
     switch (dtype) {

@@ -14,6 +14,7 @@
 static const char magic[] = "cnnrun kept 1\n";
 enum { MAGIC = sizeof magic - 1, HEAD = MAGIC + 8 + 32 };
 
+/* Makes such a folder and those above it, of mode 0700, and fails if others may write it. */
 cnr_status cnri_kept_create(const char *folder, cnr_error *err) {
     char *path = cnri_strdup(folder);
     if (!path) return cnri_out_of_memory(err, folder);

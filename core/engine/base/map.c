@@ -9,6 +9,7 @@ struct cnri_map_slot {
     void *value;
 };
 
+/* 64-bit FNV-1a hash of n bytes, with the high half mixed into the low one. */
 static uint64_t hash_of(const char *key, size_t n) {
     uint64_t h = 0xcbf29ce484222325u; /* FNV-1a hash */
     for (size_t i = 0; i < n; i++) h = (h ^ (uint8_t)key[i]) * 0x100000001b3u;
@@ -43,6 +44,8 @@ static bool grow(cnri_map *map) {
     return true;
 }
 
+/* The key's value, where the key has `length` bytes and need not end in NUL; NULL: it is not in the
+ * map. */
 void *cnri_map_get_n(const cnri_map *map, const char *key, size_t length) {
     if (map->n == 0 || !key) return NULL;
     return probe(map->slots, map->capacity, key, length)->value;

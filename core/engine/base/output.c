@@ -24,7 +24,8 @@ static struct pending {
     char path[PATH_MAX];
 } pending[ROWS];
 
-/* Lists a temporary file, so that a signal handler can remove it. */
+/* Lists a temporary file, so that a signal handler can remove it; a full list or a long path: it
+ * isn't. */
 static void remember(const char *temporary) {
     const size_t n = strlen(temporary) + 1;
     for (int i = 0; i < ROWS && n <= sizeof pending[i].path; i++) {
@@ -37,7 +38,7 @@ static void remember(const char *temporary) {
     }
 }
 
-/* Takes a temporary file off that list. */
+/* Takes a temporary file off the list of those that are removed at an unexpected exit. */
 static void forget(const char *temporary) {
     for (int i = 0; i < ROWS; i++) {
         int expected = READY;
@@ -83,7 +84,8 @@ bool cnri_write_remove_temporary(const char *temporary) {
     return gone;
 }
 
-/* Creates and locks a temporary file. Returns its descriptor, or -1. */
+/* Creates and locks a temporary file, removing one that a dead process left. Returns its
+ * descriptor, or -1 and errno. */
 static int claim(const char *temporary, mode_t mode) {
     for (int attempt = 0; attempt < 20; attempt++) {
         const int fd = open(temporary, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, mode);
@@ -100,9 +102,9 @@ static int claim(const char *temporary, mode_t mode) {
     return -1;
 }
 
-/* Creates a locked temporary file beside the target, in slot 0 unless another process writes the
- * same target. Files in later slots that nobody writes are removed: they are left over from
- * killed processes. */
+/* Creates a locked temporary file beside the target; returns its descriptor, *out: its path. -1
+ * with errno: failed. Slot 0 unless another process writes the same target; later files that nobody
+ * writes are removed, as left over from killed processes. */
 static int create_beside(const char *target, mode_t mode, char **out) {
     enum { SLOTS = 32, LONGEST = 200 /* bytes of the name; file systems allow 255 */ };
     const char *slash = strrchr(target, '/'), *name = slash ? slash + 1 : target;
@@ -181,7 +183,8 @@ static cnr_status follow(char **target, cnr_error *err) {
     return CNR_OK;
 }
 
-/* Looks at the target. *there: a file exists and may be replaced. */
+/* Looks at the target. *there: a file exists and may be replaced; fails if it is no regular file or
+ * the path names a folder. */
 static cnr_status look(const cnri_writer *w, uint32_t flags, struct stat *info, bool *there,
                        cnr_error *err) {
     const char *slash = strrchr(w->target, '/'), *name = slash ? slash + 1 : w->target;

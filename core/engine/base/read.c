@@ -61,7 +61,7 @@ static cnr_status check_ours(const struct stat *info, const char *path, cnr_erro
     return cnri_fail(err, CNR_E_STATE, path, "belongs to another user");
 }
 
-/* Opens a folder of kept files; fails if others may write it. */
+/* Opens a folder of kept files: its descriptor, or -1 with err: missing, or others may write it. */
 static int open_folder(const char *folder, cnr_error *err) {
     struct stat info;
     char *path = cnri_strdup(folder);
@@ -88,7 +88,7 @@ cnr_status cnri_kept_check(const char *folder, cnr_error *err) {
     return CNR_OK;
 }
 
-/* Opens a kept file and checks the rule for the folder and for the file. */
+/* Opens a kept file, if folder and file keep the rule. Returns its descriptor; -1 with err. */
 static int open_kept(const char *path, struct stat *info, cnr_error *err) {
     const char *slash = strrchr(path, '/');
     char *folder = cnri_path_dir(path);
@@ -146,7 +146,8 @@ static cnr_status code_of(const cnr_error *err) {
     return err && err->code ? (cnr_status)err->code : CNR_E_IO;
 }
 
-/* Reads the open file and closes fd. */
+/* Reads the open file into *out, ended with a 0 that *bytes doesn't count, and closes fd. Free with
+ * cnri_free. */
 static cnr_status read_open(int fd, const struct stat *info, const char *path, uint64_t limit,
                             char **out, size_t *bytes, cnr_error *err) {
     *out = NULL;
@@ -218,7 +219,8 @@ static cnr_status copy_open(int fd, const char *path, uint64_t bytes, cnri_mappi
     return CNR_OK;
 }
 
-/* Maps the open file, or copies it, and closes fd. */
+/* Maps the open file, or copies one that others can change, into *out, and closes fd; fails if fd
+ * is -1, with the code in err. */
 static cnr_status map_open(int fd, const struct stat *info, const char *path, cnri_mapping *out,
                            cnr_error *err) {
     *out = (cnri_mapping){0};

@@ -3,6 +3,7 @@
 #include "base/base.h"
 #include <string.h>
 
+/* Writes the buffered bytes to the file; sets s->failed if that fails. The buffer is empty then. */
 static void flush(cnri_sink *s) {
     if (s->n && fwrite(s->at, 1, s->n, s->file) != s->n) s->failed = true;
     s->n = 0;

@@ -48,6 +48,7 @@ void cnri_sha256_of(const void *data, uint64_t bytes, uint8_t digest[32]) {
     cnri_sha256_end(&s, digest);
 }
 
+/* Writes the bytes as 2 * bytes digits and a NUL to out. */
 void cnri_hex(const uint8_t *data, size_t bytes, char *out) {
     static const char digits[] = "0123456789abcdef";
     for (size_t i = 0; i < bytes; i++) {

@@ -35,7 +35,7 @@ static const char *skip_digits(const char *p) {
     return p;
 }
 
-/* The end of a decimal number at `text`, or NULL. */
+/* The end of a decimal number, "inf" or "nan" at `text`, or NULL. */
 static const char *number_end(const char *text) {
     const char *p = text, *start;
     if (*p == '+' || *p == '-') p++;
@@ -72,8 +72,8 @@ bool cnri_parse_double(const char *text, const char **end, double *out) {
     return true;
 }
 
-/* Writes the number with the fewest digits from `minimum` to `maximum` that reads back as the
- * same value: as a float, or as a double. */
+/* Prints the number with the fewest digits from `minimum` to `maximum` that reads back as the same
+ * value: as a float, or as a double. Returns the text's length. */
 static int32_t print_shortest(char *buffer, size_t capacity, double value, int minimum, int maximum,
                               bool as_float) {
     if (isnan(value)) return snprintf(buffer, capacity, "nan");
@@ -100,6 +100,7 @@ int32_t cnri_print_float(char *buffer, size_t capacity, float value) {
     return print_shortest(buffer, capacity, (double)value, fabsf(value) < FLT_MIN ? 1 : 6, 9, true);
 }
 
+/* Reads a decimal number, all of the text; false: it is none, or beyond int64 (*out stays). */
 bool cnri_parse_int(const char *text, int64_t *out) {
     if (!text) return false;
     const bool negative = *text == '-';
@@ -131,8 +132,8 @@ enum { LONGEST_WORD = 63 };
 
 static int minimum(int a, int b) { return a < b ? a : b; }
 
-/* Edit distance: insertions, deletions, replacements and swaps of neighbours that turn a into b.
- * Case is ignored. */
+/* Edit distance of n and m letters: insertions, deletions, replacements and swaps of neighbours
+ * that turn a into b. Case is ignored. Both at most LONGEST_WORD long. */
 static int edits(const char *a, int n, const char *b, int m) {
     int row[3][LONGEST_WORD + 1];
     for (int j = 0; j <= m; j++) row[0][j] = j;
@@ -204,7 +205,7 @@ static bool make_room(cnri_text *t, size_t more) {
     return true;
 }
 
-/* Appends formatted text in the C locale. */
+/* Appends formatted text in the C locale; t->failed: out of memory, or a bad format. */
 static void addv(cnri_text *t, const char *format, va_list args) {
     va_list again;
     va_copy(again, args);

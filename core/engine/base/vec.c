@@ -2,6 +2,8 @@
 #include "base/base.h"
 #include <string.h>
 
+/* What cnri_push calls with an element's size in bytes: makes room in *at, which moves, and returns
+ * the new, zeroed element. NULL: out of memory. */
 void *cnri_vec_push(void **at, int32_t *n, int32_t *capacity, size_t bytes) {
     if (*n == *capacity) {
         if (*capacity > INT32_MAX / 2) return NULL;

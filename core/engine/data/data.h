@@ -40,7 +40,8 @@ cnr_status cnri_preprocess_apply(const cnri_preprocess *p, const cnr_tensor *pic
 typedef struct cnri_framing {
     double scale[2], shift[2];
 } cnri_framing;
-/* Like cnri_preprocess_apply; *framing says which part of the picture the input shows. */
+/* Like cnri_preprocess_apply, into out's data; *framing says which part of the picture the input
+ * shows. */
 cnr_status cnri_preprocess_framed(const cnri_preprocess *p, const cnr_tensor *picture,
                                   cnr_tensor *out, cnri_framing *framing, cnr_error *err);
 /* preset.c: calls fn for each step of a preset that an importer plugin brings. */
@@ -51,12 +52,13 @@ cnr_status cnri_preset_each(const char *name, cnri_step_fn fn, void *arg, cnr_er
 cnr_status cnri_preprocess_units(const cnri_preprocess *p, const char *where, cnr_error *err);
 /* Fails if the net does not have `labels` classes. */
 cnr_status cnri_labels_check(const cnr_graph *g, int64_t labels, const char *where, cnr_error *err);
-/* labels.c: reads the net's class names from a file, one on each line. */
+/* labels.c: makes the lines of a file the net's class names; CNR_E_ARG if it has another number of
+ * classes. */
 cnr_status cnri_labels_read(cnr_graph *g, const char *path, cnr_error *err);
 /* Like cnri_preprocess_set, but changes *p alone and not the graph. */
 cnr_status cnri_preprocess_change(cnri_preprocess *p, const char *key, const char *text,
                                   cnr_error *err);
-void cnri_preprocess_free(cnri_preprocess *p);
+void cnri_preprocess_free(cnri_preprocess *p); /* frees the mean image, not the struct */
 /* shape.c: metadata "symbol.NAME.default" of an open dimension, or the largest of its range; -1:
  * none. */
 int64_t cnri_dim_default(const cnr_graph *g, int64_t dim);
@@ -117,6 +119,6 @@ cnr_status cnri_samples_open(const char *spec, const char *split, cnri_samples *
                              cnr_error *err);
 /* Reads one sample, varied if the source says so; out->label is -1 without a label. */
 cnr_status cnri_samples_read(cnri_samples *s, int64_t index, cnr_sample *out, cnr_error *err);
-void cnri_samples_close(cnri_samples *s);
+void cnri_samples_close(cnri_samples *s); /* closes the source and zeroes s; none open: nothing */
 
 #endif

@@ -29,7 +29,7 @@ static cnr_status complain(const char *why, int32_t code, const char *where, con
     return cnri_fail(err, code, where, "%s, got \"%.80s\"", why, text);
 }
 
-/* "256x224" or "256" (then *w is -1). */
+/* Parses "256x224" or "256" (then *w is -1) into *h and *w; false: it is neither. */
 static bool parse_size(const char *text, int64_t *h, int64_t *w) {
     const char *end;
     double a, b;
@@ -51,7 +51,8 @@ static const char *set_resize(cnri_preprocess *p, const char *text) {
                : "wanted HxW, or one number for the shorter side";
 }
 
-/* Reads a crop: HxW, one number, or a part of the shorter side between 0 and 1. */
+/* Reads a crop: HxW, one number, or a part of the shorter side between 0 and 1. Returns NULL, or
+ * why not. */
 static const char *set_crop(cnri_preprocess *p, const char *text) {
     const char *end;
     double part;
@@ -81,7 +82,7 @@ static int64_t parse_numbers(const char *text, float *out, int64_t capacity) {
     }
 }
 
-/* Reads one to four numbers; *n: how many. */
+/* Reads one to four numbers into out; *n: how many. Returns NULL, or why not. */
 static const char *set_few(double *out, int32_t *n, const char *text) {
     float values[4];
     const int64_t count = parse_numbers(text, values, 4);
@@ -91,7 +92,8 @@ static const char *set_few(double *out, int32_t *n, const char *text) {
     return NULL;
 }
 
-/* Reads a mean: up to four numbers, one a channel, or a whole mean image. */
+/* Reads a mean: up to four numbers, one a channel, or a whole mean image, in place of the old.
+ * Returns NULL, or why not. */
 static const char *set_mean(cnri_preprocess *p, const char *text) {
     const int64_t count = parse_numbers(text, NULL, 0);
     if (count < 1) return "wanted numbers with commas between";
@@ -107,7 +109,7 @@ static const char *set_mean(cnri_preprocess *p, const char *text) {
     return NULL;
 }
 
-/* Reads standard deviations, one for all or one a channel; none may be 0. */
+/* Reads standard deviations, one for all or one a channel, none 0. Returns NULL, or why not. */
 static const char *set_std(cnri_preprocess *p, const char *text) {
     const char *why = set_few(p->std, &p->n_std, text);
     for (int32_t i = 0; !why && i < p->n_std; i++)
@@ -115,7 +117,7 @@ static const char *set_std(cnri_preprocess *p, const char *text) {
     return why;
 }
 
-/* Reads the factor of pixels. */
+/* Reads the finite factor of pixels. Returns NULL, or why not. */
 static const char *set_scale(cnri_preprocess *p, const char *text) {
     const char *end;
     if (!cnri_parse_double(text, &end, &p->scale) || *end || !isfinite(p->scale))
@@ -123,7 +125,7 @@ static const char *set_scale(cnri_preprocess *p, const char *text) {
     return NULL;
 }
 
-/* Reads the order of channels: 3 for RGB, -3 for BGR, 1 for grey. */
+/* Reads the order of channels: 3 for RGB, -3 for BGR, 1 for grey. Returns NULL, or why not. */
 static const char *set_channels(cnri_preprocess *p, const char *text) {
     static const struct {
         const char *name;
@@ -137,7 +139,8 @@ static const char *set_channels(cnri_preprocess *p, const char *text) {
     return "wanted rgb, bgr or gray";
 }
 
-/* Reads true, false, the fill from 0 to 255, or FILL,corner for pictures at the top left. */
+/* Sets letterbox from true, false, the fill from 0 to 255, or FILL,corner for pictures at the top
+ * left. Returns NULL, or what was wanted. */
 static const char *set_letterbox(cnri_preprocess *p, const char *text) {
     const char *end;
     double fill = DEFAULT_FILL;
@@ -252,7 +255,8 @@ typedef struct picture {
     cnr_error *err;
 } picture;
 
-/* Allocates a picture that `from` is turned into. */
+/* Allocates p->own for a picture of h x w x c that `from` is turned into; fails if it is over
+ * from->limit bytes. */
 static cnr_status picture_make(const picture *from, picture *p, int64_t h, int64_t w, int64_t c) {
     bool overflow = false;
     const size_t n = cnri_mul(cnri_mul((size_t)h, (size_t)w, &overflow), (size_t)c, &overflow);
@@ -296,7 +300,7 @@ static cnr_status to_grey(picture *p) {
     return CNR_OK;
 }
 
-/* Scales the picture to h x w. */
+/* Replaces the picture by one scaled to h x w pixels, freeing the old; nothing if it has them. */
 static cnr_status scale_to(picture *p, int64_t h, int64_t w) {
     picture scaled;
     if (p->h == h && p->w == w) return CNR_OK;
@@ -316,7 +320,7 @@ static cnr_status scale_to(picture *p, int64_t h, int64_t w) {
     return cnri_fail(p->err, status, "picture", "out of memory");
 }
 
-/* Cuts out the centre, at most the whole picture. */
+/* Cuts out the centre of h x w pixels, at most the whole picture, in place of *p. */
 static cnr_status cut_to(picture *p, int64_t h, int64_t w) {
     picture cut;
     if (h > p->h) h = p->h;
@@ -332,7 +336,8 @@ static cnr_status cut_to(picture *p, int64_t h, int64_t w) {
     return CNR_OK;
 }
 
-/* Scales the picture to fit and fills the rest (letterbox). */
+/* Scales the picture to fit h x w and fills the rest (letterbox), in place of *p; it lies in the
+ * centre or, by letterbox_corner, at the top left. */
 static cnr_status box_to(picture *p, int64_t h, int64_t w, const cnri_preprocess *how) {
     picture boxed;
     double ratio = (double)h / (double)p->h;
@@ -390,7 +395,7 @@ typedef struct layout {
     int64_t c, h, w, stride_c, stride_h, stride_w;
 } layout;
 
-/* Sizes and strides, in elements, of an input that takes the picture. */
+/* Sizes and strides, in elements, of an input for the picture; rank below 3: h and w are -1. */
 static layout layout_of(const cnr_tensor *t, const picture *p) {
     layout l = {0};
     /* Flat: as many numbers as the picture has, one channel plane after another. */
@@ -437,7 +442,7 @@ static void write_channel(const cnri_preprocess *p, const picture *pic, const la
         }
 }
 
-/* Checks types, sizes and channels of picture and input. */
+/* Fails unless the picture is u8 H W C, and the input f32 or u8 of 1 or 3 (rgb, bgr) channels. */
 static cnr_status check(const cnri_preprocess *p, const cnr_tensor *picture_, const cnr_tensor *out,
                         const layout *l, cnr_error *err) {
     if (out->dtype != CNR_f32 && out->dtype != CNR_u8)
@@ -481,6 +486,8 @@ static cnr_status check_size(const cnri_preprocess *p, const layout *l, const cn
     return CNR_OK;
 }
 
+/* Like cnri_preprocess_apply, into out's data; *framing says which part of the picture the input
+ * shows. */
 cnr_status cnri_preprocess_framed(const cnri_preprocess *p, const cnr_tensor *from, cnr_tensor *out,
                                   cnri_framing *framing, cnr_error *err) {
     picture pic = {.h = from->dim[0],

@@ -61,6 +61,8 @@ static bool fractions(const double *values, int32_t n) {
     return some;
 }
 
+/* CNR_E_ARG if mean and std can only be of pixels from 0 to 1, as pixels here are 0 to 255; the
+ * message has the right numbers. */
 cnr_status cnri_preprocess_units(const cnri_preprocess *p, const char *where, cnr_error *err) {
     if (!fractions(p->mean, p->n_mean) || !fractions(p->std, p->n_std)) return CNR_OK;
     cnri_text known = {0};
@@ -92,6 +94,7 @@ static int64_t output_classes(const cnr_graph *g) {
     return classes;
 }
 
+/* CNR_E_ARG if the net has a known number of classes other than `labels` (below 1: unknown). */
 cnr_status cnri_labels_check(const cnr_graph *g, int64_t labels, const char *where,
                              cnr_error *err) {
     const int64_t classes = output_classes(g);

@@ -18,6 +18,7 @@ typedef struct axis {
     int32_t *weight;
 } axis;
 
+/* Frees the lists of an axis, not the struct. */
 static void axis_free(axis *a) {
     cnri_free(a->from);
     cnri_free(a->n);
@@ -77,7 +78,7 @@ static uint8_t rounded(int32_t sum) {
     return (uint8_t)(sum < 0 ? 0 : sum > 255 ? 255 : sum);
 }
 
-/* Computes one output pixel of three channels. */
+/* Computes one output pixel of three channels from n input pixels with fixed-point weights. */
 static void sum_rgb(const uint8_t *from, const int32_t *weight, int64_t n, uint8_t *out) {
     int32_t r = 1 << (BITS - 1), g = r, b = r;
     for (int64_t i = 0; i < n; i++, from += 3) {
@@ -110,7 +111,8 @@ static void rows_pass(const axis *a, const uint8_t *in, int64_t h, int64_t w, in
         }
 }
 
-/* Scales the columns to out_h rows. `bytes`: the length of a row, for which `sums` has room. */
+/* Scales the columns of `in` to the out_h rows of `out`. `bytes`: the length of a row, for which
+ * `sums` has room. */
 static void columns_pass(const axis *a, const uint8_t *in, int64_t bytes, uint8_t *out,
                          int64_t out_h, int32_t *sums) {
     for (int64_t y = 0; y < out_h; y++) {

@@ -8,7 +8,8 @@ static int64_t head_of(const char *spec, uint8_t *head, size_t capacity) {
     return cnri_read_head(spec, head, capacity, &n, NULL) == CNR_OK ? (int64_t)n : -1;
 }
 
-/* Says that no source reads the specification, and lists those that are known. */
+/* Fails: no source reads the specification (CNR_E_NOT_FOUND, or CNR_E_UNSUPPORTED if such a file
+ * exists); lists those that are known. */
 static cnr_status nothing_reads(const char *spec, bool exists, cnr_error *err) {
     cnri_text known = {0};
     for (int32_t i = 0; i < cnri_descriptor_count(CNR_KIND_SOURCE); i++) {
@@ -60,7 +61,8 @@ cnr_status cnri_samples_open(const char *spec, const char *split, cnri_samples *
     return status;
 }
 
-/* What a plugin hands over is checked once, here. */
+/* Fails unless a plugin's sample is a u8 picture of 1 or 3 channels; then its pixels are freed.
+ * Ends its name with a NUL. */
 static cnr_status check(const cnri_samples *s, cnr_sample *sample, cnr_error *err) {
     const cnr_tensor *t = &sample->picture;
     sample->name[sizeof sample->name - 1] = 0;

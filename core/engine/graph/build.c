@@ -3,6 +3,7 @@
 
 void cnri_graph_no_memory(cnr_graph *g) { g->out_of_memory = true; }
 
+/* A new empty net of this name (NULL: ""), for cnri_graph_free; NULL: out of memory. */
 cnr_graph *cnri_graph_new(const char *name) {
     cnr_graph *g = cnri_alloc_zero(sizeof *g);
     if (!g) return NULL;
@@ -118,6 +119,8 @@ void cnri_graph_warn(cnr_graph *g, const char *where, const char *format, ...) {
 
 /* ---- values ---- */
 
+/* Copies `quant` with its lists into one block, *out, for cnri_free; NULL gives NULL. False: memory
+ * is out, and *out is NULL. */
 bool cnri_quant_copy(const cnr_quant *quant, const cnr_quant **out) {
     *out = NULL;
     if (!quant) return true;
@@ -211,6 +214,7 @@ static bool name_free(cnr_graph *g, const char *what, const char *name) {
     return true;
 }
 
+/* Adds a net input of this type, made dense and plain; its value, or -1 with a problem noted. */
 cnr_value cnri_graph_input(cnr_graph *g, const char *name, const cnr_tensor *type) {
     if (!name_free(g, "input", name)) return -1;
     const char *fault = type_fault(g, type, false);
@@ -315,6 +319,8 @@ cnr_value cnri_graph_find(const cnr_graph *g, const char *value_name) {
     return (cnr_value)((intptr_t)cnri_map_get(&g->value_names, value_name) - 1);
 }
 
+/* Makes a value an output; name NULL or "": the value's name. CNR_E_ARG, with a problem noted: no
+ * such value, or an output has this name. */
 cnr_status cnri_graph_output(cnr_graph *g, cnr_value value, const char *name) {
     if (value < 0 || value >= g->values.n) {
         /* After an earlier problem a missing value is only its consequence. */

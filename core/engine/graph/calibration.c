@@ -29,7 +29,8 @@ static int32_t is_requested(const cnr_graph *g, int32_t node) {
            cnri_map_get(&g->calibration->requested, g->nodes.at[node]->name) != NULL;
 }
 
-/* Smallest and largest number that a value had in calibration; 0: it was not measured. */
+/* *low and *high: smallest and largest number that a value had in calibration, with 1; 0: it was
+ * not measured. */
 static int32_t range_of(const cnr_graph *g, cnr_value value, double *low, double *high) {
     const struct cnri_calibration *c = g->calibration;
     if (!c || value < 0 || value >= c->n_ranges || !c->ranges[value].seen) return 0;

@@ -117,6 +117,8 @@ static bool own_attributes(cnr_graph *g) {
     return true;
 }
 
+/* Makes a deep copy in *out with weights and attributes of its own, for cnri_graph_free.
+ * CNR_E_FORMAT: a weight is damaged. */
 cnr_status cnri_graph_clone(const cnr_graph *g, cnr_graph **out, cnr_error *err) {
     *out = NULL;
     const cnr_status status = cnri_graph_verify_weights(g, NULL, false, 0, err);

@@ -74,6 +74,8 @@ cnr_status cnri_graph_replace(cnr_graph *g, cnr_value from, cnr_value to) {
     return CNR_OK;
 }
 
+/* Removes a node whose outputs nobody reads; indices behind it move down. CNR_E_STATE: one is read;
+ * CNR_E_ARG: no such node. */
 cnr_status cnri_graph_remove(cnr_graph *g, int32_t index) {
     if (index < 0 || index >= g->nodes.n) return CNR_E_ARG;
     cnri_node *node = g->nodes.at[index];

@@ -90,7 +90,8 @@ static uint64_t stream_of(uint64_t seed, const char *name) {
 
 /* ---- one value ---- */
 
-/* Draws one element by the weight's kind of initialisation. */
+/* Draws one element by the weight's kind of initialisation; `deviation` is that of He's. *state
+ * advances. */
 static double sample(const cnr_init *init, double deviation, uint64_t *state) {
     if (init->kind == CNR_INIT_ONE) return 1;
     if (init->kind == CNR_INIT_CONST) return init->value;

@@ -17,7 +17,7 @@ typedef struct cnri_seal {
     const char *file, *name;
     const void *data;
     uint64_t bytes;
-    const uint8_t *digest; /* SHA-256 */
+    const uint8_t *digest; /* SHA-256 of the data, 32 bytes */
     const uint8_t *print;  /* as cnri_fingerprints makes it; NULL: an older file */
     atomic_bool releases;  /* its pages are not to stay in memory: see cnri_digest */
     atomic_int sound;      /* compared, with which of them (core/engine/graph/seal.c) */
@@ -148,8 +148,7 @@ cnr_value cnri_graph_constant_read(cnr_graph *g, const char *name, const cnr_ten
 int32_t cnri_graph_producer(const cnr_graph *g, cnr_value value);
 /* How many readers a value has, outputs of the net included. */
 int32_t cnri_graph_uses(const cnr_graph *g, cnr_value value);
-/* Lets all readers of `from`, and outputs of the net, read `to`. Fails if nodes would be out of
- * order. */
+/* Lets all readers of `from`, and outputs, read `to`. Fails if nodes would be out of order. */
 cnr_status cnri_graph_replace(cnr_graph *g, cnr_value from, cnr_value to);
 /* Removes a node whose outputs nobody reads; indices behind it move down. */
 cnr_status cnri_graph_remove(cnr_graph *g, int32_t node);
@@ -161,19 +160,21 @@ const char *cnri_graph_symbol_name(const cnr_graph *g, int32_t symbol);
 /* ---- build.c ---- */
 /* A new empty net; NULL: out of memory. */
 cnr_graph *cnri_graph_new(const char *name);
-void cnri_graph_free(cnr_graph *g);
+void cnri_graph_free(cnr_graph *g);      /* frees the net; borrowed data stays. NULL: nothing */
 void cnri_graph_install(cnr_host *host); /* fills the graph slots of the table */
 /* Copies a graph for cnri_graph_free; weights and attributes are borrowed from g, which must
  * outlive the copy. NULL: out of memory. */
 cnr_graph *cnri_graph_copy(const cnr_graph *g);
-/* Makes a deep copy with weights and attributes of its own. CNR_E_FORMAT: a weight is damaged. */
+/* Makes a deep copy in *out with weights and attributes of its own, for cnri_graph_free.
+ * CNR_E_FORMAT: a weight is damaged. */
 cnr_status cnri_graph_clone(const cnr_graph *g, cnr_graph **out, cnr_error *err);
-/* "x [2,3,batch] f32" into a text. */
+/* Appends a type such as "[2,3,batch] f32" with symbols by name; "?": unknown, "-": NULL. */
 void cnri_type_print(const cnr_graph *g, const cnr_tensor *type, cnri_text *out);
 /* Fills the types of the outputs, and their data where it follows from constants. Failures become
  * problems and leave the types unknown. */
 cnr_status cnri_node_infer(cnr_graph *g, cnri_node *node);
-/* A constant whose data stays where it is (a mapped file). */
+/* Adds a constant whose data stays where it is (a mapped file) and must outlive the net. Returns
+ * it; negative: failed. */
 cnr_value cnri_graph_borrow(cnr_graph *g, const char *name, const cnr_tensor *type);
 /* Adds a node that was read from a file: unlike cnri_graph_node it makes no missing parameters. */
 cnr_status cnri_node_load(cnr_graph *g, const char *op, const char *name, const char *where,
@@ -246,13 +247,13 @@ cnr_status cnri_graph_bind(cnr_graph *g, const cnr_tensor *const *input_types, i
 /* ---- ranges.c: sizes that vary between plans of a net ---- */
 /* Metadata "symbol.NAME.range", "1,16"; false: there is none. */
 bool cnri_symbol_range(const cnr_graph *g, int32_t symbol, int64_t range[2]);
-/* "NAME=LEAST..LARGEST" into metadata. */
+/* Adds the range of a symbol, "NAME=LEAST..LARGEST", to the metadata. CNR_E_ARG: malformed, or no
+ * such symbol. */
 cnr_status cnri_graph_add_range(cnr_graph *g, const char *text, cnr_error *err);
 /* Sizes by symbol, each in its range; one below 0 becomes the least. */
 cnr_status cnri_ranges_check(const cnr_graph *g, int64_t *sizes, cnr_error *err);
 
-/* The variable that output `output` of a node is the new value of; -1: none, or not in this
- * graph. */
+/* The variable that output `output` of a node is the new value of; -1: none in this graph. */
 cnr_value cnri_node_updates(const cnr_graph *g, const cnri_node *node, int32_t output);
 
 /* ---- rewrite.c: applies the core's rewrites (identity, fold-constants, dead, fold-affine) and

@@ -124,7 +124,7 @@ static bool reads_dynamic(const cnri_node *node) {
     return false;
 }
 
-/* The data of late weights is computed when they are read; fold-constants does that. */
+/* True if the node reads late weights, whose data is computed when read (by fold-constants). */
 static bool reads_late(const cnr_graph *g, const cnri_node *node) {
     for (int32_t i = 0; i < node->view.n_inputs; i++)
         if (node->in[i] >= 0 && g->values.at[node->in[i]].late) return true;
@@ -265,8 +265,8 @@ static cnr_status bind_data(cnri_value *v, const void *data) {
     return CNR_OK;
 }
 
-/* Sets the sizes of the net's inputs from given types and symbols; sizes that nobody gave become
- * 1. */
+/* Sets the sizes of the net's inputs from given types and symbols; sizes that nobody gave become 1,
+ * and data of types[k] is copied into the input. Fails for a size too large. */
 static cnr_status bind_inputs(cnr_graph *g, const cnr_tensor *const *types, int32_t n,
                               const int64_t *sizes, cnr_error *err) {
     for (int32_t k = 0; k < g->inputs.n; k++) {
@@ -286,7 +286,7 @@ static cnr_status bind_inputs(cnr_graph *g, const cnr_tensor *const *types, int3
     return CNR_OK;
 }
 
-/* Resolves attributes that had to wait for the rank of input 0. */
+/* Resolves the node's attributes again once the rank of input 0 is known, as some wait for it. */
 static cnr_status resolve_late(cnr_graph *g, cnri_node *node) {
     const cnr_op *op = node->view.desc;
     const cnr_tensor *x = node->view.n_inputs > 0 ? node->view.inputs[0] : NULL;
@@ -310,7 +310,8 @@ static cnr_status resolve_late(cnr_graph *g, cnri_node *node) {
     return CNR_OK;
 }
 
-/* Adds a problem for every dimension that is still open after binding. */
+/* Adds a problem, one at most, if an output's shape or a constant input of the node is still open
+ * after binding. */
 static void check_bound(cnr_graph *g, const cnri_node *node) {
     const cnr_op *op = node->view.desc;
     for (int32_t i = 0; i < node->view.n_outputs; i++) {

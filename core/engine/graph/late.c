@@ -31,7 +31,7 @@ bool cnri_late_add(cnr_graph *g, cnr_value value, cnr_value from, int32_t axis, 
     return true;
 }
 
-/* Writes n elements times a factor. */
+/* Writes n elements times the factor `by` to `to`. */
 static void scaled(const float *from, float by, int64_t n, float *to) {
     int64_t i = 0;
     /* A fixed length, which the compiler turns into vector instructions. */

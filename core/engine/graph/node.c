@@ -105,7 +105,7 @@ static void CNRI_PRINTF(2, 3) complain(subject *p, const char *format, ...) {
     cnri_graph_problem(p->g, p->where, "%s (%s): %s", p->name, p->op, text);
 }
 
-/* Notes a problem of one attribute. */
+/* Notes a problem of the attribute at `path`; `arg` is the node's context, as for complain(). */
 static void attr_problem(void *arg, const char *path, const char *text) {
     complain(arg, "%s: %s", path, text);
 }
@@ -206,7 +206,8 @@ static char *fresh_name(cnr_graph *g, const char *stem) {
     return own;
 }
 
-/* Gives the node that has the name `fresh` instead, and returns its own. */
+/* Gives the last node called `name` the name `fresh`, and returns its own, which the caller frees;
+ * no such node: returns fresh. */
 static char *swap_name(cnr_graph *g, const char *name, char *fresh) {
     for (int32_t i = g->nodes.n - 1; i >= 0; i--) {
         cnri_node *node = g->nodes.at[i];
@@ -219,8 +220,9 @@ static char *swap_name(cnr_graph *g, const char *name, char *fresh) {
     return fresh;
 }
 
-/* The node's name: the user's, or "op_3". A duplicate is a problem and gets a suffix. In a rewrite
- * the node that had the name gets it, since the new node stands for it. */
+/* The node's name, for cnri_free: the user's, or "op_3"; NULL: out of memory. A duplicate is a
+ * problem and gets a suffix. In a rewrite the node that had the name gets it, since the new node
+ * stands for it. */
 static char *take_name(cnr_graph *g, const char *op, const char *name, const char *where) {
     const bool given = name && name[0], twice = given && cnri_map_get(&g->node_names, name);
     if (twice && !g->renames)
@@ -233,7 +235,8 @@ static char *take_name(cnr_graph *g, const char *op, const char *name, const cha
     return NULL;
 }
 
-/* Makes values of unknown type for a node that could not be made, so that building goes on. */
+/* Makes values of unknown type for a node that could not be made, so that building goes on. Returns
+ * CNR_E_ARG, or CNR_E_MEMORY. */
 static cnr_status give_unknown(cnr_graph *g, const char *name, cnr_value *outputs,
                                int32_t n_outputs) {
     const cnr_tensor unknown = {.size = sizeof unknown};
@@ -296,8 +299,8 @@ static bool insert(cnr_graph *g, cnri_node *node) {
     return true;
 }
 
-/* Sets the inputs and resolves the attributes; false after a problem. *unsure: something about
- * the inputs is not known yet. */
+/* Sets the inputs and resolves the attributes; create: also makes weights that were left out. False
+ * after a problem. *unsure: something about the inputs is not known yet. */
 static bool fill_node(cnr_graph *g, cnri_node *node, const cnr_value *inputs, int32_t n_inputs,
                       const cnr_attr *const *attrs, int32_t n_attrs, bool create, subject *p) {
     bool unsure = false;
@@ -325,7 +328,8 @@ static bool fill_node(cnr_graph *g, cnri_node *node, const cnr_value *inputs, in
     return p->n == 0 && !g->out_of_memory;
 }
 
-/* Adds a node. `create`: missing parameters are created. */
+/* Adds a node with n_outputs new values in `outputs` (-1 on failure). `create`: missing parameters
+ * are created. */
 static cnr_status add(cnr_graph *g, const char *op_name, const char *name, const char *where,
                       const cnr_value *inputs, int32_t n_inputs, const cnr_attr *const *attrs,
                       int32_t n_attrs, cnr_value *outputs, int32_t n_outputs, bool create) {

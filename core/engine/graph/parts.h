@@ -4,8 +4,7 @@
 
 #include "graph/graph.h"
 
-/* Constants of at most this many elements are computed while the graph is built (shape
- * arithmetic). */
+/* Constants of at most so many elements are computed as the graph is built (shape arithmetic). */
 enum { CNRI_EAGER_ELEMENTS = 65536 };
 
 /* ---- build.c ---- */
@@ -14,12 +13,13 @@ enum { CNRI_EAGER_ELEMENTS = 65536 };
 cnr_value cnri_value_add(cnr_graph *g, const char *name, const cnr_tensor *type);
 /* Frees data and quantisation; the type becomes unknown. */
 void cnri_value_clear(cnri_value *v);
+/* Adds `change` to the number of readers of a value; -1: nothing. */
 void cnri_value_use(cnr_graph *g, cnr_value value, int32_t change);
-void cnri_graph_no_memory(cnr_graph *g);
+void cnri_graph_no_memory(cnr_graph *g); /* notes that memory was out while building */
 /* Copies `quant` into one block; false if memory is out. */
 bool cnri_quant_copy(const cnr_quant *quant, const cnr_quant **out);
 
-void cnri_node_free(cnri_node *node);
+void cnri_node_free(cnri_node *node); /* frees a node and its lists; NULL: nothing */
 /* Call after the nodes from `first` on moved by `by` places in the list. */
 void cnri_nodes_shifted(cnr_graph *g, int32_t first, int32_t by);
 
@@ -73,7 +73,7 @@ void cnri_import_rows_install(cnr_host *host);
  * scaled. False: it failed. */
 bool cnri_late_add(cnr_graph *g, cnr_value value, cnr_value from, int32_t axis, const float *scales,
                    int64_t channels);
-void cnri_late_free(cnri_late *late);
+void cnri_late_free(cnri_late *late); /* frees the description; NULL: nothing */
 
 /* ---- fold_affine.c ---- */
 /* Folds scales and shifts into the weights before them; returns the number of changes, negative

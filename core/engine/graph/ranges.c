@@ -35,6 +35,8 @@ cnr_status cnri_graph_add_range(cnr_graph *g, const char *text, cnr_error *err) 
     return CNR_OK;
 }
 
+/* Checks sizes, one a symbol, against the symbols' ranges; a size below 0 becomes the least.
+ * CNR_E_SHAPE: outside. */
 cnr_status cnri_ranges_check(const cnr_graph *g, int64_t *sizes, cnr_error *err) {
     int64_t range[2];
     for (int32_t i = 0; i < g->symbols.n; i++) {

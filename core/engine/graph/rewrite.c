@@ -51,7 +51,8 @@ static void detach(cnr_graph *g, cnri_node *node) {
     node->view.n_outputs = 0;
 }
 
-/* An output of the net stays computed, so that a step of every plan produces it. */
+/* True if all outputs are constant and none is the net's: those stay computed, so that a step of
+ * every plan produces them. */
 static bool all_constant(const cnr_graph *g, const cnri_node *node) {
     for (int32_t i = 0; i < node->view.n_outputs; i++)
         if (!(node->view.outputs[i]->flags & CNR_TENSOR_CONST) || is_output(g, node->out[i]))
@@ -153,7 +154,8 @@ static bool has_device(const cnr_rewrite *r, const cnr_device *const *devices, i
     return false;
 }
 
-/* Lists the rewrites that are not switched off, by their order; equal ones stay as registered. */
+/* Lists the rewrites that are not switched off, by their order; equal ones stay as registered.
+ * Returns their number. */
 static int32_t sorted(const char *const *off, const cnr_device *const *devices, int32_t n_devices,
                       const cnr_rewrite **list) {
     int32_t n = 0;

@@ -9,13 +9,14 @@ static bool is_sound(const cnri_seal *seal, bool exact) {
     return sound >= (exact ? BY_DIGEST : BY_PRINT);
 }
 
-/* True if this comparison is still to be done. Without a fingerprint in the file only the digest
- * can be compared. */
+/* True if the comparison by digest (by_digest) or else by fingerprint is the one still to be done;
+ * `exact`, and weights without fingerprint in their file, want the digest. */
 static bool is_due(const cnri_seal *seal, bool exact, bool by_digest) {
     return !is_sound(seal, exact) && (exact || !seal->print) == by_digest;
 }
 
-/* Compares those of n weights that are due. `list` has room for n. */
+/* Compares those of n weights that are due (is_due) with their sums, on `threads` threads. `list`
+ * has room for n. CNR_E_FORMAT: one differs. */
 static cnr_status compare(cnri_seal *const *seals, cnri_digest *list, int32_t n, bool exact,
                           bool by_digest, int32_t threads, cnr_error *err) {
     int32_t due = 0;
@@ -42,7 +43,8 @@ static cnr_status compare(cnri_seal *const *seals, cnri_digest *list, int32_t n,
     return CNR_OK;
 }
 
-/* Checks those of n sealed blocks that were not checked yet. */
+/* Checks those of n sealed blocks that were not checked yet; exact: by digests, not fingerprints.
+ * CNR_E_FORMAT: one is damaged. */
 static cnr_status check_seals(cnri_seal *const *seals, int32_t n, bool exact, int32_t threads,
                               cnr_error *err) {
     int32_t open = 0;

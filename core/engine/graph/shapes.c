@@ -3,7 +3,8 @@
 #include "graph/graph.h"
 #include "graph/parts.h"
 
-/* True if `value` reaches a port whose data is needed for planning. */
+/* True if `value` reaches, through pure nodes from index `from` on, a port whose data is needed for
+ * planning. */
 static bool reaches(const cnr_graph *g, cnr_value value, int32_t from) {
     for (int32_t i = from; i < g->nodes.n; i++) {
         const cnri_node *node = g->nodes.at[i];

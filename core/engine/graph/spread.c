@@ -76,7 +76,7 @@ static bool learned_at_random(const cnri_value *v) {
     return v->unfilled && v->init.kind == CNR_INIT_HE;
 }
 
-/* Sample row of a constant: normal, or the number that it has everywhere. */
+/* Fills `to` with the sample row of a constant: normal numbers, or the one it has everywhere. */
 static void fill_constant(spread *s, const cnri_value *v, float *to) {
     const int64_t n = cnr_count(v->type);
     const bool known = v->type->data && v->type->dtype == CNR_f32 && !v->type->encoding && n > 0;
@@ -144,7 +144,7 @@ static bool fit(spread *s, const cnri_node *node, double *deviation) {
     return any;
 }
 
-/* The first number that the metadata has under a key for a picture input; `without` if none. */
+/* The first number of metadata "input.INPUT" + key, for a picture input; `without`: none. */
 static double picture_number(const cnr_graph *g, const char *input, const char *key,
                              double without) {
     char *name = cnri_format("input.%s%s", input, key);
@@ -155,8 +155,9 @@ static double picture_number(const cnr_graph *g, const char *input, const char *
     return known ? number : without;
 }
 
-/* The root mean square of an input whose pixels are spread evenly from 0 to 255, and at least
- * that of numbers behind a relu. Inputs without picture settings get the latter. */
+/* The expected root mean square of a picture input: pixels spread evenly from 0 to 255, after mean,
+ * deviation and scale. At least sqrt(0.5), that of numbers behind a relu, which is also taken
+ * without picture settings. */
 static double input_size(const cnr_graph *g, const char *name) {
     const double factor = picture_number(g, name, ".scale", 1);
     const double mean = picture_number(g, name, ".mean", 0),

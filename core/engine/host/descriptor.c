@@ -22,7 +22,8 @@ static uint32_t size_of(const void *descriptor) { return *(const uint32_t *)desc
 /* Most entries of any table; more means a table without its end, or a wrong length. */
 enum { MAX_ATTRS = 256, MAX_PORTS = 128, MAX_ROW = 4096, MAX_NAMES = 4096, MAX_NAME = 255 };
 
-/* Rows may be shorter than this version's (older plugin) or longer (newer), but must be aligned. */
+/* True if rows of so many bytes can be read: shorter than this version's (older plugin) or longer
+ * (newer), but at least `minimum` and aligned. */
 static bool row_fits(uint32_t bytes, size_t minimum) {
     return bytes >= minimum && bytes <= MAX_ROW && bytes % _Alignof(void *) == 0;
 }

@@ -10,6 +10,7 @@ typedef CNRI_VEC(cnri_device *) device_list;
 /* Several plans may be made at once, and each may be the first that needs a family or a device. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
+/* Frees the devices of a list, and the list. */
 static void free_devices(device_list *list) {
     for (int32_t i = 0; i < list->n; i++) cnri_free(list->at[i]);
     cnri_vec_free(list);
@@ -80,7 +81,7 @@ static cnr_status consider(device_list *list, const cnr_device_class *cls, int32
 
 enum { MAX_DEVICES = 64 }; /* most devices of one class */
 
-/* Adds all usable devices of a class. */
+/* Adds all usable devices of a class; a class that fails to count them is only logged. */
 static cnr_status consider_class(device_list *list, const cnr_device_class *cls, cnr_error *err) {
     cnr_error why = CNR_ERROR_INIT;
     int32_t n = cls->count(&why);
@@ -94,7 +95,8 @@ static cnr_status consider_class(device_list *list, const cnr_device_class *cls,
     return status;
 }
 
-/* Gives each device its name: FAMILY, FAMILY0, FAMILY1 ... or FAMILY:PART. */
+/* Writes each device's name: FAMILY where it is the only one there can be, FAMILY:PART, or
+ * FAMILY:0, FAMILY:1 ... */
 static void name_devices(const device_list *list) {
     for (int32_t i = 0; i < list->n; i++) {
         cnri_device *d = list->at[i];
@@ -138,7 +140,7 @@ static bool merge(cnri_devices *set, const device_list *list, const char *family
     return true;
 }
 
-/* Adds the devices of a family to the set, once. */
+/* Adds the devices of a family to the set; nothing if that was done before. */
 static cnr_status ask(cnri_devices *set, const char *family, cnr_error *err) {
     device_list list = {0};
     cnr_status status = CNR_OK;
@@ -155,7 +157,7 @@ static cnr_status ask(cnri_devices *set, const char *family, cnr_error *err) {
     return status;
 }
 
-/* Adds the devices of all families. */
+/* Asks all device families for their devices, and adds those; stops at the first error. */
 static cnr_status ask_all(cnri_devices *set, cnr_error *err) {
     cnr_status status = CNR_OK;
     for (int32_t i = 0; i < cnri_descriptor_count(CNR_KIND_DEVICE) && status == CNR_OK; i++)
@@ -189,7 +191,8 @@ static const char *family_above(const cnri_devices *set, const cnri_device *know
 
 /* ---- by name ---- */
 
-/* Finds a device by name. "family" means its first; "family:0" is the one without a number. */
+/* Finds a device that was asked for already. "family" means its first; "family:0" is the one
+ * without a number. NULL: none. */
 static cnri_device *known_device(const cnri_devices *set, const char *name) {
     cnri_device *first = NULL;
     for (int32_t i = 0; i < set->n; i++) {
@@ -227,7 +230,7 @@ static cnr_status unknown_device(const cnri_devices *set, const char *name, cnr_
                      set->n ? "there are: " : "no plugin has brought any", there);
 }
 
-/* Finds a device by name; asks no more families than needed. */
+/* Finds a device by name, in *out; asks no more families than needed. Fails if there is none. */
 static cnr_status find(cnri_devices *set, const char *name, cnri_device **out, cnr_error *err) {
     cnr_status status = ask_for(set, name, err);
     *out = known_device(set, name);
@@ -280,8 +283,8 @@ static bool has_host_memory(const cnri_device *d) {
     return (d->device.memory[0].flags & CNR_MEMORY_HOST) != 0;
 }
 
-/* Finds the best device that opens. A family is asked only if it could have a better device than
- * those known. */
+/* Finds the best device that opens (host: with host memory), in *out. A family is asked only if it
+ * could have a better device than those known. */
 static cnr_status best(cnri_devices *set, bool host, cnri_device **out, cnr_error *err) {
     cnr_error why = CNR_ERROR_INIT;
     for (int32_t i = 0; host && i < set->n; i++)
@@ -330,6 +333,8 @@ bool cnri_device_is_lost(const cnr_device *device) {
 
 bool cnri_devices_any_lost(void) { return any_lost; }
 
+/* Sets the milliseconds after which a call outside sessions counts as hanging (0: the default), and
+ * whether the device is then given up (gives_up). */
 void cnri_device_set_hang_ms(const cnr_device *device, uint64_t ms, bool gives_up) {
     cnri_device *d = device->of_host;
     if (!d) return;
@@ -337,6 +342,8 @@ void cnri_device_set_hang_ms(const cnr_device *device, uint64_t ms, bool gives_u
     d->gives_up = gives_up;
 }
 
+/* Milliseconds after which a call of the device counts as hanging, 0: the default; *gives_up: it is
+ * then given up. */
 uint64_t cnri_device_hang_ms(const cnr_device *device, bool *gives_up) {
     const cnri_device *d = device->of_host;
     *gives_up = d && d->gives_up;

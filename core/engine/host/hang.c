@@ -27,7 +27,8 @@ struct cnri_worker {
 
 /* ---- the thread ---- */
 
-/* The thread: makes each call that it is given until it is told to end. */
+/* The thread: makes each call that it is given, keeps status and error in the worker, until it is
+ * told to end. */
 static void *work(void *arg) {
     cnri_worker *w = arg;
     cnri_activity_watch(&w->watched);
@@ -101,7 +102,7 @@ static void wait_ns(pthread_cond_t *changed, pthread_mutex_t *lock, uint64_t ns)
     pthread_cond_timedwait(changed, lock, &until);
 }
 
-/* The device of the guard with this name; if none, one that can hang. */
+/* The guard's device with this name; else one whose calls can hang; NULL: there is neither. */
 static const cnr_device *device_of(const cnri_hang_guard *g, const char *name) {
     const cnr_device *able = NULL;
     for (int32_t i = 0; i < g->n_devices; i++) {
@@ -221,7 +222,7 @@ void cnri_hang_finish(void) {
     if (runs) pthread_join(thread, NULL);
 }
 
-/* Makes a call on this thread and lets the watching thread look at it. */
+/* Makes a call on this thread, listed meanwhile for the watching thread, and returns its status. */
 static cnr_status call_here(const cnri_hang_guard *g, cnri_hang_fn fn, void *arg, cnr_error *err) {
     const cnr_device *device = device_of(g, "");
     watched_call c = {.guard = g,
@@ -323,7 +324,7 @@ cnr_status cnri_device_alloc(const cnr_device *device, cnr_mem *out, cnr_error *
     return run_job(&job, allocate, out, err);
 }
 
-/* Copies between host and device, on a stream of its own. */
+/* Copies between host and device (job->writes: to it) on a stream of its own, and waits. */
 static cnr_status copy(void *arg, cnr_error *err) {
     const device_job *job = arg;
     const cnr_device_class *cls = job->device->cls;

@@ -36,7 +36,7 @@ typedef struct cnr_output {
     cnri_writer writer;
 } cnr_output;
 
-/* Opens an output file for a plugin, if scripts may write there. */
+/* Opens an output file for a plugin, in *out, if scripts may write there; fails else. */
 static cnr_status output_begin(const char *path, uint32_t flags, cnr_output **out, cnr_error *err) {
     cnr_status status = cnri_require_arguments(err, "path", path, "out", out, NULL);
     if (out) *out = NULL;
@@ -69,7 +69,7 @@ void cnri_host_cpu_isa(const char *name) {
 
 static const char *cpu_isa(void) { return *isa ? isa : getenv("CNNRUN_CPU_ISA"); }
 
-/* Moves to a byte offset. */
+/* Moves the position to a byte offset from the file's start. */
 static cnr_status output_seek(cnr_output *output, uint64_t offset, cnr_error *err) {
     const cnr_status missing = cnri_require_arguments(err, "output", output, NULL);
     return missing ? missing : cnri_write_seek(&output->writer, offset, err);
@@ -134,6 +134,7 @@ typedef struct cnr_map {
     cnri_map names;
 } cnr_map;
 
+/* Frees a plugin's map with its keys; NULL: nothing. */
 static void map_free(cnr_map *map) {
     if (map) cnri_map_free(&map->names);
     cnri_free(map);

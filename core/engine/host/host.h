@@ -9,7 +9,7 @@
 /* ---- loader.c ---- */
 /* A plugin that was found. */
 typedef struct cnri_plugin {
-    char *path; /* absolute */
+    char *path; /* absolute path of the file */
     /* As the plugin gives them; name is the file's stem if it was refused earlier. */
     char *name, *version;
     const cnr_plugin *desc; /* NULL: it was refused */
@@ -76,7 +76,7 @@ const char *cnri_plugins_searched(int32_t index);
 /* Opens the second modules of a loaded plugin (plugins/late-common). Returns NULL if all open,
  * else the dynamic linker's message for the first that does not, which the caller frees. */
 char *cnri_plugin_lacks(const cnri_plugin *p);
-void cnri_plugins_finish(void); /* calls each plugin's fini; at exit */
+void cnri_plugins_finish(void); /* calls fini of all plugins, once, at exit */
 /* host.c: the host table, one for the process. core/engine/graph completes it
  * (cnri_graph_install(cnri_host_mutable())) before plugins load; then it is constant. */
 extern cnr_host cnri_host;
@@ -90,8 +90,9 @@ void cnri_host_cpu_isa(const char *name);
 int32_t cnri_descriptor_count(int32_t kind);
 /* Descriptor `index` of a kind; NULL: there are no more. */
 const void *cnri_descriptor_at(int32_t kind, int32_t index);
-/* Operators are found by alias too. */
+/* Descriptor of a kind by name; operators are found by alias too. NULL: not registered. */
 const void *cnri_descriptor_find(int32_t kind, const char *name);
+/* Operator by name or alias; NULL: not registered. */
 static inline const cnr_op *cnri_op_find(const char *name) {
     return (const cnr_op *)cnri_descriptor_find(CNR_KIND_OPERATOR, name);
 }
@@ -102,7 +103,7 @@ const char *cnri_item_name(int32_t kind, const void *descriptor);
 /* The kernels for an operator, in order of registration, then the kernels for any operator.
  * Returns their number. */
 int32_t cnri_kernels_for(const cnr_op *op, const cnr_kernel *const **out);
-/* The plugin that registered a descriptor. */
+/* The plugin that registered a descriptor; NULL: none is known. */
 const cnri_plugin *cnri_owner(const void *descriptor);
 #define CNRI_HAS CNR_HAS /* defined in kit.h */
 
@@ -130,8 +131,7 @@ cnr_status cnri_limits_file(const char *path, int32_t writes,
 /* Fails unless a source may open or write the spec, or an object may have these options. */
 cnr_status cnri_limits_source(const cnri_limits *limits, const cnr_source *source, const char *spec,
                               int32_t writes, cnr_error *err);
-/* Fails if the script may not create this object with these options. limits NULL: anything is
- * allowed. */
+/* Fails if the script may not create this object with these options. limits NULL: it may. */
 cnr_status cnri_limits_object(const cnri_limits *limits, const cnr_object *object,
                               const cnr_attr *const *options, int32_t n, cnr_error *err);
 int32_t cnri_touches(const cnri_plugin *p); /* CNR_TOUCHES_... bits; 0: the plugin does not say */
@@ -177,14 +177,16 @@ typedef struct cnri_devices {
 } cnri_devices;
 /* Prepares an empty set; threads: how many CPU threads devices may use, 0: all. */
 void cnri_devices_init(cnri_devices *set, int32_t threads);
-/* Family NULL: all. */
+/* Asks the devices of one family once, family NULL: of all, and adds them to the set. */
 cnr_status cnri_devices_ask(cnri_devices *set, const char *family, cnr_error *err);
 /* Finds a device by `name`: "cpu", "opencl:0", or "opencl" for the first. The error for an
  * unknown name lists the devices. */
 cnr_status cnri_device_find(cnri_devices *set, const char *name, const cnri_device **out,
                             cnr_error *err);
+/* Finds a device by name and opens it on first use; *out belongs to the set. CNR_E_NOT_FOUND: no
+ * such device. */
 cnr_status cnri_device_open(cnri_devices *set, const char *name, const cnr_device **out,
-                            cnr_error *err); /* Opens the device on first use. */
+                            cnr_error *err);
 /* Finds the best device that opens. `host`: it must have host memory; devices already open are
  * then tried first, so that no other driver is started for it. */
 cnr_status cnri_device_best(cnri_devices *set, bool host, const cnri_device **out, cnr_error *err);
@@ -201,14 +203,15 @@ void cnri_device_lose(const cnr_device *device);
 /* True if a call of the device hangs, so that it must not be used again. */
 bool cnri_device_is_lost(const cnr_device *device);
 bool cnri_devices_any_lost(void); /* true if any device of the process is lost */
-/* Sets the time in milliseconds after which a call outside sessions counts as hanging (0: the
- * default), and whether the call is then given up. */
+/* Sets the milliseconds after which a call outside sessions counts as hanging (0: the default), and
+ * whether the device is then given up (gives_up). */
 void cnri_device_set_hang_ms(const cnr_device *device, uint64_t ms, bool gives_up);
-/* Milliseconds after which a call of the device counts as hanging; 0: the default. */
+/* Milliseconds after which a call of the device counts as hanging, 0: the default; *gives_up: it is
+ * then given up. */
 uint64_t cnri_device_hang_ms(const cnr_device *device, bool *gives_up);
 /* Sets the folder where plugins keep files for these devices. Only the first call has an effect. */
 cnr_status cnri_devices_keep(cnri_devices *set, const char *folder, cnr_error *err);
-void cnri_devices_close(cnri_devices *set);
+void cnri_devices_close(cnri_devices *set); /* closes and frees all devices but lost ones */
 
 /* ---- hang.c: calls of devices that may never return ---- */
 enum { CNRI_HANG_MS = 10000 };          /* default limit of one call, in milliseconds */
@@ -230,7 +233,7 @@ bool cnri_device_can_hang(const cnr_device *device);
  * device is lost, *worker is NULL, and fn may still be using arg. */
 cnr_status cnri_hang_call(cnri_worker **worker, const cnri_hang_guard *guard, cnri_hang_fn fn,
                           void *arg, cnr_error *err);
-void cnri_worker_free(cnri_worker *worker); /* NULL: does nothing */
+void cnri_worker_free(cnri_worker *worker); /* ends and joins its thread; NULL: nothing */
 /* Called by the watchdog when a call that can't be given up exceeds its limit. NULL: a log. */
 typedef void (*cnri_hang_told_fn)(const cnr_error *why);
 /* Registers the function that is told of a hanging call; NULL: it is logged. */
@@ -248,6 +251,7 @@ cnr_status cnri_device_download(const cnr_device *device, const cnr_mem *mem, vo
 /* ---- board.c: values of a board file: numbers, texts and lists by their path, "units.2.name";
  * lists count from 1. One board is in force for the process, like the clock. ---- */
 enum cnri_board_kind { CNRI_BOARD_NUMBER = 1, CNRI_BOARD_TEXT, CNRI_BOARD_LIST };
+/* Value at one path of a board: kind 0 is none; a list has its length as number. */
 typedef struct cnri_board_entry {
     int32_t kind; /* an enum cnri_board_kind; 0: there is no entry */
     double number;
@@ -258,12 +262,12 @@ typedef struct cnri_board { /* who makes it fills it (board/ of common) */
     cnri_board_entry (*look)(const struct cnri_board *b, const char *path);
     void (*free)(struct cnri_board *b);
 } cnri_board;
-void cnri_board_free(cnri_board *b); /* NULL: nothing */
+void cnri_board_free(cnri_board *b); /* frees the board; NULL: nothing */
 /* Puts b in force for the whole process in place of any other; b is not copied and must live until
  * cnri_board_leave. */
 void cnri_board_use(const cnri_board *b);
 void cnri_board_leave(const cnri_board *b); /* if it is in force, none is afterwards */
-/* Entries of the board in force, as in the host table; the text at path "" is its digest. */
+/* Length of the list at a path of the board in force; 0: it is no list, or there is none. */
 int32_t cnri_board_count(const char *path);
 /* The host table's board number, of the board in force; 0: there is none, *out is unchanged. */
 int32_t cnri_board_number(const char *path, double *out);

@@ -31,7 +31,8 @@ struct cnr_registrar {
 };
 
 /* ---- registry.c ---- */
-/* Implements `add` of the host table. */
+/* Implements `add` of the host table: checks a descriptor and keeps it until the plugin's init
+ * succeeds. CNR_E_STATE: after init. */
 cnr_status cnri_registrar_add(struct cnr_registrar *registrar, int32_t kind,
                               const void *descriptor);
 /* Removes staged kernels of operators that were left out: they were written for another operator

@@ -27,8 +27,8 @@ static const char *weakness(const struct stat *info) {
     return NULL;
 }
 
-/* Refuses a file that others can change, if nobody chose its folder or if the process has more
- * rights than the user who started it. Elsewhere it only warns. */
+/* False, with p->refused: others can change the file, and nobody chose its folder (strict), or the
+ * process has more rights than its user. Elsewhere it only warns. */
 static bool file_is_trusted(cnri_plugin *p, const struct stat *file, bool strict) {
     struct stat folder;
     char *path = cnri_path_dir(p->path);
@@ -95,7 +95,7 @@ static const char *order_name(uint32_t signature) {
     return order == 1 ? "little-endian" : order == 2 ? "big-endian" : "unknown";
 }
 
-/* Compares the ABI signature and names the part that differs. */
+/* Compares the ABI signature; false, with p->refused naming the part that differs. */
 static bool signature_fits(cnri_plugin *p, uint32_t got) {
     static const char *const parts[] = {"pointers", "size_t", "long"};
     const uint32_t want = CNR_SIGNATURE;
@@ -179,7 +179,8 @@ static bool take_names(cnri_plugin *p, const cnr_plugin *d) {
 
 /* ---- registration ---- */
 
-/* Runs the plugin's init. Its descriptors are registered only if all of it succeeded. */
+/* Runs the plugin's init; false, with p->refused: it failed. Its descriptors are registered only if
+ * all of it succeeded. */
 static bool initialise(cnri_plugin *p, const cnr_plugin *d) {
     struct cnr_registrar registrar = {.plugin = p, .open = true};
     cnr_error err = CNR_ERROR_INIT;

@@ -16,7 +16,8 @@ typedef const cnri_plugin *(*cnri_plugin_known_fn)(const char *name);
  * init runs. */
 bool cnri_plugin_open(cnri_plugin *p, const struct stat *info, bool strict,
                       cnri_plugin_known_fn known, bool (*skip)(const char *name), bool *skipped);
-/* The same for a plugin that is linked into the program, which has no file. */
+/* cnri_plugin_load for a plugin that is linked into the program, without a file. False: p->refused
+ * says why, or *skipped. */
 bool cnri_plugin_link(cnri_plugin *p, const cnr_plugin *d, cnri_plugin_known_fn known,
                       bool (*skip)(const char *name), bool *skipped);
 

@@ -103,7 +103,7 @@ static bool hwcap_has(const char *name) {
     return false;
 }
 #else
-/* No AT_HWCAP is known here. */
+/* Always false: no AT_HWCAP is known on this processor. */
 static bool hwcap_has(const char *name) {
     (void)name;
     return false;

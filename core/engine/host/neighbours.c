@@ -36,7 +36,8 @@ static void tell_collision(teller *t, const cnri_collision *c, const cnri_plugin
 
 /* ---- references ---- */
 
-/* Returns the nearest name of a kind as a "did you mean" text. For devices, families count too. */
+/* Writes the nearest name of a kind as a "did you mean" text to `out`, and returns it, or ""
+ * without one. For devices, families count too. */
 static const char *suggestion(const teller *t, int32_t kind, const char *word, char out[300]) {
     CNRI_VEC(const char *) names = {0};
     for (int32_t i = 0; i < cnri_descriptor_count(kind) && t->n < MAX_TOLD; i++) {
@@ -138,8 +139,7 @@ int32_t cnri_plugin_displaces(const cnri_plugin *p, cnri_problem_text_fn fn, voi
                 tell(&t, "%s \"%s\" is left out: plugin %s has one of that name",
                      cnri_kind_name(c->kind), c->name, other->name);
         }
-        /* A later build of an installed plugin replaces it, except for those shipped with
-         * cnnrun. */
+        /* A later build of an installed plugin replaces it, except those shipped with cnnrun. */
         if (!other->desc && strcmp(other->name, p->name) == 0 &&
             other->precedence != CNRI_INSTALLED_LATER)
             tell(&t, "it is left out: a plugin called %s comes with cnnrun (%s)", p->name,

@@ -36,7 +36,7 @@ static const cnri_plugin *loaded_by_name(const char *name) {
     return NULL;
 }
 
-/* The entry of the same file, if it is loaded, or was refused under this very path. */
+/* The entry of the same file, if it is loaded or was refused under this path; NULL: neither. */
 static const cnri_plugin *seen_before(const struct stat *info, const char *path) {
     for (int32_t i = 0; i < seen.all.n; i++) {
         const entry *e = seen.all.at[i];
@@ -126,8 +126,8 @@ static cnr_status out_of_memory(cnr_error *err, const char *path) {
     return cnri_fail(err, CNR_E_MEMORY, path, "no memory for a plugin");
 }
 
-/* The names of the plugins that are built with this cnnrun (CMakeLists.txt), each between commas.
- */
+/* True if the name is among the plugins that are built with this cnnrun (CMakeLists.txt); only the
+ * name is compared. */
 static bool is_shipped(const char *name) {
     static const char all[] = "," CNRI_SHIPPED_PLUGINS ",";
     const char *at = strstr(all, name);
@@ -241,7 +241,7 @@ static int is_library(const struct dirent *e) {
     return e->d_name[0] != '.' && n > 3 && strcmp(e->d_name + n - 3, ".so") == 0;
 }
 
-/* Remembers a folder for the message that no plugin was found. */
+/* Remembers a folder, which is there or not, for the message that no plugin was found. */
 static void note_searched(const char *path, bool there) {
     char *text = cnri_format("%s%s", path, there ? "" : " (not there)");
     for (int32_t i = 0; text && i < seen.searched.n; i++)
@@ -263,7 +263,8 @@ typedef struct candidate {
 
 typedef CNRI_VEC(candidate) candidates;
 
-/* Appends a file to the list of those to open, with a copy of its path. */
+/* Appends a file to the list of those to open, with a copy of its path; home: it lies in one of
+ * cnnrun's own folders. */
 static cnr_status add_candidate(candidates *list, const char *path, trust how, bool home,
                                 cnr_error *err) {
     candidate *slot = cnri_push(list);
@@ -273,7 +274,7 @@ static cnr_status add_candidate(candidates *list, const char *path, trust how, b
     return copy ? CNR_OK : out_of_memory(err, path);
 }
 
-/* Adds all libraries of a folder, by name. */
+/* Adds all libraries of a folder (home: one of ours), by name; fails if it can't be read. */
 static cnr_status add_folder(candidates *list, const char *directory, trust how, bool home,
                              cnr_error *err) {
     struct dirent **names = NULL;
@@ -313,7 +314,8 @@ static cnr_status add_given(candidates *list, const char *path, cnr_error *err) 
     return status;
 }
 
-/* Adds a folder if it exists. */
+/* Adds the plugins of a folder (home: one of cnnrun's own), or notes that it was searched and isn't
+ * there. */
 static cnr_status add_if_there(candidates *list, const char *path, trust how, bool home,
                                cnr_error *err) {
     char *real = realpath(path, NULL);

@@ -25,6 +25,8 @@ enum {
  *     by_op   [ (operator, which) ... ]                    sorted; all kernels
  *     groups  [ (operator, first, n) ... ]                 sorted; where each's kernels are
  *     owners  [ (descriptor, plugin) ... ]                 sorted by address */
+
+/* A descriptor under one of its names. */
 typedef struct named {
     int32_t kind;
     const char *name;
@@ -56,7 +58,7 @@ typedef struct snapshot {
     const cnr_kernel **kernels;
 } snapshot;
 
-/* The newest snapshot. */
+/* The newest snapshot; NULL: nothing is registered yet. Readers take no lock. */
 static _Atomic(snapshot *) current;
 
 /* The newest snapshot, or an empty one. */
@@ -86,6 +88,7 @@ const void *cnri_descriptor_find(int32_t kind, const char *name) {
     return find_in(current_snapshot(), kind, name);
 }
 
+/* Number of registered descriptors of a kind; 0 for an unknown one. */
 int32_t cnri_descriptor_count(int32_t kind) {
     const snapshot *s = current_snapshot();
     return kind > 0 && kind < KINDS ? s->first[kind + 1] - s->first[kind] : 0;
@@ -98,7 +101,7 @@ const void *cnri_descriptor_at(int32_t kind, int32_t index) {
     return at < s->first[kind + 1] ? s->of_kind[at] : NULL;
 }
 
-/* Compares the operators of two groups. */
+/* Compares the operators of two groups, as strcmp does. */
 static int compare_groups(const void *a, const void *b) {
     return strcmp(((const group *)a)->op, ((const group *)b)->op);
 }
@@ -325,7 +328,7 @@ static int compare_kernels(const void *a, const void *b) {
     return order ? order : x->first < y->first ? -1 : x->first > y->first;
 }
 
-/* Groups the rows of each operator. */
+/* Groups the kernels of each operator in the snapshot; before: the one that it replaces. */
 static void fill_groups(snapshot *s, const snapshot *before) {
     const int32_t begin = s->first[CNR_KIND_KERNEL], n = s->first[CNR_KIND_KERNEL + 1] - begin;
     const int32_t had = before->first[CNR_KIND_KERNEL + 1] - before->first[CNR_KIND_KERNEL];

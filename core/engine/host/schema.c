@@ -54,7 +54,7 @@ static void print_number(double f, char *out, size_t capacity) {
 
 static bool is_list(int32_t type) { return type == CNR_ATTR_INTS || type == CNR_ATTR_FLOATS; }
 
-/* Prints a given value for a message. */
+/* Prints a given value into `out`, cut to `capacity`, for a message. */
 static void describe(const cnr_attr *a, char *out, size_t capacity) {
     char number[40];
     if (a->type == CNR_ATTR_INT) snprintf(out, capacity, "%lld", (long long)a->i);
@@ -67,7 +67,7 @@ static void describe(const cnr_attr *a, char *out, size_t capacity) {
     else snprintf(out, capacity, "a value of another kind");
 }
 
-/* Reports a value of the wrong type. */
+/* Reports that an attribute's value has the wrong type; want: the text of what was wanted. */
 static void wrong_type(resolver *r, const cnr_attr *a, const char *want) {
     char got[96];
     describe(a, got, sizeof got);
@@ -115,7 +115,7 @@ static int64_t int_at(const cnr_attr *a, int64_t k) {
  * approximate. */
 static bool bounds(double limit) { return fabs(limit) < 9007199254740992.0; }
 
-/* Reports a number outside the row's bounds. */
+/* Reports a number outside the row's bounds; a row without bounds takes all. */
 static void check_range(resolver *r, const entry *e, const char *path, double value) {
     char low[40], high[40], got[40];
     const cnr_attr_spec *row = &e->row;
@@ -140,7 +140,7 @@ static void check_number(resolver *r, const entry *e, const char *path, double v
     } else check_range(r, e, path, value);
 }
 
-/* Checks a value that must be one number. */
+/* Reports a mistake unless the value is one number (INT: a whole one) within the row's bounds. */
 static void check_scalar(resolver *r, entry *e) {
     const bool whole = e->row.type == CNR_ATTR_INT;
     const cnr_attr *a = e->given;
@@ -157,7 +157,8 @@ static void check_bool(resolver *r, entry *e) {
     if (!good) wrong_type(r, a, "true or false");
 }
 
-/* Checks a value that must be one of the row's choices; notes its index. */
+/* Notes the index of the row's choice that the given text is; else reports a mistake with all
+ * choices and the nearest. */
 static void check_enum(resolver *r, entry *e) {
     const cnr_attr *a = e->given;
     const char *const *choices = e->row.choices;
@@ -192,7 +193,7 @@ static int32_t dtype_of(const cnr_attr *a) {
     return a->s ? cnri_dtype_of(a->s) : CNR_DTYPE_NONE;
 }
 
-/* Checks a value that must be a data type. */
+/* Reports a mistake unless the value is a data type, or none. */
 static void check_dtype(resolver *r, entry *e) {
     const cnr_attr *a = e->given;
     const int32_t dtype = dtype_of(a);
@@ -255,7 +256,7 @@ static const char *wanted_text(int32_t type) {
     return texts[type];
 }
 
-/* Checks a given value by its row's type. */
+/* Checks a given value by its row's type, reporting mistakes; empty spatial lists are not given. */
 static void check_entry(resolver *r, entry *e) {
     static void (*const checks[])(resolver *, entry *) =
         {[CNR_ATTR_INT] = check_scalar,    [CNR_ATTR_FLOAT] = check_scalar,
@@ -319,7 +320,7 @@ static void match(resolver *r, const cnr_attr *a) {
 
 /* ---- the result ---- */
 
-/* Bytes of an entry's list in the result. */
+/* Bytes of an entry's list in the result, 0 without one; *overflow gets true if they don't fit. */
 static size_t entry_list_bytes(const entry *e, bool *overflow) {
     if (is_list(e->row.type)) return cnri_mul((size_t)e->n, sizeof(int64_t), overflow);
     return 0;
@@ -339,7 +340,7 @@ static int64_t source_of(const entry *e, int64_t k) {
     return k;
 }
 
-/* Writes a list into the result and moves *at behind it. */
+/* Writes a list, what isn't given as the row's fill, to *at, and moves *at behind it. */
 static void fill_list(const entry *e, cnr_attr *out, char **at) {
     int64_t *ints = (int64_t *)(void *)*at;
     double *floats = (double *)(void *)*at;
@@ -355,7 +356,8 @@ static void fill_list(const entry *e, cnr_attr *out, char **at) {
     *at += (size_t)e->n * sizeof(int64_t);
 }
 
-/* Writes one resolved attribute: as given, or its default. */
+/* Writes one resolved attribute into *out: as given, or its default; moves *lists and *texts behind
+ * what it stores there. */
 static void fill_one(const entry *e, cnr_attr *out, char **lists, char **texts) {
     const cnr_attr *a = e->given;
     out->name = e->row.name;
@@ -420,12 +422,12 @@ cnr_status cnri_attrs_resolve(const cnr_attr_spec *rows, uint32_t row_size, int3
     return r.failed ? CNR_E_ARG : *out ? CNR_OK : CNR_E_MEMORY;
 }
 
-/* Bytes of an attribute's list. */
+/* Bytes of an attribute's list; 0: it is none. */
 static size_t list_bytes(const cnr_attr *a) {
     return is_list(a->type) ? (size_t)a->n * sizeof(int64_t) : 0;
 }
 
-/* Bytes of an attribute's text, its end included. */
+/* Bytes of an attribute's text, its end included; 0: it has none. */
 static size_t text_bytes(const cnr_attr *a) {
     return a->type == CNR_ATTR_STRING && a->s ? strlen(a->s) + 1 : 0;
 }

@@ -23,7 +23,7 @@ static int32_t root_of(const cnr_plan *plan, int32_t home, uint64_t *offset) {
     return home;
 }
 
-/* Notes the last step that reads each home. */
+/* Notes in w->last the last step that reads each home; -1: none, n steps: it is an output. */
 static void note_uses(alias_work *w) {
     const cnr_plan *plan = w->p->plan;
     for (int32_t h = 0; h < plan->homes.n; h++) w->last[h] = -1;
@@ -134,7 +134,7 @@ static bool try_joins(alias_work *w, int32_t s, const cnr_alias *a, int32_t n) {
     return true;
 }
 
-/* True if step s may overwrite this operand with its output. */
+/* True if no home that shares this operand's bytes is read after step s: s may overwrite it. */
 static bool dies_here(const alias_work *w, int32_t s, int32_t home) {
     const cnr_plan *plan = w->p->plan;
     uint64_t at, own_begin, begin, end;
@@ -181,8 +181,7 @@ static void try_in_place(alias_work *w, int32_t s, const cnr_alias *a, int32_t n
             const int32_t home = step->in[i];
             if (!shareable(plan, home)) continue;
             const cnri_home *in = &plan->homes.at[home];
-            /* with many operands a kernel may take several passes: only the first operand is
-             * safe then */
+            /* with many operands a kernel may take several passes: only the first is safe then */
             const bool each =
                 elementwise && cnr_same_shape(&in->type, &out->type) && (i == 0 || own <= 2);
             if (!each && (pick->view.n_chain || !find_alias(a, n, CNR_ALIAS_INPLACE, i, o)))
@@ -218,6 +217,8 @@ static void alias_step(alias_work *w, int32_t s) {
     if (p->in_place) try_in_place(w, s, found, n);
 }
 
+/* Lets values lie in the memory of others where that is safe, and removes steps that then move
+ * nothing. Nothing unless p->alias. */
 cnr_status cnri_plan_alias(cnri_planner *p, cnr_error *err) {
     cnr_plan *plan = p->plan;
     if (!p->alias) return CNR_OK;

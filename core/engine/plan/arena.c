@@ -50,7 +50,7 @@ static bool comes_first(const cnri_block *blocks, int32_t r, int32_t x, int32_t 
     return a->bytes != b->bytes ? a->bytes > b->bytes : x < y;
 }
 
-/* heapsort: no recursion, no allocation */
+/* Sorts n block numbers in o by the rule; heapsort: no recursion, no allocation. */
 static void sort(const cnri_block *blocks, int32_t *o, int32_t n, int32_t rule) {
     for (int32_t start = n / 2 - 1, end = n; end > 1;) {
         int32_t root;
@@ -91,7 +91,8 @@ static void tree_add(pack *p, int32_t block) {
         p->tree[i] = last;
 }
 
-/* The first place in `sorted`, from `at` on, of a placed block that lives to `first` or later. */
+/* First place in `sorted`, from `at` on, of a placed block that lives to step `first` or later;
+ * p->leaves: none. */
 static int32_t tree_next(const pack *p, int32_t at, int32_t first) {
     if (at >= p->leaves) return p->leaves;
     int32_t i = p->leaves + at;
@@ -118,7 +119,8 @@ static int32_t gather(pack *p, const cnri_block *b, int32_t capacity) {
 
 /* ---- placing ---- */
 
-/* The lowest offset for b among the gaps between a list of blocks sorted by offset. */
+/* Lowest offset in bytes for b among the gaps between n blocks sorted by offset; blocks that don't
+ * live with b are skipped. */
 static uint64_t lowest(const pack *p, const cnri_block *b, const int32_t *list, int32_t n) {
     const uint64_t bytes = padded(b->bytes, p->alignment);
     uint64_t at = 0;
@@ -132,7 +134,7 @@ static uint64_t lowest(const pack *p, const cnri_block *b, const int32_t *list, 
     return at;
 }
 
-/* Inserts a block into `placed`, which holds n. */
+/* Inserts a block into `placed`, which holds n in order of offset. */
 static void insert(pack *p, int32_t block, int32_t n) {
     const uint64_t at = p->blocks[block].offset;
     int32_t low = 0, high = n;
@@ -174,7 +176,7 @@ static uint64_t keep(pack *p, const int32_t *order, uint64_t best) {
     return top;
 }
 
-/* Splitmix64 with a fixed seed, so that plans are reproducible. */
+/* Next number of SplitMix64; *state advances. The seed is fixed, so that plans are reproducible. */
 static uint64_t random_next(uint64_t *state) {
     uint64_t z = (*state += 0x9e3779b97f4a7c15u);
     z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;

@@ -14,7 +14,8 @@ typedef struct query_context {
 
 /* ---- which layouts can be had ---- */
 
-/* True if a tensor can have this channel block and memory class on this device. */
+/* True if a tensor (weight: a constant one) can have this channel block and memory class on this
+ * device. */
 static bool layout_fits(const query_context *a, const cnr_tensor *t, bool weight, int32_t block,
                         int32_t memory_class) {
     const cnr_device *device = a->device;
@@ -35,7 +36,7 @@ static bool layout_fits(const query_context *a, const cnr_tensor *t, bool weight
     return block >= 0;
 }
 
-/* True if the kernel's answer can be carried out. */
+/* True if the kernel's answer (blocks, classes, ranges) can be carried out; block 1 becomes 0. */
 static bool answer_holds(const query_context *a, const cnri_view *v, const cnri_candidate *c) {
     int32_t *in_block = cnri_layout(c, CNRI_IN_BLOCK), *out_block = cnri_layout(c, CNRI_OUT_BLOCK);
     const int32_t *in_class = cnri_layout(c, CNRI_IN_CLASS);
@@ -166,6 +167,8 @@ double cnri_guess_ns(const cnr_device *d, int32_t score, uint64_t bytes, uint64_
            (double)bytes * GUESS_NS_A_BYTE * (score ? 1 : 10) + macs;
 }
 
+/* *bytes that the view's nodes read and write, and their *flops, where `own` is the first node;
+ * as_stored: for an encoded weight only the stored part of these counts. */
 void cnri_count_work(const cnri_view *v, const cnr_node *own, bool as_stored, uint64_t *bytes,
                      uint64_t *flops) {
     *bytes = 0;
@@ -214,7 +217,8 @@ static bool hangs(const query_context *a, const cnr_kernel *k) {
     return seen && seen->cost.ns >= CNRI_TUNING_HANGS;
 }
 
-/* Asks a kernel to compute as much of the chain as it can. *takes false: it refuses the node. */
+/* Asks a kernel to compute as much of the chain as it can; offered: with the offered layouts.
+ * *takes false: it refuses the node. */
 static cnr_status ask(const query_context *a, const cnr_kernel *k, bool offered, cnri_candidate *c,
                       bool *takes, cnr_error *err) {
     *takes = false;
@@ -267,7 +271,8 @@ static cnr_status ask(const query_context *a, const cnr_kernel *k, bool offered,
     return CNR_OK;
 }
 
-/* Returns the next free row, cleared. */
+/* Starts the next free row (device, kernel, way) and returns it; the caller counts it. The rows own
+ * it. */
 static cnri_candidate *blank(const query_context *a, const cnr_kernel *k, int32_t way) {
     cnri_rows *rows = &a->p->rows;
     cnri_candidate *c = &rows->at[rows->n];
@@ -339,8 +344,8 @@ uint64_t cnri_arena_guess(const cnr_graph *g) {
     return most;
 }
 
-/* A row's blob, and what it is made of. Weights that others are folded into lie in no file: read as
- * they are, those of the whole net would stay in memory. */
+/* Bytes of a row's blob and of the dense weights that it is made of. Huge if that is unknown, or if
+ * it reads folded weights as they are: these lie in no file and would stay in memory. */
 static uint64_t weight_bytes(const query_context *a, const cnri_candidate *c) {
     const cnri_view v = cnri_view_of(a->p, a->chain, c->n_chain, c->dense && a->chain->decoded);
     cnr_space space = {.size = sizeof space};

@@ -27,7 +27,7 @@ static cnr_status not_as_forced(const cnri_planner *p, const cnri_kernel_query *
                      p->rows.refusal ? ": " : "", p->rows.refusal ? p->rows.refusal : "");
 }
 
-/* The row that the policy picked for the node, if it belongs to this device. */
+/* The row that the policy picked for the node, if it belongs to this device; else NULL. */
 static const cnri_candidate *answer_of(const cnri_planner *p, int32_t node, int32_t device) {
     const cnri_candidate *c = p->answers ? p->answers[node] : NULL;
     return c && c->device == device ? c : NULL;
@@ -109,7 +109,7 @@ static cnr_status alloc_parts(cnri_planner *p, int32_t node, cnri_pick *pick, cn
     return CNR_OK;
 }
 
-/* Copies the row of a region that is taken. */
+/* Makes the node's pick from the row of a region that is taken, with copies of its layouts. */
 static cnr_status choose_region(cnri_planner *p, const cnri_region *r, cnr_error *err) {
     cnri_pick *pick = &p->picks[r->chain.node];
     const size_t n = 2 * (size_t)(r->row.n_in + r->row.n_out);

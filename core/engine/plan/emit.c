@@ -108,7 +108,7 @@ static int32_t updated_home(const cnri_planner *p, int32_t node, const cnri_cand
     return -1;
 }
 
-/* Copies an overwritten variable to its homes on other devices. */
+/* Emits copies of the variables that a step overwrites to their homes on other devices. */
 static cnr_status spread_updates(cnri_planner *p, const cnri_step *step, cnr_error *err) {
     const int32_t *out = step->out, n_out = step->n_out;
     for (int32_t i = 0; i < n_out; i++) {
@@ -134,7 +134,7 @@ static cnr_status spread_updates(cnri_planner *p, const cnri_step *step, cnr_err
     return CNR_OK;
 }
 
-/* Homes of the outputs of one part. */
+/* Makes the homes of one part's outputs, with the row's layouts; out: their numbers. */
 static cnr_status part_outputs(cnri_planner *p, int32_t node, const cnri_candidate *c,
                                const int32_t *in, int32_t *out, cnr_error *err) {
     const cnri_pick *pick = &p->picks[node];
@@ -172,8 +172,8 @@ static cnr_status keep_part(cnri_planner *p, const cnri_pick *pick, const cnri_c
     return cnri_plan_copy(p, scratch, home, (cnr_input_range){pick->axis, c->begin, c->end}, err);
 }
 
-/* Emits the step of one part. `homes`: those of the inputs, then room for the outputs; the step
- * owns the array. */
+/* Emits the step of one part of a node for candidate c. `homes`: those of the inputs, then room for
+ * the outputs; the step owns the array, which is freed on failure. */
 static cnr_status emit_part(cnri_planner *p, int32_t node, const cnri_candidate *c, int32_t *homes,
                             cnr_error *err) {
     const cnri_pick *pick = &p->picks[node];

@@ -1,8 +1,8 @@
 /* Finishes a plan: node views on the homes' tensors, kernel states, constants on devices. */
 #include "plan/planner.h"
 
-/* The tensor that a step sees for a home. For a weight it is the graph's own, whose address
- * stays and whose data may be replaced; for other values it is the home's. */
+/* The tensor that a step sees for a home; NULL: negative. For a weight it is the graph's own, whose
+ * address stays and whose data may be replaced; for other values it is the home's. */
 static const cnr_tensor *tensor_seen_by(const cnr_plan *plan, const cnri_step *s, int32_t home) {
     if (home < 0) return NULL;
     const cnri_home *h = &plan->homes.at[home];
@@ -11,7 +11,7 @@ static const cnr_tensor *tensor_seen_by(const cnr_plan *plan, const cnri_step *s
     return s->passes ? &h->flat : &h->type;
 }
 
-/* Builds the node that a step's kernel sees: its tensors and epilogues. */
+/* Builds s->view, the node that a step's kernel sees: its tensors and epilogues. */
 static cnr_status view_step(cnri_planner *p, cnri_step *s, cnr_error *err) {
     const cnri_pick *pick = &p->picks[s->node];
     const size_t n_in = (size_t)s->n_in, n_out = (size_t)s->n_out,
@@ -35,7 +35,8 @@ static cnr_status view_step(cnri_planner *p, cnri_step *s, cnr_error *err) {
     return CNR_OK;
 }
 
-/* Asks the step's kernel for its workspace and state. */
+/* Asks the step's kernel, by its first slice if it has slices, for its workspace and state; the
+ * reference only for bytes. */
 static cnr_status plan_kernel(cnri_planner *p, cnri_step *s, cnr_error *err) {
     const cnr_device *device = p->plan->devices[s->device];
     const cnr_node *view = &s->view;
@@ -64,6 +65,7 @@ static cnr_status plan_kernel(cnri_planner *p, cnri_step *s, cnr_error *err) {
     return CNR_OK;
 }
 
+/* Builds the nodes that kernels see, slices them under a memory bound, and lets kernels plan. */
 cnr_status cnri_plan_views(cnri_planner *p, cnr_error *err) {
     cnr_plan *plan = p->plan;
     const uint64_t values = cnri_arena_guess(p->graph);

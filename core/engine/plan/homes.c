@@ -1,6 +1,7 @@
 /* Homes of values: which elements each holds, and the copies and conversions between them. */
 #include "plan/planner.h"
 
+/* *width and *height in pixels of a tensor in an image class. */
 void cnri_image_size(const cnr_tensor *type, int64_t *width, int64_t *height) {
     const int64_t block = type->block > 1 ? type->block : 1, count = cnr_count(type);
     *width = type->rank > 0 ? type->dim[type->rank - 1] : 1;
@@ -8,6 +9,8 @@ void cnri_image_size(const cnr_tensor *type, int64_t *width, int64_t *height) {
     *height = *width > 0 && count > 0 ? count / block / *width : 0;
 }
 
+/* Adds a home for a value: a place in a device's memory class with a layout; hidden: nothing else
+ * reads it. *home: its index. */
 cnr_status cnri_plan_home(cnri_planner *p, cnr_value value, int32_t device, int32_t memory_class,
                           int32_t block, bool hidden, int32_t *home, cnr_error *err) {
     const cnri_value *v = &p->graph->values.at[value];
@@ -164,8 +167,8 @@ static int32_t whole_source(const cnri_planner *p, int32_t to) {
     return -1;
 }
 
-/* Finds the home that holds the longest run of `part` from its beginning, and cuts `part` to it.
- * If neither side is in host memory, the run is copied to the host first. */
+/* *source: the home that holds the longest run of `part` from its beginning, to which `part` is
+ * cut. If neither side is in host memory, the run is copied to the host first. */
 static cnr_status part_source(cnri_planner *p, int32_t to, cnr_input_range *part, int32_t *source,
                               cnr_error *err) {
     const cnri_home home = p->plan->homes.at[to];

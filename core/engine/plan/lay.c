@@ -18,7 +18,7 @@ static void use(cnri_home *h, int32_t step) {
     if (step > h->last) h->last = step;
 }
 
-/* Finds the first and last step that uses each home. */
+/* Finds the first and last step that uses each home; if none does: first n + 1, last -2. */
 static void lifetimes(cnr_plan *plan) {
     const int32_t n = plan->steps.n;
     for (int32_t h = 0; h < plan->homes.n; h++) {
@@ -113,7 +113,8 @@ static cnr_status lay_whole(cnr_plan *plan, lay_item *items, int32_t n, const la
     }
 }
 
-/* Lays all items of one memory class of one device. */
+/* Gives each item in the same memory as `like` its place in a new storage, or storages of their own
+ * where one can't be shared; CNR_E_LIMIT: an item is larger than one allocation may be. */
 static cnr_status lay_class(cnr_plan *plan, lay_item *items, int32_t n, const lay_item like,
                             cnri_block *blocks, cnr_error *err) {
     const cnr_memory_class *m = &plan->devices[like.device]->memory[like.memory_class];

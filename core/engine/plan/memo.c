@@ -56,7 +56,7 @@ static char *field(char **at, char end) {
     return begin;
 }
 
-/* Reads a number from 0 to maximum up to the next tab. */
+/* Reads a number from 0 to maximum up to the next tab, and moves *at behind it; false: none. */
 static bool number(char **at, int64_t maximum, int64_t *out) {
     const char *text = field(at, '\t');
     return text && cnri_parse_int(text, out) && *out >= 0 && *out <= maximum;

@@ -46,7 +46,7 @@ uint64_t cnri_node_params(const cnr_graph *g, int32_t node, bool *seen) {
     return sum;
 }
 
-/* The operator, or what the core does between operators. */
+/* Name of the step's operator, or "(copy)" or "(layout)" for the core's own steps. */
 static const char *group_of(const cnr_plan *plan, int32_t step) {
     const cnri_step *s = &plan->steps.at[step];
     switch (s->kind) {
@@ -57,7 +57,7 @@ static const char *group_of(const cnr_plan *plan, int32_t step) {
     return s->view.desc->name;
 }
 
-/* Name of a step: that of its node, or of the value that it moves. */
+/* Name of a step: that of its node, or of the value that it moves. The plan owns it. */
 static const char *label_of(const cnr_plan *plan, int32_t step) {
     const cnri_step *s = &plan->steps.at[step];
     const int32_t home = s->from >= 0 ? s->from : s->n_out > 0 ? s->out[0] : -1;

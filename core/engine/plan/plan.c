@@ -28,6 +28,7 @@ void cnri_plan_unplace(cnr_plan *plan) {
     plan->placed_as = NULL;
 }
 
+/* Frees what planning needed, not the plan. */
 static void free_planner(cnri_planner *p) {
     cnri_choices_drop(p);
     for (int32_t i = 0; i < p->reach.n; i++) cnri_free(p->reach.at[i].spans);
@@ -177,6 +178,8 @@ static cnr_status await_kernels(const cnr_plan *plan, cnr_status status, cnr_err
     return status;
 }
 
+/* Like cnri_plan_make, with a device set that was made for this graph and these options; *out
+ * receives the plan. */
 cnr_status cnri_plan_make_on(const cnr_graph *graph, const cnri_device_set *set,
                              const cnri_plan_options *options, const cnr_tensor *const *input_types,
                              int32_t n_inputs, cnr_plan **out, cnr_error *err) {

@@ -36,7 +36,7 @@ typedef struct cnri_placement { /* where to run one node, by the script or a pol
 typedef CNRI_VEC(cnri_placement) cnri_wishes;
 /* Reads the placements that a net's own metadata holds. */
 cnr_status cnri_wishes_read(const cnr_graph *graph, cnri_wishes *out, cnr_error *err);
-void cnri_wishes_free(cnri_wishes *wishes);
+void cnri_wishes_free(cnri_wishes *wishes); /* frees the placements and empties the list */
 
 /* set.c: the devices of a plan, found and opened once: the default one, those of the placements
  * in their order, and one with host memory for what no other takes (unless one of them has it).
@@ -56,7 +56,7 @@ cnr_status cnri_device_set_make(cnri_device_set *set, cnri_devices *devices, con
                                 const struct cnri_plan_options *options, cnr_error *err);
 /* Index in the set; -1: it is not in it. */
 int32_t cnri_device_set_find(const cnri_device_set *set, const char *name);
-void cnri_device_set_free(cnri_device_set *set);
+void cnri_device_set_free(cnri_device_set *set); /* frees the list and its placements, no device */
 
 /* The choice for one part of one node, from which one kernel can be asked once. */
 typedef struct cnri_decision {
@@ -158,7 +158,7 @@ typedef struct cnri_policy {
 } cnri_policy;
 /* Takes a reference and returns the policy; NULL: does nothing. */
 cnri_policy *cnri_policy_retain(cnri_policy *policy);
-/* Gives a policy back; NULL: nothing. */
+/* Gives up one user of a policy; the last one frees it. NULL: nothing. */
 void cnri_policy_release(cnri_policy *policy);
 
 /* How a plan is made; from load options and the net. */
@@ -172,7 +172,7 @@ typedef struct cnri_plan_options {
     uint64_t memory_limit;         /* of what a session takes, bytes; 0: a share of what there is */
     uint64_t hang_ms; /* after which a device's call counts as one that hangs; 0: usual */
     bool deterministic, training; /* training: weights flagged VARIABLE keep changing */
-    const cnri_memo *memo;        /* only while planning */
+    const cnri_memo *memo;        /* stored decisions, only while planning; NULL: none */
     cnri_tuning *tuning;          /* the same; looked at unless deterministic; NULL: none */
     const char *const *devices;   /* of which rows are made, besides; the first is where nodes go by
                                      default if `device` says nothing; NULL-terminated; NULL */
@@ -241,7 +241,8 @@ typedef struct cnri_step {
     bool marks;        /* another step waits for this one: an event is recorded behind it */
     uint32_t ranges;   /* axes of output 0 of which the kernel accepts a range: bits */
     int32_t piece_axis;
-    int64_t piece;  /* under a memory bound: so many rows are computed at a time; 0: all */
+    /* under a memory bound: number of rows that are computed at a time; 0: all at once */
+    int64_t piece;
     int32_t slices; /* the same with a blob for each slice, from `blob` on; 0: one for all */
     int64_t slice;  /* channels in each */
 } cnri_step;
@@ -354,16 +355,18 @@ void cnri_plan_defaults(const cnr_graph *graph, cnri_plan_options *options);
 cnr_status cnri_plan_make(const cnr_graph *graph, cnri_devices *devices,
                           const cnri_plan_options *options, const cnr_tensor *const *input_types,
                           int32_t n_inputs, cnr_plan **out, cnr_error *err);
-/* The same with a device set that was made for this graph and these options. */
+/* Like cnri_plan_make, with a device set that was made for this graph and these options; *out
+ * receives the plan. */
 cnr_status cnri_plan_make_on(const cnr_graph *graph, const cnri_device_set *set,
                              const cnri_plan_options *options, const cnr_tensor *const *input_types,
                              int32_t n_inputs, cnr_plan **out, cnr_error *err);
 void cnri_plan_free(cnr_plan *plan);
 /* Multiply-accumulates; 0: the operator does not say. */
 uint64_t cnri_node_macs(const cnr_node *node);
-/* The share of the node's multiplications that remain if encoded weights are read as stored. */
+/* The share (0 to 1) of the node's products that remain if encoded weights are read as stored. */
 double cnri_stored_share(const cnr_node *node);
-/* Learned weights of a node's ports that `seen` (by value) does not hold yet; marks them there. */
+/* Number of learned weights (elements) on a node's ports that `seen` (by value) does not hold yet;
+ * marks them there. */
 uint64_t cnri_node_params(const cnr_graph *g, int32_t node, bool *seen);
 /* Copies the current data of a variable, which a training plan updates, to the host. */
 cnr_status cnri_plan_fetch(const cnr_plan *plan, cnr_value value, cnr_error *err);
@@ -382,11 +385,11 @@ uint64_t cnri_arena_place(cnri_block *blocks, int32_t n, uint64_t alignment);
 uint64_t cnri_arena_bound(const cnri_block *blocks, int32_t n, uint64_t alignment);
 
 /* ---- memo.c ---- */
-/* Prints the plan's decisions as text. */
+/* Appends the plan's decisions to a text, as cnri_memo_parse reads them; out->failed: no memory. */
 void cnri_memo_print(const cnr_plan *plan, cnri_text *out);
 /* Parses text of cnri_memo_print; CNR_E_FORMAT: it is malformed. The caller adds the blobs. */
 cnr_status cnri_memo_parse(cnri_memo *memo, const char *text, cnr_error *err);
-void cnri_memo_free(cnri_memo *memo);
+void cnri_memo_free(cnri_memo *memo); /* frees the lists; the struct becomes empty */
 
 /* ---- tuning.c: record keys of a device, and of the link from one to another ---- */
 /* The record key of a device, in key. */
@@ -412,19 +415,21 @@ bool cnri_plan_reads(const cnr_plan *plan, char print[33]);
 
 /* ---- residency.c: prepared blobs within a memory bound; the largest stay, the others are made
  * and dropped as needed ---- */
-/* Returns the blob of a step or its slice, prepared and on its device. Hold it until
- * cnri_residency_release. Thread-safe. */
+/* *out: the blob of a step or its slice, prepared and on its device, to be held until
+ * cnri_residency_release; NULL: it has none. Thread-safe. */
 cnr_status cnri_residency_acquire(cnr_plan *plan, int32_t step, int32_t slice, cnr_mem **out,
                                   cnr_error *err);
+/* ends the use of a step's blob, which may then be dropped */
 void cnri_residency_release(cnr_plan *plan, int32_t step, int32_t slice);
 /* False: the blob may be dropped after release, so work that reads it must be done by then. */
 bool cnri_residency_stays(const cnr_plan *plan, int32_t step);
-/* Lists, under a memory bound, whether the weights of each step stay. Returns the number of rows,
- * in *out for cnri_free; 0: there is no bound, or memory is out. */
+/* Whether the weights of a step stay in memory under a bound. */
 typedef struct cnri_resident {
     const char *node, *how; /* how: such as "come and go" */
     uint64_t bytes, at_once;
 } cnri_resident;
+/* Lists, under a memory bound, whether the weights of each step stay. Returns the number of rows,
+ * in *out for cnri_free; 0: there is no bound, or memory is out. */
 int32_t cnri_residency_list(const cnr_plan *plan, cnri_resident **out);
 /* Makes everything that may stay resident now, so the first run is like the others. */
 cnr_status cnri_residency_warm(cnr_plan *plan, cnr_error *err);
@@ -437,7 +442,7 @@ bool cnri_residency_uses(const cnr_plan *plan, cnr_value value);
 typedef struct cnri_residency_stats {
     uint64_t now, peak, prepared, evicted, kept;
 } cnri_residency_stats;
-/* Copies counters of prepared weights. */
+/* Copies the counters of prepared weights, under their lock. */
 void cnri_residency_stats_of(const cnr_plan *plan, cnri_residency_stats *out);
 /* Name and bytes of blob `index`; false past the end. The name lives as long as the plan. */
 bool cnri_residency_blob(const cnr_plan *plan, int32_t index, const char **name, uint64_t *bytes);

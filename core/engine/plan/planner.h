@@ -30,8 +30,7 @@ typedef struct cnri_chain {
     /* Number of inputs if the kernel computes the first k operators, for k = 0 .. n: the node's
      * own, then operands. */
     int32_t *n_in;
-    /* dense_in: the same with the dense twins of encoded values, once cnri_chain_decode made
-     * them. */
+    /* dense_in: the same with dense twins of encoded values, once cnri_chain_decode made them. */
     cnr_value *in, *dense_in;
     const cnr_tensor **inputs, **dense_inputs;
     cnr_epilogue *epilogues;
@@ -52,19 +51,17 @@ typedef struct cnri_view {
 /* A candidate (row): a kernel, or the reference, that computes a node or its part on one device. */
 typedef struct cnri_candidate {
     int32_t device;
-    const cnr_kernel *kernel;  /* NULL: the reference */
+    const cnr_kernel *kernel;  /* NULL: the operator's reference */
     uint32_t prepared, splits; /* splits: bits of the axes on which it can compute ranges */
     int32_t prepared_from;     /* see cnri_prepares */
-    /* True: it computes only the part; false: it computes everything, and the part is copied
-     * out. */
+    /* True: it computes only the part; false: it computes all, and the part is copied out. */
     bool ranges;
     bool extrapolated;           /* the kernel says that its time is extrapolated */
     bool passes, dense;          /* dense: it reads the dense twins of encoded inputs */
     int32_t n_chain, score, way; /* way: see cnri_decision; score 0: the reference */
     cnri_cost cost;  /* of all nodes that it computes; cost.from CNRI_GUESSED: ns is not known */
     double guess_ns; /* used if ns is not known: guessed from arithmetic and bytes alone */
-    /* Ns of layout conversions before it, and of memory passes for chain operators that it
-     * leaves. */
+    /* Ns of layout conversions before it, and of memory passes for chain operators left. */
     double around_ns;
     int32_t n_in, n_out;
     int32_t *layout;    /* in_block, in_class (n_in each), then out_block, out_class (n_out each) */
@@ -72,7 +69,8 @@ typedef struct cnri_candidate {
     const char *by;     /* name of the rule that picked it; NULL: none */
 } cnri_candidate;
 enum { CNRI_IN_BLOCK, CNRI_IN_CLASS, CNRI_OUT_BLOCK, CNRI_OUT_CLASS };
-/* One of a candidate's lists of layouts (CNRI_IN_BLOCK ...): a number for each input or output. */
+/* One of a candidate's lists of layouts (CNRI_IN_BLOCK ...), inside c->layout: a number for each
+ * input or output. */
 static inline int32_t *cnri_layout(const cnri_candidate *c, int32_t which) {
     const int32_t at[] = {0, c->n_in, 2 * c->n_in, 2 * c->n_in + c->n_out};
     return c->layout + at[which];
@@ -203,9 +201,9 @@ static inline const char *cnri_node_name(const cnri_planner *p, int32_t node) {
 cnr_status cnri_plan_place(cnri_planner *p, cnr_error *err);
 /* Index of the host device; fails if there is none. */
 cnr_status cnri_plan_host(cnri_planner *p, int32_t *device, cnr_error *err);
-/* Bits of the axes of output 0 along which a node can be split. */
+/* Bit i is set if a node can be split into parts along axis i of output 0; 0: it can't be split. */
 uint32_t cnri_split_axes(const cnri_planner *p, int32_t node);
-/* The most parts that the node can be split into along that axis. */
+/* The most parts that the node can be split into along that axis; below 2: it can't be split. */
 int64_t cnri_split_pieces(const cnri_planner *p, int32_t node, int32_t axis);
 /* Sets the devices and ranges of a node's parts; allocates pick->parts with n_parts entries. */
 cnr_status cnri_plan_parts(cnri_planner *p, int32_t node, cnri_pick *pick, cnr_error *err);
@@ -224,43 +222,45 @@ typedef struct cnri_region {
 struct cnri_regions {
     CNRI_VEC(cnri_region) at;
 };
-cnr_status cnri_regions_find(cnri_planner *p, cnr_error *err); /* asks the devices for regions */
+/* asks the devices for regions and keeps valid claims in the plan */
+cnr_status cnri_regions_find(cnri_planner *p, cnr_error *err);
 /* Call after nodes were chosen one by one. Takes the regions that are worth it; true if there
  * are any, so that all nodes must be chosen again. */
 bool cnri_regions_take(cnri_planner *p);
 /* Takes the regions that the stored plan took. */
 cnr_status cnri_regions_follow_memo(cnri_planner *p, cnr_error *err);
-/* Takes, after the policy answered, the regions whose rows it picked. */
+/* After the policy answered: takes the regions whose rows it picked, and leaves those whose nodes
+ * it answered otherwise. */
 void cnri_regions_follow_policy(cnri_planner *p);
-void cnri_regions_reset(cnri_planner *p); /* takes the default regions again */
+void cnri_regions_reset(cnri_planner *p); /* takes the regions that rules chose again */
 /* The region that a candidate belongs to; NULL: none. */
 const cnri_region *cnri_region_of(const cnri_planner *p, const cnri_candidate *c);
 /* The taken region that begins with the node; NULL: none. */
 const cnri_region *cnri_region_at(const cnri_planner *p, int32_t node);
-/* Frees all regions. */
+/* Frees all regions and the list; NULL: nothing. */
 void cnri_regions_free(struct cnri_regions *regions);
 
 /* *out receives the operators that follow the node and may be computed with it. */
 cnr_status cnri_chain_make(cnri_planner *p, int32_t node, cnri_chain *out, cnr_error *err);
-void cnri_chain_free(cnri_chain *chain);
+void cnri_chain_free(cnri_chain *chain); /* frees the chain's lists; it becomes empty */
 /* The node with the first n_chain nodes of its chain, as a kernel sees it; dense: with decoded
  * weights. */
 cnri_view cnri_view_of(const cnri_planner *p, const cnri_chain *chain, int32_t n_chain, bool dense);
-/* Makes the twins that a dense view needs. */
+/* Makes the dense twins of the chain's encoded inputs, decoded weights in the graph, unless they
+ * are there. */
 cnr_status cnri_chain_decode(cnri_planner *p, cnri_chain *chain, cnr_error *err);
-/* The value that holds an encoded weight decoded; it is added once. */
+/* *dense: the value that holds an encoded weight decoded, which is added at the first call. */
 cnr_status cnri_plan_twin(cnri_planner *p, cnr_value encoded, cnr_value *dense, cnr_error *err);
 /* Like cnri_plan_twin, but with the data decoded, which every hook except `accepts` needs. */
 cnr_status cnri_plan_twin_read(cnri_planner *p, cnr_value encoded, cnr_value *dense,
                                cnr_error *err);
 
-/* candidates.c: makes the rows p->rows. `key`: the node's key in the record; "": times do not
- * count. */
+/* candidates.c: makes the rows p->rows. `key`: the node's key in the record; "": no times count. */
 cnr_status cnri_candidates_make(cnri_planner *p, cnri_chain *chain, const cnri_kernel_query *q,
                                 const cnri_rule *rule, const char *key, cnr_error *err);
-void cnri_rows_free(cnri_rows *rows);
-/* Counts bytes and operations of a view whose first node is `own`; guesses the ns that they take
- * with a kernel of that score (0: the reference). */
+void cnri_rows_free(cnri_rows *rows); /* frees the rows; the list becomes empty */
+/* *bytes that the view's nodes read and write, and their *flops, where `own` is the first node;
+ * as_stored: for an encoded weight only the stored part of these counts. */
 void cnri_count_work(const cnri_view *v, const cnr_node *own, bool as_stored, uint64_t *bytes,
                      uint64_t *flops);
 /* Estimated ns from the bytes moved, the operations and the kernel's score (0: the reference) */
@@ -269,7 +269,7 @@ double cnri_guess_ns(const cnr_device *d, int32_t score, uint64_t bytes, uint64_
 cnri_kernel_query cnri_query_of(const cnri_planner *p, int32_t node, int32_t axis);
 /* Sets the device of a query, and the kernel forced there. */
 void cnri_query_set_device(const cnri_planner *p, cnri_kernel_query *q, int32_t device);
-/* The rule that decides a query. */
+/* The first rule that applies to a query; the last one always does. */
 const cnri_rule *cnri_rule_for(const cnri_kernel_query *q);
 /* Index of the row that is picked; -1: none. *rule becomes the next rule if the first leaves the
  * choice to it. */
@@ -284,12 +284,13 @@ typedef struct cnri_chooser {
     cnr_status (*links)(cnri_planner *p, cnr_error *err); /* fills the plan's links */
     void (*free)(struct cnri_table *table);
 } cnri_chooser;
+/* sets how plans are chosen; `own` is kept, not copied */
 void cnri_chooser_register(const cnri_chooser *chooser);
 void cnri_plan_unplace(cnr_plan *plan); /* forgets the placements of the policy */
 
 /* choose.c: cnri_plan_choose may be called again after cnri_choices_drop */
 void cnri_choices_drop(cnri_planner *p);
-/* Chooses kernels for all nodes. */
+/* Chooses a kernel for each node of the graph into p->picks, with devices, layouts and splits. */
 cnr_status cnri_plan_choose(cnri_planner *p, cnr_error *err);
 
 /* Makes the plan's steps: kernels, copies and changes of layout. */
@@ -298,7 +299,8 @@ cnr_status cnri_plan_emit(cnri_planner *p, cnr_error *err);
  * everything), and adds the copies and conversions that this needs. */
 cnr_status cnri_plan_ensure(cnri_planner *p, cnr_value value, int32_t device, int32_t memory_class,
                             int32_t block, cnr_input_range region, int32_t *home, cnr_error *err);
-/* Adds a home for a value: a place in a device's memory class with a layout. *home: its index. */
+/* Adds a home for a value: a place in a device's memory class with a layout; hidden: nothing else
+ * reads it. *home: its index. */
 cnr_status cnri_plan_home(cnri_planner *p, cnr_value value, int32_t device, int32_t memory_class,
                           int32_t block, bool hidden, int32_t *home, cnr_error *err);
 /* Emits a copy of a range between two homes. */
@@ -306,7 +308,7 @@ cnr_status cnri_plan_copy(cnri_planner *p, int32_t from, int32_t to, cnr_input_r
                           cnr_error *err);
 /* Notes that a home holds this range from now on. */
 cnr_status cnri_reach_add(cnri_planner *p, int32_t home, cnr_input_range region, cnr_error *err);
-/* Size in pixels of a tensor in an image class. */
+/* *width and *height in pixels of a tensor in an image class. */
 void cnri_image_size(const cnr_tensor *type, int64_t *width, int64_t *height);
 
 /* Finds values that can lie in the memory of another. */
@@ -321,7 +323,7 @@ cnr_status cnri_plan_waits(cnri_planner *p, cnr_error *err);
 cnr_status cnri_plan_constants(cnr_plan *plan, cnr_value only, cnr_error *err);
 /* wish.c: parses one placement; free it with cnri_placement_free, after an error too */
 cnr_status cnri_wish_read(cnri_placement *w, const char *node, const char *text, cnr_error *err);
-void cnri_placement_free(cnri_placement *w);
+void cnri_placement_free(cnri_placement *w); /* frees its texts and parts, not w */
 /* memo.c */
 /* Takes over the placements of the policy that are stored in the memo. */
 void cnri_memo_place(cnri_planner *p);
@@ -350,13 +352,13 @@ bool cnri_kernel_storage_allowed(const cnri_kernel_query *q, const cnr_kernel *k
 bool cnri_kernel_drives(const cnr_kernel *k, const cnr_device *device);
 /* slice.c: divides the step so that no slice needs more than `most` bytes for its blob. */
 void cnri_slice_choose(const cnr_plan *plan, cnri_step *s, uint64_t most);
-/* candidates.c: the most that values take at once: about what the arena will be. */
+/* candidates.c: the most bytes that values take at once, about the arena. 0: no memory. */
 uint64_t cnri_arena_guess(const cnr_graph *g);
 /* The part of the net's weights that can't stay in `room` bytes. */
 double cnri_passing_share(const cnr_graph *g, uint64_t room);
-/* residency.c */
+/* residency.c: makes the plan's store of prepared weights; `memo` tells which stay */
 cnr_status cnri_residency_make(cnr_plan *plan, const cnri_memo *memo, cnr_error *err);
-void cnri_residency_free(cnr_plan *plan);
+void cnri_residency_free(cnr_plan *plan); /* frees all prepared weights of the plan */
 
 /* ---- ranges.c ---- */
 /* What dim_range is found from. */

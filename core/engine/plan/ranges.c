@@ -2,7 +2,8 @@
  * ends, and what it has there is compared. */
 #include "plan/planner.h"
 
-/* The net as it is made at one end of all ranges; NULL: it can't be. */
+/* The net as it is made with every open size at one end (0: least, 1: most) of its range, for
+ * cnri_graph_free; NULL: it can't be. */
 static cnr_graph *make_end(const cnr_graph *made, const cnri_ranges_request *r, int end) {
     const int32_t n = made->inputs.n;
     cnr_tensor *types = cnri_alloc(((size_t)n + 1) * sizeof *types);
@@ -44,7 +45,7 @@ static bool same_nodes(const cnr_graph *a, const cnr_graph *b) {
     return true;
 }
 
-/* Fills 2 * rank numbers; false: none varies, or they say nothing. */
+/* Fills `to` with least and most size of t's axes; false: none varies, or t lies outside. */
 static bool fill_range(const cnr_tensor *t, const cnr_tensor *low, const cnr_tensor *high,
                        int64_t *to) {
     bool varies = false;

@@ -44,7 +44,7 @@ static uint64_t row_bytes(const cnri_step *s, const cnr_tensor *t) {
     return cut ? t->bytes / (uint64_t)t->dim[0] : 0;
 }
 
-/* Notes that a step reads a weight unprepared. */
+/* Notes that a step reads a weight unprepared, and in pieces of how many bytes that can be done. */
 static cnr_status add(cnr_plan *plan, cnr_value v, cnri_step *s, cnr_error *err) {
     cnri_raw *raw = NULL;
     for (int32_t i = 0; i < plan->raw.n; i++)

@@ -1,7 +1,7 @@
 /* The record of measured times: a row for each key and kernel. */
 #include "plan/planner.h"
 
-/* Orders rows by key, then kernel, so that lookups stay fast in large records. */
+/* Orders rows by key, then kernel, as strcmp does, so that lookups stay fast in large records. */
 static int compare(const cnri_timed *row, const char *key, const char *kernel) {
     const int order = strcmp(row->key, key);
     return order ? order : strcmp(row->kernel, kernel);
@@ -33,6 +33,7 @@ bool cnri_tuning_knows(const cnri_tuning *t, const char *key) {
     return false;
 }
 
+/* Sets or replaces the cost of a key and kernel; names too long for a row are ignored. */
 cnr_status cnri_tuning_set(cnri_tuning *t, const char *key, const char *kernel, cnri_cost cost,
                            cnr_error *err) {
     const int32_t at = place_of(t, key, kernel);

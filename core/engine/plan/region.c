@@ -29,7 +29,7 @@ typedef struct cnri_part_of_graph {
     cnr_subnode *members;
 } part;
 
-/* Frees the lists and the struct. */
+/* Frees the lists and the struct; NULL: nothing. */
 static void free_part(part *s) {
     if (!s) return;
     cnri_free(s->nodes);
@@ -227,7 +227,7 @@ static bool is_connected(const part *s) {
     return reached == c->n_nodes;
 }
 
-/* What is wrong with a claim; NULL: nothing. */
+/* What is wrong with a claim, as a constant text for a warning; NULL: nothing. */
 static const char *fault_of(const claims *s, const cnr_claim *claim) {
     const int32_t most = s->shown->subgraph.n_nodes;
     if (claim->size < sizeof *claim) return "it is smaller than a cnr_claim";
@@ -275,7 +275,7 @@ static bool fill_chain(cnri_region *r, const cnr_graph *g) {
     return true;
 }
 
-/* Asks the claim's kernel whether it takes the region. */
+/* Asks the claim's kernel about the region; *takes: it takes it. */
 static cnr_status ask_kernel(claims *s, cnri_region *r, const cnr_claim *claim, bool *takes,
                              cnr_error *err) {
     static const cnri_rule named = {.name = "claimed", .wants = wants_by_name};
@@ -304,7 +304,7 @@ static cnr_status ask_kernel(claims *s, cnri_region *r, const cnr_claim *claim, 
     return CNR_OK;
 }
 
-/* Frees a region's lists. */
+/* Frees a region's lists and its parts; the region becomes empty. */
 static void free_region(cnri_region *r) {
     cnri_free(r->row.layout);
     free_part(r->parts);
@@ -362,7 +362,7 @@ static void take_claim(void *arg, const cnr_claim *claim) {
                  s->p->plan->devices[s->device]->name, why);
 }
 
-/* Shows a device the nodes that it may compute, and takes its claims. */
+/* Shows a device the nodes that it may compute (as one subgraph), and notes its valid claims. */
 static cnr_status ask_device(cnri_planner *p, int32_t device, cnr_error *err) {
     const cnr_device *d = p->plan->devices[device];
     int32_t *nodes = cnri_alloc(((size_t)p->graph->nodes.n + 1) * sizeof *nodes), n = 0;
@@ -456,14 +456,14 @@ typedef struct ranked {
     double gain;
 } ranked;
 
-/* Compares gains, the largest first. */
+/* Compares gains, the largest first, then region numbers, for qsort. */
 static int by_gain(const void *a, const void *b) {
     const ranked *x = a, *y = b;
     if (x->gain != y->gain) return x->gain > y->gain ? -1 : 1;
     return x->region - y->region;
 }
 
-/* True if no node of the region belongs to a taken region; marks its nodes then. */
+/* True if no node of the region belongs to a taken region; marks its nodes in `has` then. */
 static bool occupy(bool *has, const cnri_region *r) {
     bool is_free = !has[r->chain.node];
     for (int32_t i = 0; i < r->chain.n; i++) is_free = is_free && !has[r->chain.at[i]];
@@ -514,6 +514,7 @@ void cnri_regions_follow_policy(cnri_planner *p) {
     }
 }
 
+/* Takes the regions that the stored plan took; CNR_E_VERSION: one is claimed no longer. */
 cnr_status cnri_regions_follow_memo(cnri_planner *p, cnr_error *err) {
     const cnri_memo *memo = p->options->memo;
     for (int32_t i = 0; i < memo->decisions.n; i++) {

@@ -215,7 +215,7 @@ static void release_inputs(const cnr_plan *plan, const cnri_step *s) {
     }
 }
 
-/* Prepares the blob: `mem` is its memory. */
+/* Prepares the weights of a blob into its memory `mem`, which the device allocated. */
 static cnr_status prepare_into(cnr_plan *plan, const blob *b, const cnr_mem *mem, cnr_error *err) {
     const cnri_step *s = &plan->steps.at[b->step];
     const cnr_node *view = &s->view;
@@ -261,12 +261,13 @@ static void unmap_kept(blob *b) {
     b->mapped = false;
 }
 
+/* Frees the spare block that is kept for the next blob; none: nothing. */
 static void drop_spare(struct cnri_residency *r) {
     if (r->spare_of) r->spare_of->cls->free(r->spare_of, &r->spare);
     r->spare_of = NULL;
 }
 
-/* Memory for a blob: what was kept of the last one if it fits. */
+/* Memory for a blob of mem's size, in *mem: what was kept of the last one if it fits, else new. */
 static cnr_status take_memory(struct cnri_residency *r, const cnr_device *device, cnr_mem *mem,
                               cnr_error *err) {
     const bool fits = r->spare_of == device && r->spare.bytes == mem->bytes &&
@@ -287,6 +288,8 @@ static uint64_t held_by(const cnr_plan *plan, const blob *b) {
     return slot ? r->slot : b->bytes;
 }
 
+/* Frees a blob's memory, or keeps it as the spare block for the next, and counts it off; nothing if
+ * it isn't resident. */
 static void drop(cnr_plan *plan, blob *b) {
     struct cnri_residency *r = plan->residency;
     if (!atomic_load(&b->resident)) return;
@@ -302,7 +305,8 @@ static void drop(cnr_plan *plan, blob *b) {
     }
 }
 
-/* Makes prepared weights resident: mapped from a stored plan, or prepared. */
+/* Makes prepared weights resident: mapped from a stored plan, whose fingerprint is checked, or
+ * prepared anew. */
 static cnr_status bring(cnr_plan *plan, blob *b, cnr_error *err) {
     struct cnri_residency *r = plan->residency;
     const cnri_step *s = &plan->steps.at[b->step];
@@ -376,7 +380,8 @@ typedef struct item {
     int32_t step;
 } item;
 
-/* What a blob is made of, while it is: pages of the file, and what is computed of them. */
+/* Bytes that are needed beside a blob while it is prepared: pages of the file, and what is computed
+ * of them. 0: a stored copy is used. */
 static uint64_t making_of(const cnr_plan *plan, const blob *b) {
     const cnri_step *s = &plan->steps.at[b->step];
     uint64_t bytes = 0;
@@ -411,7 +416,8 @@ static item *list_items(cnr_plan *plan) {
     return list;
 }
 
-/* The most that comes and goes beside what stays, if `but` stays, too. */
+/* The item that needs the most bytes while it is made and used, beside those that stay, if `but`
+ * stays, too; *bytes: how many. NULL: n is 0. */
 static const item *most_passing(const item *list, int32_t n, const item *but, uint64_t *bytes) {
     const item *most = NULL;
     *bytes = 0;
@@ -494,7 +500,7 @@ static cnr_status fit(cnr_plan *plan, item *list, int32_t n, cnr_error *err) {
     return CNR_OK;
 }
 
-/* Chooses which weights stay in memory under the bound. */
+/* Chooses which weights stay in memory under the bound; without one all do. */
 static cnr_status choose_stays(cnr_plan *plan, cnr_error *err) {
     struct cnri_residency *r = plan->residency;
     for (int32_t i = 0; i < r->blobs.n; i++) r->blobs.at[i].stays = !plan->memory_bound;
@@ -523,7 +529,7 @@ int32_t cnri_residency_list(const cnr_plan *plan, cnri_resident **out) {
     return *out ? n : 0;
 }
 
-/* Asks a step's kernel for the size of its prepared weights. */
+/* Sets s->blob_space to what the kernel's prepared weights take; fails for impossible sizes. */
 static cnr_status size_blob(cnr_plan *plan, cnri_step *s, cnr_error *err) {
     const cnr_device *device = plan->devices[s->device];
     const cnr_node *view = &s->view;
@@ -553,8 +559,7 @@ bool cnri_residency_kept(const cnr_plan *plan, int32_t index) {
     return plan->residency->blobs.at[index].kept != NULL;
 }
 
-/* Fingerprint of a constant; of its sources if rewriting made it and they are known. False: it
- * failed. */
+/* Fingerprint of a constant, or of known sources it was rewritten from. False: it failed. */
 static bool print_of(const cnr_graph *g, cnr_value value, uint8_t out[16]) {
     const cnri_value *v = &g->values.at[value];
     const cnr_tensor *t = v->type;
@@ -771,7 +776,7 @@ bool cnri_residency_uses(const cnr_plan *plan, cnr_value value) {
     return false;
 }
 
-/* Prepares weights again after the value has changed. */
+/* After a weight's value has changed, frees or prepares again all prepared weights made of it. */
 static cnr_status renew_blobs(cnr_plan *plan, cnr_value value, cnr_error *err) {
     struct cnri_residency *r = plan->residency;
     cnr_status status = CNR_OK;

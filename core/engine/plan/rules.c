@@ -48,8 +48,8 @@ static bool honours_requested_precision(const cnri_candidate *c) {
            c->kernel->flags & CNRI_KERNEL_PRECISIONS;
 }
 
-/* The best row among those whose time comes from min_source or a surer source. Rows that honour
- * the requested precision go first. */
+/* Number of the best row among those whose time comes from min_source or a surer source; -1: none.
+ * Rows that honour the requested precision go first. */
 static int32_t best_row(const cnri_rows *rows, cnri_source min_source) {
     int32_t found = -1;
     bool requested = false;
@@ -64,7 +64,7 @@ static int32_t best_row(const cnri_rows *rows, cnri_source min_source) {
     return found;
 }
 
-/* The row with the best score. */
+/* The row with the best score, from whatever source; -1: none. */
 static int32_t by_score(const cnri_kernel_query *q, const cnri_rows *rows) {
     (void)q;
     return best_row(rows, CNRI_GUESSED);
@@ -94,12 +94,13 @@ static bool wants_none(const cnri_kernel_query *q, const cnr_kernel *k) {
 
 static bool is_forced(const cnri_kernel_query *q) { return q->forced_name != NULL; }
 
-/* True for the forced kernel. */
+/* True if the kernel has the name that was forced. */
 static bool wants_forced(const cnri_kernel_query *q, const cnr_kernel *k) {
     return strcmp(k->name, q->forced_name) == 0;
 }
 
-/* Picks the reference if it was forced, or if the device has no kernel of the forced name. */
+/* The best row with the forced kernel. -1 if that is the reference, unless it was forced itself, or
+ * this device has no kernel of the name and the options name just the operator. */
 static int32_t by_force(const cnri_kernel_query *q, const cnri_rows *rows) {
     const int32_t i = best_row(rows, CNRI_GUESSED);
     const bool reference = strcmp(q->forced_name, cnri_reference_name) == 0;
@@ -122,7 +123,7 @@ static bool same_layouts(const cnri_candidate *a, const cnri_candidate *b) {
            memcmp(a->layout, b->layout, 2 * (size_t)(a->n_in + a->n_out) * sizeof *a->layout) == 0;
 }
 
-/* The row of the policy's kernel with its layouts; else the best. */
+/* The row of the policy's kernel with its layouts; else the best; -1: none. */
 static int32_t by_answer(const cnri_kernel_query *q, const cnri_rows *rows) {
     for (int32_t i = 0; i < rows->n; i++)
         if (rows->at[i].kernel == q->policy_row->kernel &&
@@ -135,7 +136,7 @@ static int32_t by_answer(const cnri_kernel_query *q, const cnri_rows *rows) {
 
 static bool is_untimed(const cnri_kernel_query *q) { return q->ignores_times; }
 
-/* The row with the best measured time. */
+/* The row with the best measured time; -1: none is measured. */
 static int32_t by_record(const cnri_kernel_query *q, const cnri_rows *rows) {
     (void)q;
     return best_row(rows, CNRI_MEASURED);

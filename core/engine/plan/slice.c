@@ -6,7 +6,7 @@
 
 enum { LEAST_ROWS = 16 };
 
-/* Cuts the tensor down to [begin, end) on `axis`; false: they do not lie side by side. */
+/* Cuts the tensor, in place, down to [begin, end) on `axis`; false: they don't lie side by side. */
 static bool narrow(cnr_tensor *t, int32_t axis, int64_t begin, int64_t end) {
     const int64_t block = t->block > 1 ? t->block : 1;
     if (axis < 0 || (begin == 0 && end == t->dim[axis])) return true;
@@ -37,7 +37,8 @@ static bool part_of(const cnr_plan *plan, const cnri_step *s, int32_t i, cnr_inp
     return r->axis < 0 || cnri_is_weight(plan->graph, plan->homes.at[s->in[i]].value);
 }
 
-/* The operators behind the node, with those channels of their tensors. */
+/* Sets the slice's epilogues: the operators behind the node, with channels begin..end of their
+ * tensors. False: it can't be. */
 static bool narrow_links(const cnr_node *whole, int64_t begin, int64_t end, cnri_slice *out) {
     const cnr_tensor *y = whole->outputs[0];
     for (int32_t i = 0; i < whole->n_epilogue; i++) {
@@ -100,7 +101,7 @@ static bool is_taken(const cnr_plan *plan, const cnri_step *s) {
            a.prepared == s->prepared && classes[s->n_in] == 0;
 }
 
-/* Late weights are computed row by row, so theirs must be the slice's channels. */
+/* True if late weights have the slice's channels as rows, since they are computed row by row. */
 static bool has_rows(const cnr_plan *plan, const cnri_step *s) {
     for (int32_t i = 0; i < s->n_in; i++) {
         const cnr_value v = s->in[i] < 0 ? -1 : plan->homes.at[s->in[i]].value;

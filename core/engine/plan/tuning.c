@@ -59,7 +59,7 @@ cnr_status cnri_tuning_link_key(const cnri_device *from, const cnri_device *to,
     return digest_key(&t, key, err);
 }
 
-/* Key of a node with its chain on a device, for measured times. */
+/* Writes the key, for measured times, of a node with its chain on a device. */
 static cnr_status make_key(const cnri_planner *p, const cnri_chain *chain, int32_t device,
                            char key[CNRI_TUNING_KEY], cnr_error *err) {
     cnri_text t = {0};
@@ -72,7 +72,7 @@ static cnr_status make_key(const cnri_planner *p, const cnri_chain *chain, int32
     return digest_key(&t, key, err);
 }
 
-/* The nodes of a region, and how they read each other. */
+/* Writes the key of a region on a device: its nodes, and how they read each other. */
 static cnr_status make_region_key(const cnri_planner *p, const cnr_subgraph *s, int32_t device,
                                   char key[CNRI_TUNING_KEY], cnr_error *err) {
     cnri_text t = {0};
@@ -88,7 +88,8 @@ static cnr_status make_region_key(const cnri_planner *p, const cnr_subgraph *s, 
 
 /* ---- the small net ---- */
 
-/* The value in the segment: a constant of its own, or an input in place of a computed value. */
+/* The value in the segment s: a constant of its own, or an input in place of a computed value. map
+ * keeps it; -1: none. */
 static cnr_value in_segment(const cnri_planner *p, cnr_graph *s, cnr_value v, cnr_value *map) {
     char name[32];
     if (v < 0 || map[v] >= 0) return v < 0 ? -1 : map[v];
@@ -160,7 +161,7 @@ static int32_t list_kernels(const cnri_planner *p, const char *key, const cnr_op
     return count;
 }
 
-/* Times the kernels. *any: some of them accept the node. */
+/* Times the kernels and notes each time under key. *any: at least one gave a time (it may hang). */
 static cnr_status time_all(cnri_tuning *t, const cnr_graph *segment, const char *device,
                            const char *key, const char *const *names, int32_t n, bool *any,
                            cnr_error *err) {

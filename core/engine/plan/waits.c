@@ -19,7 +19,7 @@ static int32_t writes(const cnri_step *s, int32_t i) {
     return i < s->n_out ? s->out[i] : i == s->n_out ? s->to : -2;
 }
 
-/* True if a home lies in the step's workspace. */
+/* True if a home shares bytes with the step's workspace. */
 static bool in_scratch(const cnr_plan *plan, const cnri_step *s, int32_t home) {
     if (home < 0 || s->workspace < 0) return false;
     const cnri_home *h = &plan->homes.at[home];

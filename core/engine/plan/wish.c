@@ -48,6 +48,7 @@ cnr_status cnri_wish_read(cnri_placement *w, const char *node, const char *text,
                      "its placement \"%s\": want a device, or axis=A device=share ...", text);
 }
 
+/* Appends the placements of a net's own metadata to *out; fails at the first it can't read. */
 cnr_status cnri_wishes_read(const cnr_graph *g, cnri_wishes *out, cnr_error *err) {
     const size_t n = sizeof prefix - 1;
     for (int32_t i = 0; i < g->meta.n; i++) {

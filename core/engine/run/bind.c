@@ -29,7 +29,8 @@ static bool is_written(const cnr_plan *plan, int32_t root) {
     return false;
 }
 
-/* Why memory of the caller's can't stand for the home; NULL: it can. */
+/* Why memory of the caller's can't stand for the home of an input or (is_output) output; NULL: it
+ * can. *root: the home whose memory it shares. */
 static const char *obstacle(const cnr_session *s, bool is_output, int32_t home, int32_t *root) {
     const cnr_plan *plan = s->plan;
     uint64_t offset;
@@ -62,7 +63,8 @@ static cnr_status move(cnr_session *s, int32_t root, const cnr_mem *whole, cnr_e
     return CNR_OK;
 }
 
-/* Memory of a value that the caller wants to bind to an input or output. */
+/* *out: memory of a value that the caller wants to bind to an input or output; fails where the
+ * device can't use it. */
 static cnr_status memory_of(const cnr_session *s, int32_t home, const cnr_tensor *value,
                             const char *name, cnr_mem *out, cnr_error *err) {
     const cnri_home *h = &s->plan->homes.at[home];
@@ -82,7 +84,8 @@ static cnr_status memory_of(const cnr_session *s, int32_t home, const cnr_tensor
     return CNR_OK;
 }
 
-/* Binds a caller's memory to an input or output, so that runs need no copy. */
+/* Binds a caller's memory to an input or (is_output) output, so that runs need no copy. Fails while
+ * a run is under way, or with what stands against it. */
 static cnr_status bind(cnr_session *s, bool is_output, int32_t index, const cnr_tensor *value,
                        cnr_error *err) {
     const cnri_value *v;

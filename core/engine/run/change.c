@@ -106,6 +106,8 @@ cnr_status cnr_mask(cnr_model *m, const char *weight, int32_t on, cnr_error *err
 
 /* ---- copies ---- */
 
+/* Makes a model of this graph, which it owns, also on failure, in *out, with the options and masks
+ * of another model. */
 cnr_status cnri_model_like(const cnr_model *like, cnr_graph *graph, cnr_model **out,
                            cnr_error *err) {
     const cnr_load_options o = {.size = sizeof o,
@@ -142,7 +144,7 @@ cnr_status cnr_copy(const cnr_model *m, cnr_model **out, cnr_error *err) {
 
 /* ---- layers: those of a copy whose sizes are known, and the names of their values ---- */
 
-/* A copy of the graph with its open sizes set as for pictures, where size 1 is not possible. */
+/* *out: a copy of the graph with open sizes set as for pictures, where size 1 is impossible. */
 static cnr_status layers_of_pictures(const cnr_model *m, cnr_graph **out, cnr_error *err) {
     cnri_shapes shapes = {0};
     cnr_status status = cnri_input_shapes(m, 1, &shapes, err);
@@ -152,7 +154,7 @@ static cnr_status layers_of_pictures(const cnr_model *m, cnr_graph **out, cnr_er
     return status;
 }
 
-/* Opens the list of layers: a copy of the net with known shapes. */
+/* Makes m->layers, a copy of the net with the model's known shapes, and room for its names. */
 static cnr_status open_layers(cnr_model *m, cnr_error *err) {
     cnr_graph *g = cnri_graph_copy(m->graph);
     const cnr_tensor **types = cnri_alloc(((size_t)m->input_types.n + 1) * sizeof *types);
@@ -179,7 +181,8 @@ static cnr_status open_layers(cnr_model *m, cnr_error *err) {
     return status;
 }
 
-/* Collects the names of the node's inputs that are weights, or of the others. */
+/* Collects the names of the node's inputs that are weights, or of the others, in `to`; returns how
+ * many. */
 static int32_t take_names(const cnr_graph *g, const cnri_node *node, bool weights,
                           const char **to) {
     int32_t n = 0;

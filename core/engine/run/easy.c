@@ -2,7 +2,7 @@
 #include "run/run.h"
 #include <math.h>
 
-/* The model's own session; it is made again when the shapes change. */
+/* Makes m->session fit these inputs: it is made again when the shapes, and so the plan, change. */
 static cnr_status session_for(cnr_model *m, const cnr_tensor *const *inputs, int32_t n,
                               cnr_error *err) {
     cnr_plan *plan;

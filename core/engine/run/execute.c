@@ -26,7 +26,7 @@ static cnr_status sync_device(cnr_session *s, int32_t device, int32_t upto, cnr_
     return status;
 }
 
-/* Starts queued work of a device. */
+/* Starts the queued work of a device, by its method flush, and marks it as not pending. */
 static void flush(cnr_session *s, int32_t device) {
     cnr_stream *stream = &s->streams[device];
     if (s->pending[device] && CNRI_HAS(stream->device->cls, flush))
@@ -58,7 +58,8 @@ static cnr_status await(cnr_session *s, int32_t device, int32_t other, int32_t u
 
 /* ---- one step ---- */
 
-/* Waits for the steps of other devices that a step depends on. */
+/* Waits for the steps of other devices that a step depends on, by an event on the device itself
+ * where it can. */
 static cnr_status wait_for(cnr_session *s, int32_t index, cnr_error *err) {
     const cnri_step *step = &s->plan->steps.at[index];
     cnr_stream *stream = &s->streams[step->device];
@@ -120,7 +121,7 @@ static cnr_status call_kernel(cnr_session *s, const cnri_step *step, cnr_run *ru
     return status;
 }
 
-/* Runs a step, or a slice of it, with its prepared weights. */
+/* Runs a step, or one slice of it, with its prepared weights, which are held meanwhile. */
 static cnr_status run_slice(cnr_session *s, int32_t index, int32_t slice, cnr_run *run,
                             cnr_error *err) {
     const cnri_step *step = &s->plan->steps.at[index];
@@ -149,6 +150,7 @@ static cnr_status run_slice(cnr_session *s, int32_t index, int32_t slice, cnr_ru
     return status;
 }
 
+/* Runs the step's kernel (or reference) on its device's stream; lowers dynamic shapes first. */
 static cnr_status run_kernel(cnr_session *s, int32_t index, cnr_error *err) {
     const cnri_step *step = &s->plan->steps.at[index];
     cnri_call *call = &s->calls[index];
@@ -182,7 +184,7 @@ static cnr_status run_kernel(cnr_session *s, int32_t index, cnr_error *err) {
     return status;
 }
 
-/* Calls the tap with the step's values in plain host memory. */
+/* Calls the tap with each output of a kernel's step, copied to plain host memory. */
 static cnr_status tap_step(cnr_session *s, int32_t index, cnr_error *err) {
     const cnri_step *step = &s->plan->steps.at[index];
     const cnri_call *call = &s->calls[index];
@@ -254,7 +256,7 @@ static uint64_t measure(const cnr_stream *stream, const span *t, counters *told)
     return ns > 0 ? (uint64_t)ns : 0;
 }
 
-/* Runs one step: waits, notifies, computes or moves. */
+/* Runs or queues one step: waits for others, tells listeners, computes or moves. Clears err. */
 static cnr_status run_step(cnr_session *s, int32_t index, cnr_error *err) {
     const cnri_step *step = &s->plan->steps.at[index];
     cnr_stream *stream = &s->streams[step->device];
@@ -290,7 +292,7 @@ static cnr_status run_step(cnr_session *s, int32_t index, cnr_error *err) {
 
 /* ---- a whole run ---- */
 
-/* Copies the inputs that were set to their homes. */
+/* Copies the inputs that were set to their homes; bound ones need none. CNR_E_STATE: one wasn't. */
 static cnr_status put_inputs(cnr_session *s, cnr_error *err) {
     const cnr_plan *plan = s->plan;
     for (int32_t i = 0; i < plan->graph->inputs.n; i++) {
@@ -315,7 +317,7 @@ static cnr_status put_inputs(cnr_session *s, cnr_error *err) {
     return CNR_OK;
 }
 
-/* Prepares a session for a new run. */
+/* Prepares a session for a run: dynamic sizes at their maximum, no device finished or pending. */
 static void reset(cnr_session *s) {
     const cnr_plan *plan = s->plan;
     for (int32_t i = 0; i < plan->homes.n; i++)
@@ -334,7 +336,8 @@ static void settle(cnr_session *s) { /* waits after an error, so that no work is
     s->running = false;
 }
 
-/* Starts a run: puts inputs and queues or runs all steps. */
+/* Starts a run: puts inputs and queues or runs all steps; fails if one is under way or it is
+ * cancelled meanwhile. */
 static cnr_status start(cnr_session *s, cnr_error *err) {
     if (s->running)
         return cnri_fail(err, CNR_E_STATE, "session", "a run is under way: wait for it first");
@@ -373,7 +376,8 @@ cnr_status cnr_session_start(cnr_session *s, cnr_error *err) {
     return start_somewhere(s, err);
 }
 
-/* Waits for all devices and ends the run. */
+/* Waits for all devices and ends the run: CNR_E_STATE if there is none, else the first failure or
+ * cancellation. */
 static cnr_status wait_for_run(cnr_session *s, cnr_error *err) {
     cnr_status status = CNR_OK;
     if (!s->running)

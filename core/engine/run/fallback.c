@@ -13,8 +13,8 @@ static bool open_again(const cnr_plan *plan, const cnr_tensor *const *types, int
     return !status;
 }
 
-/* Moves a model off a device that failed, and opens a session there. False: there is no other
- * device. */
+/* Moves a model off a device that failed, and opens a session there in *out. False: there is no
+ * other device. */
 static bool on_fallback(const cnr_plan *plan, cnr_status status, const cnr_error *why,
                         cnr_session **out) {
     const cnr_graph *g = plan->graph;
@@ -44,8 +44,8 @@ cnr_status cnr_session_open(cnr_plan *plan, cnr_session **out, cnr_error *err) {
     return cnri_fail(err, status, why.where, "%s", why.text);
 }
 
-/* After a failure of the device, goes on with the session on the next one that is allowed.
- * Listeners know the steps of one plan. */
+/* After a failure of the device, goes on with the session on the next one that is allowed; true: it
+ * did. Not if listeners, taps or bound memory know the steps of one plan. */
 bool cnri_session_move_to_fallback(cnr_session *s, cnr_status status, const cnr_error *why) {
     const cnr_graph *g = s->plan->graph;
     cnr_session *fresh;

@@ -32,7 +32,7 @@ void cnri_floats_leave(const cnri_floats *saved) {
 #define FLUSH_TO_ZERO (UINT32_C(1) << 24)
 #define ROUNDING (UINT32_C(3) << 22)
 #define RAISED 0x9fu
-/* The VFP's control and status register. */
+/* Reads the VFP's control and status register (FPSCR). */
 static uint32_t modes(void) {
     uint32_t now;
     __asm__ volatile("vmrs %0, fpscr" : "=r"(now));

@@ -4,7 +4,7 @@
 
 enum { TIMES_THE_ESTIMATE = 100 };
 
-/* Expected length of a run: the net's operations at 10 a nanosecond, or the last run's time if
+/* Expected nanoseconds of a run: the net's operations at 10 a nanosecond, or the last run's time if
  * that was longer. */
 static uint64_t estimate_ns(const cnr_session *s) {
     const uint64_t guess = (uint64_t)(s->plan->flops / 10);

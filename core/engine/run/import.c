@@ -72,7 +72,7 @@ static cnr_status no_such_option(const cnr_importer *importer, const char *optio
     return status;
 }
 
-/* Checks that the importer takes all options. */
+/* CNR_E_ARG unless each option is "name=value" and known to the importer. */
 static cnr_status check_options(const cnr_importer *importer, const cnr_import_args *args,
                                 cnr_error *err) {
     for (int32_t i = 0; i < args->n_options; i++) {
@@ -114,6 +114,7 @@ bool cnri_is_native(const char *path) {
     return n > 4 && strcmp(path + n - 4, ".cnr") == 0;
 }
 
+/* True if the weights are files, not "none", "random" or "random:SEED". */
 bool cnri_weights_are_file(const char *weights) {
     return strcmp(weights, "none") != 0 &&
            (strncmp(weights, "random", 6) != 0 || (weights[6] && weights[6] != ':'));
@@ -143,6 +144,7 @@ void cnri_paths_free(cnri_paths *paths) {
     cnri_vec_free(paths);
 }
 
+/* CNR_E_ARG if there are options, as no importer reads this file. */
 static cnr_status refuse_options(const char *path, const char *const *options, int32_t n,
                                  cnr_error *err) {
     if (n == 0) return CNR_OK;
@@ -150,7 +152,7 @@ static cnr_status refuse_options(const char *path, const char *const *options, i
                      options[0]);
 }
 
-/* Fills weights from the files in a list with commas. */
+/* Fills weights from the files that `word` lists with commas, with the importer's options. */
 static cnr_status fill_from(cnr_graph *net, const char *word, const char *const *options,
                             cnr_error *err) {
     cnri_paths files = {0};
@@ -165,6 +167,8 @@ static cnr_status fill_from(cnr_graph *net, const char *word, const char *const 
     return status;
 }
 
+/* Fills weights from files, or by "random:SEED" ("random": seed 0); "none" leaves them out; NULL:
+ * nothing to do. Options are only for files. */
 cnr_status cnri_weights_fill(cnr_graph *net, const char *weights, const char *const *options,
                              cnr_error *err) {
     uint64_t seed = 0;
@@ -178,7 +182,8 @@ cnr_status cnri_weights_fill(cnr_graph *net, const char *weights, const char *co
     return cnri_graph_fill_random(net, seed, err);
 }
 
-/* Both graphs hold the weights of a large net only for a moment. */
+/* Moves the weights of `from` one by one into those of `net`, freeing each at once, so that both
+ * hold a large net's only for a moment. */
 static cnr_status take_constants(cnr_graph *net, cnr_graph *from, const char *path,
                                  cnr_error *err) {
     cnri_filling filling = {.graph = net};

@@ -34,7 +34,8 @@ static cnr_status reopen(cnr_session *s, int32_t device, bool timed, cnr_error *
     return CNR_OK;
 }
 
-/* Opens streams anew with or without timing. */
+/* Opens streams anew with or without timing (timed), on devices that time events; nothing if it is
+ * so already. */
 static cnr_status set_timed(cnr_session *s, bool timed, cnr_error *err) {
     for (int32_t i = 0; i < s->plan->n_devices && s->timed != timed; i++) {
         if (!CNRI_HAS(s->streams[i].device->cls, event_elapsed)) continue;
@@ -54,7 +55,7 @@ static bool any_sync(const cnr_session *s) {
 
 /* ---- adding and removing ---- */
 
-/* Adds a listener; *id: for its removal. */
+/* Adds a listener; *id: its number, for its removal. CNR_E_STATE: a run is under way. */
 static cnr_status add(cnr_session *s, cnri_listener listener, int32_t *id, cnr_error *err) {
     if (s->running)
         return cnri_fail(err, CNR_E_STATE, "session", "a run is under way: wait for it first");
@@ -97,7 +98,7 @@ void cnr_session_unlisten(cnr_session *s, int32_t id) {
 
 /* ---- telling ---- */
 
-/* Passes an event to an application's listener. */
+/* Calls an application's listener with an event in the public form. */
 static void tell_application(const cnr_session *s, const cnri_listener *listener,
                              const cnri_event *e) {
     static const int32_t kinds[] = {[CNRI_EVENT_RUN_BEGIN] = CNR_RUN_BEGIN,
@@ -119,7 +120,8 @@ static void tell_application(const cnr_session *s, const cnri_listener *listener
     listener->run_fn(listener->arg, &event);
 }
 
-/* Lists the devices that run steps of the plan, separated by commas. */
+/* Writes the devices that run steps of the plan to `out`, separated by commas, cut to `capacity`
+ * bytes. */
 static void name_devices(const cnr_plan *plan, char *out, size_t capacity) {
     size_t n = 0;
     *out = 0;

@@ -16,6 +16,8 @@
 #ifndef CNRI_LOAD_OPTIONS_H
 #define CNRI_LOAD_OPTIONS_H
 
+/* The table of load options: X(who, kind, member, key, option, argument, choices, where, default,
+ * help) for each. */
 #define CNRI_LOAD_OPTIONS(X) \
     X(ALL, TEXT, device, "device", "--device", "NAME", NULL, PLAN, " (the best)", \
       "where to run: cpu, cpu:little, opencl:0 ...") \
@@ -107,7 +109,7 @@ typedef struct cnri_load_option {
     size_t at, plan_at; /* offsets in cnr_load_options, and in cnri_plan_options if it is there */
 } cnri_load_option;
 
-/* The number of one option. */
+/* Number of an option in the table: CNRI_LOAD_ and its member's name. */
 #define CNRI_LOAD_ROW(who, kind, member, ...) CNRI_LOAD_##member,
 enum { CNRI_LOAD_OPTIONS(CNRI_LOAD_ROW) CNRI_N_LOAD_OPTIONS };
 #undef CNRI_LOAD_ROW

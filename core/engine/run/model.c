@@ -104,6 +104,8 @@ void cnri_shapes_free(cnri_shapes *s) {
     *s = (cnri_shapes){0};
 }
 
+/* Checks that given symbols exist, and fills m->input_types with the inputs' types at the sizes
+ * that are set. */
 static cnr_status bind_inputs(cnr_model *m, cnr_error *err) {
     const cnr_graph *g = m->graph;
     const cnri_sizes given = {.symbols = (const char *const *)m->symbols,
@@ -214,7 +216,8 @@ static cnr_status check_kernel(const cnr_model *m, const char *word, cnr_error *
     return status;
 }
 
-/* Bits of the kernels that the options allow to be chosen, by how they store and compute. */
+/* CNR_KERNEL_... bits of the kernels that options allow to be chosen, by how they store weights and
+ * compute. */
 static uint32_t stores_of(const cnr_load_options *o) {
     static const uint32_t weights[] = {0, CNR_KERNEL_F16, CNR_KERNEL_BF16},
                           arithmetic[] = {0, CNR_KERNEL_F16_MATH,
@@ -234,7 +237,7 @@ static cnr_status open_policy(const cnr_model *m, const cnr_load_options *o, cnr
     return cnri_policy_open(name ? name : "policy", own, options, out, err);
 }
 
-/* Fills a model from its load options. */
+/* Fills a new model from its load options (NULL: none), which it checks, with copies. */
 static cnr_status fill(cnr_model *m, const cnr_load_options *o, cnr_error *err) {
     cnri_plan_options options = {0};
     void *held[CNRI_N_LOAD_OPTIONS] = {NULL};
@@ -269,6 +272,7 @@ static cnr_status fill(cnr_model *m, const cnr_load_options *o, cnr_error *err) 
     return bind_inputs(m, err);
 }
 
+/* Makes a model in *out and takes ownership of the graph, also on failure. */
 cnr_status cnri_model_from_graph(cnr_runtime *rt, cnr_graph *graph, const cnr_load_options *options,
                                  cnr_model **out, cnr_error *err) {
     const int64_t before = cnri_alloc_failures();

@@ -10,9 +10,10 @@ const char *const cnri_cache_policies[] = {"lru", "fifo", NULL};
 #define PLAN_NET PLAN_NOTHING
 #define PLAN_POLICY PLAN_NOTHING
 #define PLAN_STORES PLAN_NOTHING
-/* Offset in the plan options. */
+/* Offset of a member in cnri_plan_options. */
 #define PLAN_PASSES(member) offsetof(cnri_plan_options, member)
 #define PLAN_PLAN PLAN_PASSES
+/* Row of cnri_load_options for one option. */
 #define ROW(who, kind_of, member, in_lua, in_program, argument, all, where, usual, help) \
     {.name = #member, \
      .key = in_lua, \
@@ -128,7 +129,8 @@ static const char *meta_of(const cnr_graph *g, const char *name) {
     return cnri_graph_meta(g, key);
 }
 
-/* Splits a text into a list of its lines, in one block. */
+/* Splits a text into a list of its lines that ends with NULL, in one block for cnri_free; NULL: no
+ * memory. */
 static const char **split_lines(const char *text) {
     const size_t bytes = strlen(text) + 1, most = bytes / 2 + 2;
     const char **list = cnri_alloc_zero(most * sizeof *list + bytes);

@@ -67,7 +67,8 @@ static bool is_node(const cnr_graph *g, const char *name) {
     return known;
 }
 
-/* Checks devices and shares of a placement, and fills the parts. */
+/* Fills the parts with the devices and shares of a placement (no shares: equal ones); fails unless
+ * shares sum to 1. */
 static cnr_status make_parts(const cnr_place_options *o, cnri_part *parts, cnr_error *err) {
     double sum = 0;
     for (int32_t i = 0; i < o->n_devices; i++) {
@@ -83,7 +84,7 @@ static cnr_status make_parts(const cnr_place_options *o, cnri_part *parts, cnr_e
     return cnri_fail(err, CNR_E_ARG, o->node, "shares are wanted that are 1 in all");
 }
 
-/* Replaces the model's placement of this node by the new one. */
+/* Replaces the model's placement of this node by copies of parts; no devices: removes it. */
 static cnr_status replace(cnr_model *m, const cnr_place_options *o, cnri_part *parts,
                           cnr_error *err) {
     cnri_plan_options options = m->plan_options;
@@ -101,7 +102,7 @@ static cnr_status replace(cnr_model *m, const cnr_place_options *o, cnri_part *p
     return status;
 }
 
-/* Replaces the model's policy; "": by none. */
+/* Replaces the model's placement policy by o->policy; "": by none. */
 static cnr_status replace_policy(cnr_model *m, const cnr_place_options *o, cnr_error *err) {
     cnri_plan_options options = m->plan_options;
     cnr_status status = CNR_OK;

@@ -59,7 +59,7 @@ static kept_plan *find(cnr_model *m, const cnr_tensor *types, int32_t n) {
     return NULL;
 }
 
-/* Takes one user away. Returns the plan if it has none left, for the caller to free. */
+/* Takes one user away. Returns the plan if it has none left, for the caller to free; else NULL. */
 static kept_plan *let_go(kept_plan *k) {
     struct cnri_plans *plans = k->model->plans;
     if (--k->refs > 0) return NULL;
@@ -71,7 +71,8 @@ static kept_plan *let_go(kept_plan *k) {
     return k;
 }
 
-/* Takes the plan used longest ago out of a full cache. Returns it as let_go does. */
+/* Takes the plan used longest ago out of a full cache. Returns it as let_go does, NULL if the cache
+ * isn't full. */
 static kept_plan *trim(struct cnri_plans *plans) {
     int32_t cached = 0;
     kept_plan *oldest = NULL;
@@ -95,7 +96,8 @@ static void free_kept(kept_plan *k) {
 
 /* ---- making ---- */
 
-/* Adds the entry that other threads find and wait for while the plan is being made. */
+/* Adds the entry that other threads find and wait for while the plan is made, with one user. NULL:
+ * out of memory. */
 static kept_plan *begin(cnr_model *m, const cnr_tensor *types) {
     kept_plan *k = cnri_alloc_zero(sizeof *k), **slot = k ? cnri_push(&m->plans->at) : NULL;
     if (!slot) {
@@ -122,6 +124,7 @@ void cnri_plan_keeper_register(cnri_plan_keeper own) {
     __atomic_store_n(&keeper, own, __ATOMIC_RELEASE);
 }
 
+/* Makes a plan of the model for these input types; *out: for cnri_plan_free. */
 static cnr_status make(cnr_model *m, const cnri_plan_options *options, const cnr_tensor *types,
                        int32_t n, cnr_plan **out, cnr_error *err) {
     cnri_device_set set;
@@ -187,7 +190,7 @@ static void publish(kept_plan *k, cnr_plan *plan, uint64_t version) {
     free_kept(left);
 }
 
-/* Finds or makes a plan, and takes a reference; waits if another thread makes it. */
+/* *out: a plan that is found or made, with a reference taken; waits if another thread makes it. */
 static cnr_status find_or_make(cnr_model *m, const cnr_tensor *types, int32_t n, cnr_plan **out,
                                cnr_error *err) {
     cnri_plan_options options = {0};
@@ -215,12 +218,13 @@ static cnr_status find_or_make(cnr_model *m, const cnr_tensor *types, int32_t n,
     return status;
 }
 
-/* Name of an input. */
+/* Name of input i, owned by the model's graph. */
 static const char *input_name(const cnr_model *m, int32_t i) {
     return cnri_graph_value_name(m->graph, m->graph->inputs.at[i]);
 }
 
-/* Checks a given shape of an input and fills its type. */
+/* Copies rank and sizes of a given shape into *type, and the data where it decides shapes;
+ * CNR_E_INVALID: an impossible rank. */
 static cnr_status take_shape(const cnr_model *m, int32_t input, const cnr_tensor *from,
                              cnr_tensor *type, cnr_error *err) {
     if (from->rank < 0 || from->rank > CNR_MAX_RANK)
@@ -379,7 +383,8 @@ bool cnri_plan_options_copy(const cnri_plan_options *from, cnri_plan_options *to
     return all != NULL;
 }
 
-static void take_over(cnr_model *m, const cnri_plan_options *options) { /* the lock is held */
+/* Makes the model's options these, owned by it now, and drops outdated plans. The lock is held. */
+static void take_over(cnr_model *m, const cnri_plan_options *options) {
     cnri_plan_options_free(&m->plan_options);
     m->plan_options = *options;
     cnri_plans_invalidate(m);
@@ -397,8 +402,7 @@ cnr_status cnri_model_set_options(cnr_model *m, const cnri_plan_options *options
     return CNR_OK;
 }
 
-/* What is left of the options on the next device: what they say of others is void. False: it
- * failed. */
+/* What is left of the options on the next device: what is for others is void. False: it failed. */
 static bool options_after(const cnri_plan_options *o, cnri_plan_options *copy) {
     cnri_plan_options next = *o;
     next.device = o->fallback[0];

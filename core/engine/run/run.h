@@ -97,7 +97,7 @@ cnr_status cnri_policy_open(const char *name, const char *text, const char *cons
 cnr_status cnri_adapt_begin(cnr_model *m, cnr_error *err);
 bool cnri_can_adapt(void); /* true if services are registered */
 
-/* Opens a runtime without what libraries above the engine add to cnr_open. */
+/* Opens a runtime in *out without what libraries above the engine add to cnr_open. */
 cnr_status cnri_runtime_open(cnr_runtime **out, const cnr_open_options *options, cnr_error *err);
 /* Frees the runtime, whose models must be gone. */
 void cnri_runtime_free(cnr_runtime *rt);
@@ -182,9 +182,9 @@ typedef struct cnri_plan_request {
     int32_t n;
     bool is_portable; /* the identity does not contain the record of times in the cache */
 } cnri_plan_request;
-/* plans.c: the plans of a model. */
+/* plans.c: makes the empty list of a model's plans. */
 cnr_status cnri_plans_open(cnr_model *m, cnr_error *err);
-void cnri_plans_close(cnr_model *m);
+void cnri_plans_close(cnr_model *m); /* frees all plans and the list; none: nothing */
 /* Makes later plans anew; users of existing plans keep them. The lock is held. */
 void cnri_plans_invalidate(cnr_model *m);
 /* Warns, once for each model, if no kernel of the plan stores or computes as options ask. */
@@ -217,7 +217,7 @@ cnr_status cnri_adapt_if_wanted(cnr_model *m, bool asked, cnr_error *err);
 /* cnr_run_tensors of a model that does not adapt. */
 cnr_status cnri_run_plainly(cnr_model *m, const cnr_tensor *const *inputs, int32_t n_inputs,
                             const cnr_tensor **outputs, int32_t n_outputs, cnr_error *err);
-/* Makes a model and takes ownership of the graph. */
+/* Makes a model in *out and takes ownership of the graph, also on failure. */
 cnr_status cnri_model_from_graph(cnr_runtime *rt, cnr_graph *graph, const cnr_load_options *options,
                                  cnr_model **out, cnr_error *err);
 /* Sets planning options beyond those of cnr_load (placements, forced kernels, training); they
@@ -232,7 +232,7 @@ bool cnri_fall_back(cnr_model *m, const char *device, uint64_t version, cnr_stat
 cnr_status cnri_check_process(const cnr_runtime *rt, cnr_error *err);
 /* The score of the loader or importer that knows a file best; 0: none does. */
 int32_t cnri_load_score(const char *path);
-/* Loads a graph without making a model (for show, convert, check). */
+/* Loads a graph into *out without making a model (for show, convert, check). */
 cnr_status cnri_load_graph(cnr_runtime *rt, const char *path, const cnr_load_options *options,
                            cnr_graph **out, cnr_error *err);
 
@@ -244,7 +244,7 @@ typedef struct cnri_head {
 } cnri_head;
 /* Reads the first bytes of a file; none of a folder. */
 cnr_status cnri_file_head(const char *path, cnri_head *out, cnr_error *err);
-/* The importer with the highest score for a file, if it exceeds *score, which is then updated. */
+/* The importer that accepts a file with a score over *score, which is then updated; NULL: none. */
 const cnr_importer *cnri_importer_for(const char *path, const cnri_head *head, int32_t *score);
 /* The options that it accepts, NULL-terminated; NULL: it does not say. */
 const char *const *cnri_importer_options(const cnr_importer *importer);
@@ -260,11 +260,10 @@ int32_t cnri_count_options(const char *const *options); /* number of entries bef
 /* The files that a word names: "net.prototxt,a.bin" names two, unless a file has that very name.
  * Free them after an error too. */
 typedef CNRI_VEC(char *) cnri_paths;
-cnr_status cnri_paths_add(cnri_paths *paths, const char *word,
-                          cnr_error *err); /* Appends to the list. */
-void cnri_paths_free(cnri_paths *paths);
-/* Weights as users name them: NULL, "none", "random", "random:SEED", or files separated by
- * commas. `options` are the importer's; they are refused if none reads the weights. */
+/* Appends a copy of each path in `word`: that file if it exists, else those between commas. */
+cnr_status cnri_paths_add(cnri_paths *paths, const char *word, cnr_error *err);
+void cnri_paths_free(cnri_paths *paths); /* frees the paths and the list */
+/* True if the weights are files, not "none", "random" or "random:SEED". */
 bool cnri_weights_are_file(const char *weights);
 /* Fills weights from files, or by "random:SEED"; "none" leaves them out. */
 cnr_status cnri_weights_fill(cnr_graph *net, const char *weights, const char *const *options,
@@ -277,7 +276,8 @@ cnr_status cnri_weights_import(cnr_graph *net, const cnr_import_args *files, cnr
 cnr_status cnri_model_idle(cnr_model *model, cnr_error *err);
 /* Frees the data that is kept for gradients of this model. */
 void cnri_model_drop_gradients(cnr_model *model);
-/* Makes a model of this graph, which it owns then, with the options and masks of another model. */
+/* Makes a model of this graph, which it owns, also on failure, in *out, with the options and masks
+ * of another model. */
 cnr_status cnri_model_like(const cnr_model *like, cnr_graph *graph, cnr_model **out,
                            cnr_error *err);
 

@@ -21,14 +21,16 @@ void cnri_loader_add(const cnri_loader *loader) {
     pthread_mutex_unlock(&loaders.lock);
 }
 
-/* The native reader reports what is wrong with a file itself, so the name decides. */
+/* Score for our own files, 100 by name or head, else 0; the native reader reports itself what is
+ * wrong with a file. */
 static int32_t native_accepts(const char *path, const uint8_t *head, size_t head_bytes) {
     const char *dot = strrchr(path, '.');
     const bool compiled = dot && strcmp(dot, CNRI_COMPILED_SUFFIX) == 0;
     return compiled || cnri_is_native(path) || cnri_cached_begins(head, head_bytes) ? 100 : 0;
 }
 
-/* Loader of native files. */
+/* Loads a native file as a graph, and its weights from options->weights; checks digests unless
+ * no_verify. */
 static cnr_status native_load(cnr_runtime *rt, const char *path, const cnr_load_options *options,
                               cnr_graph **out, cnr_error *err) {
     (void)rt;
@@ -95,7 +97,8 @@ cnr_status cnri_adapt_begin(cnr_model *m, cnr_error *err) {
 
 /* ---- open and close ---- */
 
-/* Puts the clock of that name in force; NULL: the real one. */
+/* Puts the clock of that name in force; NULL: leaves the real one. CNR_E_NOT_FOUND: no such
+ * clock. */
 static cnr_status choose_clock(cnr_runtime *rt, const char *name, cnr_error *err) {
     if (!name) return CNR_OK;
     const cnr_clock *clock = cnri_descriptor_find(CNR_KIND_CLOCK, name);
@@ -126,11 +129,12 @@ static cnr_status choose_board(cnr_runtime *rt, const char *spec, cnr_error *err
     return status;
 }
 
-/* The clock that the board asks for: simulated machines have a clock of their own. */
+/* Name of the clock that the board asks for (simulated machines have their own); NULL: none. */
 static const char *board_clock(const cnr_runtime *rt) {
     return rt->board ? cnri_board_text("clock") : NULL;
 }
 
+/* Opens a runtime in *out without what libraries above the engine add to cnr_open. */
 cnr_status cnri_runtime_open(cnr_runtime **out, const cnr_open_options *options, cnr_error *err) {
     const cnr_status missing = cnri_require_arguments(err, "out", out, NULL);
     if (missing) return missing;
@@ -204,7 +208,8 @@ cnr_status cnri_check_process(const cnr_runtime *rt, cnr_error *err) {
 
 /* ---- graphs from files ---- */
 
-/* The loader that accepts a file with the highest score; NULL: none does. */
+/* The loader that accepts a file with a score above *score, the highest, which *score becomes;
+ * NULL: none does. */
 static const cnri_loader *best_loader(const char *path, const cnri_head *head, int32_t *score) {
     const cnri_loader *best = NULL;
     pthread_mutex_lock(&loaders.lock);
@@ -228,7 +233,7 @@ int32_t cnri_load_score(const char *path) {
     return score;
 }
 
-/* Says that nothing reads the file, and what is known. */
+/* Fails with CNR_E_UNSUPPORTED: nothing reads the file; the message lists the known formats. */
 static cnr_status no_loader(const char *path, cnr_error *err) {
     cnri_text known = {0};
     for (int32_t i = 0; i < loaders.n; i++)
@@ -291,7 +296,7 @@ static cnr_status check_rewrites(const char *const *words, cnr_error *err) {
     return status;
 }
 
-/* Loads a file by the loader that fits it. */
+/* Loads a file into *out by the loader that fits it best; fails where none does. */
 static cnr_status load_file(cnr_runtime *rt, const char *path, const cnr_load_options *options,
                             cnr_graph **out, cnr_error *err) {
     const int64_t before = cnri_alloc_failures();
@@ -317,8 +322,8 @@ static cnr_status load_file(cnr_runtime *rt, const char *path, const cnr_load_op
     return cnri_explain_missing_plugins(status, err);
 }
 
-/* Loads a graph without making a model (for show, convert, check). Loads "net.prototxt,a.bin": the
- * net, and files of weights. */
+/* Loads a graph into *out without making a model (for show, convert, check). "net.prototxt,a.bin":
+ * the net, and files of weights. */
 cnr_status cnri_load_graph(cnr_runtime *rt, const char *word, const cnr_load_options *options,
                            cnr_graph **out, cnr_error *err) {
     cnr_load_options o = {.size = sizeof o};

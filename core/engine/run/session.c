@@ -50,7 +50,8 @@ static cnr_status allocate(cnr_session *s, cnr_error *err) {
     return CNR_OK;
 }
 
-/* A part of `whole`, which is a storage or stands for one; *viewed when it is to be given back. */
+/* *out: a part of `whole`, which is a storage or stands for one; *viewed when it is to be given
+ * back. */
 static cnr_status part(cnr_session *s, int32_t storage, const cnr_mem *whole, uint64_t offset,
                        uint64_t bytes, cnr_mem *out, bool *viewed, cnr_error *err) {
     const cnri_storage *at = &s->plan->storages.at[storage];
@@ -87,7 +88,7 @@ cnr_status cnri_session_place(cnr_session *s, int32_t home, const cnr_mem *whole
     return CNR_OK;
 }
 
-/* Sets the addresses of all homes. */
+/* Sets the addresses of all homes in the arena, by the plan's offsets. */
 static cnr_status place_homes(cnr_session *s, cnr_error *err) {
     for (int32_t i = 0; i < s->plan->homes.n; i++)
         CNR_TRY(cnri_session_place(s, i, NULL, s->plan->homes.at[i].offset, err));
@@ -128,8 +129,8 @@ static cnr_status make_call(cnr_session *s, int32_t index, cnr_error *err) {
                 step->workspace_space.bytes, &call->workspace, &call->viewed, err);
 }
 
-/* Allocates zeroed host memory for an input or output: from the device if it offers such memory,
- * else from the heap. */
+/* Allocates zeroed host memory for an input or output, kept in s->ends: from the device if it
+ * offers such memory, else from the heap. NULL: out of memory. */
 static void *make_end(cnr_session *s, const cnri_home *home, uint64_t bytes) {
     const cnr_device *device = s->plan->devices[home->device];
     cnri_end *end = &s->ends[s->n_ends++];
@@ -140,7 +141,7 @@ static void *make_end(cnr_session *s, const cnri_home *home, uint64_t bytes) {
     return memset(end->memory, 0, (size_t)bytes);
 }
 
-/* Makes the buffers of inputs and outputs that are not used in place. */
+/* Makes the buffers of inputs and outputs that are not used in place, and all outputs' tensors. */
 static cnr_status make_ends(cnr_session *s, cnr_error *err) {
     const cnr_graph *g = s->plan->graph;
     for (int32_t i = 0; i < g->inputs.n; i++) {
@@ -234,7 +235,7 @@ static cnr_status fill(cnr_session *s, cnr_error *err) {
     return status ? status : cnri_residency_warm(s->plan, err);
 }
 
-/* Releases everything that needs calls of devices. */
+/* Waits for and closes streams, and frees all that needs calls of devices; returns CNR_OK. */
 static cnr_status release_devices(cnr_session *s, cnr_error *err) {
     const cnr_plan *p = s->plan;
     (void)err;
@@ -285,6 +286,7 @@ static bool release(cnr_session *s) {
     return true;
 }
 
+/* Opens a session of the plan in *out, or fails: no other device is tried. */
 cnr_status cnri_session_open(cnr_plan *plan, cnr_session **out, cnr_error *err) {
     cnr_model *model = cnri_plan_model(plan);
     cnr_status status = model ? cnri_check_process(model->rt, err) : CNR_OK;
@@ -332,7 +334,7 @@ void cnr_session_close(cnr_session *s) {
 
 /* ---- inputs ---- */
 
-/* Prints a type as "f32 [1,3]". */
+/* Prints a type as "f32 [1,3]", cut to `capacity` bytes. */
 static void type_text(const cnr_tensor *t, char *text, size_t capacity) {
     size_t at = (size_t)snprintf(text, capacity, "%s [", cnr_dtype_name(t->dtype));
     for (int32_t i = 0; i < t->rank && at < capacity; i++)
@@ -355,6 +357,8 @@ static cnr_status check_end(const cnri_value *v, const cnr_tensor *value, const 
     return cnri_fail(err, CNR_E_SHAPE, v->name, "%s: want %s, plain; got %s", what, want, got);
 }
 
+/* *out: the input or (is_output) output of that index; fails if there is none, or value (may be
+ * NULL) isn't of its type. */
 cnr_status cnri_session_end(const cnr_session *s, bool is_output, int32_t index,
                             const cnr_tensor *value, const cnri_value **out, cnr_error *err) {
     const cnr_graph *g = s->plan->graph;
@@ -367,6 +371,7 @@ cnr_status cnri_session_end(const cnr_session *s, bool is_output, int32_t index,
     return value ? check_end(*out, value, what, err) : CNR_OK;
 }
 
+/* Copies data from the host into input `index`; fails for another type or shape than the plan's. */
 cnr_status cnr_session_set_input(cnr_session *s, int32_t index, const cnr_tensor *value,
                                  cnr_error *err) {
     const cnri_value *v;

@@ -47,7 +47,7 @@ struct cnr_session {
     cnr_mem *mems;               /* by storage; constant storages belong to the plan */
     cnr_tensor *tensors, *flats; /* by home; flats: with the channel block hidden */
     bool *viewed;                /* by home: its memory is a view that must be released */
-    cnri_call *calls;            /* by step */
+    cnri_call *calls;            /* one for each step of the plan */
     void **inputs;               /* host copies, by graph input */
     uint8_t *given;              /* by graph input: CNRI_GIVEN ... */
     int32_t *bound; /* by home that owns its bytes: 0, or which input (1 + i) or output (-1 - i) is
@@ -60,7 +60,7 @@ struct cnr_session {
     int32_t *finished; /* by device: all its steps up to this index have run */
     bool *pending;     /* by device: it has queued work that was not flushed */
     CNRI_VEC(cnri_listener) listeners;
-    int32_t last_listener; /* id */
+    int32_t last_listener; /* id of the newest listener */
     int32_t n_bound;
     bool timed; /* streams that can are opened for timing */
     cnr_tap_fn tap;
@@ -79,15 +79,16 @@ struct cnr_session {
 /* session.c: the home lies in `whole` (NULL: in its storage) from `offset` on. */
 cnr_status cnri_session_place(cnr_session *s, int32_t home, const cnr_mem *whole, uint64_t offset,
                               cnr_error *err);
-/* The input or output of that index; value (may be NULL) is of its type. */
+/* *out: the input or (is_output) output of that index; fails if there is none, or value (may be
+ * NULL) isn't of its type. */
 cnr_status cnri_session_end(const cnr_session *s, bool is_output, int32_t index,
                             const cnr_tensor *value, const cnri_value **out, cnr_error *err);
 
-/* Tells an event to all listeners. */
+/* Tells an event to all listeners, in the order of their adding; step < 0: of the run. */
 void cnri_session_notify(const cnr_session *s, cnri_event_kind kind, int32_t step, uint64_t took_ns,
                          const char *counters);
 
-/* session.c: a session of the plan, or an error: no other device is tried. */
+/* Opens a session of the plan in *out, or fails: no other device is tried (session.c). */
 cnr_status cnri_session_open(cnr_plan *plan, cnr_session **out, cnr_error *err);
 /* fallback.c: after a failure of the plan's device, where another is allowed, this session becomes
  * one on that, with its inputs. False: none is allowed, or it failed too. */

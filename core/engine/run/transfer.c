@@ -7,7 +7,7 @@ static bool in_host(const cnr_plan *plan, int32_t home) {
     return (plan->devices[h->device]->memory[h->memory_class].flags & CNR_MEMORY_HOST) != 0;
 }
 
-/* Address of a home in host memory. */
+/* Host address of a home in the session: of a weight without storage, the graph's data. */
 static void *address(const cnr_session *s, int32_t home) {
     const cnri_home *h = &s->plan->homes.at[home];
     if (h->storage < 0) return s->plan->graph->values.at[h->value].type->data; /* a weight */
@@ -32,7 +32,7 @@ static int64_t channel_at(int64_t c, int64_t inner, int32_t block, int64_t *stri
     return c / b * inner * b + c % b;
 }
 
-/* Transposes eight rows of eight bytes. */
+/* Transposes eight rows of eight bytes in place; the lowest byte is the first. */
 static void transpose_bytes(uint64_t row[8]) {
     for (int i = 0; i < 4; i++) {
         const uint64_t t = (row[i] >> 32 ^ row[i + 4]) & 0xffffffffu;
@@ -128,11 +128,13 @@ static void convert_words(const conversion *k, int64_t base, int64_t c0) {
     }
 }
 
+/* True if elements have 4 bytes and both layouts keep four channels together. */
 static bool whole_quads(const conversion *k) {
     return k->element == 4 && k->unit % 4 == 0 && (k->from_block <= 1 || k->from_block % 4 == 0) &&
            (k->to_block <= 1 || k->to_block % 4 == 0);
 }
 
+/* Converts one unit of channels of one sample between layouts; `arg` is the conversion. */
 static void convert_task(void *arg, int64_t task, int32_t thread) {
     const conversion *k = arg;
     const int64_t units = k->channels / k->unit, sample = task / units;
@@ -175,6 +177,7 @@ static void convert_blocks(const void *from, int32_t from_block, void *to, int32
         for (int64_t i = 0; i < tasks; i++) convert_task(&k, i, 0);
 }
 
+/* Bytes of the largest home that a conversion or copy of this plan stages in host memory. */
 uint64_t cnri_staging_bytes(const cnr_plan *plan) {
     uint64_t maximum = 0;
     for (int32_t i = 0; i < plan->steps.n; i++) {
@@ -191,7 +194,8 @@ uint64_t cnri_staging_bytes(const cnr_plan *plan) {
 
 /* ---- between places ---- */
 
-/* Copies bytes of a step's home to another, between devices or host. */
+/* Copies `bytes` from offset `at` on of home step->from to the same place in step->to, between
+ * devices or host. */
 static cnr_status move(cnr_session *s, const cnri_step *step, uint64_t at, uint64_t bytes,
                        cnr_error *err) {
     const cnr_plan *plan = s->plan;

@@ -22,7 +22,7 @@ typedef struct cnri_stored_value {
     cnr_quant quant;
     uint32_t encoding;     /* index + 1 into `encodings`; 0: none */
     uint64_t offset;       /* bytes from the beginning of the data section */
-    const uint8_t *digest; /* SHA-256, 32 bytes */
+    const uint8_t *digest; /* SHA-256 of the data, 32 bytes */
     const uint8_t *print;  /* fingerprint, 16 bytes; NULL: the file has none */
     cnr_init init;
 } cnri_stored_value;

@@ -43,14 +43,14 @@ static uint8_t get_u8(cursor *c) { return (uint8_t)get(c, 1); }
 static uint32_t get_u32(cursor *c) { return (uint32_t)get(c, 4); }
 static int32_t get_i32(cursor *c) { return (int32_t)(uint32_t)get(c, 4); }
 static int64_t get_i64(cursor *c) { return (int64_t)get(c, 8); }
-/* Reads a double. */
+/* Reads a double; 0 after a fault. */
 static double get_f64(cursor *c) {
     const uint64_t bits = get(c, 8);
     double x;
     memcpy(&x, &bits, sizeof x);
     return x;
 }
-/* Reads a float. */
+/* Reads a float; 0 after a fault. */
 static float get_f32(cursor *c) {
     const uint32_t bits = get_u32(c);
     float x;
@@ -125,7 +125,7 @@ static void parse_quant(cursor *c, cnri_stored_value *v) {
     v->type.quant = &v->quant;
 }
 
-/* Reads element type, encoding, flags and shape. */
+/* Reads a value's element type, encoding, flags and shape into v; a bad one is a fault. */
 static void parse_type(cursor *c, cnri_stored_value *v) {
     cnr_tensor *t = &v->type;
     t->size = sizeof *t;
@@ -169,7 +169,7 @@ static void parse_weight(cursor *c, cnri_stored_value *v) {
     v->type.data = (uint8_t *)(uintptr_t)c->s->at + c->s->data_offset + offset;
 }
 
-/* Reads one value. */
+/* Reads one value into v: name, kind, type, and what its kind needs. A bad one is a fault. */
 static void parse_value(cursor *c, cnri_stored_value *v) {
     v->name = get_string(c);
     v->kind = get_u8(c);
@@ -187,7 +187,7 @@ static void parse_value(cursor *c, cnri_stored_value *v) {
 
 /* ---- nodes ---- */
 
-/* Reads one attribute. */
+/* Reads one attribute into a; the reader owns its lists. A bad one is a fault. */
 static void parse_attr(cursor *c, cnr_attr *a) {
     a->name = get_string(c);
     a->type = get_u8(c);
@@ -246,7 +246,7 @@ static void parse_uses(cursor *c, cnri_stored_use **uses, int32_t *n) {
     }
 }
 
-/* Reads the lists before the values. */
+/* Reads the name and the lists before the values: operators, encodings, symbols and metadata. */
 static void parse_lists(cursor *c) {
     cnri_stored *s = c->s;
     s->name = get_string(c);
@@ -261,7 +261,7 @@ static void parse_lists(cursor *c) {
     }
 }
 
-/* Reads the whole directory. */
+/* Reads the whole directory into c->s; c->fault says what is wrong. */
 static void parse_directory(cursor *c) {
     cnri_stored *s = c->s;
     parse_lists(c);

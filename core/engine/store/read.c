@@ -86,7 +86,8 @@ static void order_inputs(cnr_graph *g, const cnri_stored *s, const cnr_value *at
     }
 }
 
-/* Adds a node of the file; *known: how many values are numbered. */
+/* Adds a node of the file; at: the graph's values by number, which gets its outputs; *known: how
+ * many, raised by them. Faults are the graph's problems; only CNR_E_MEMORY is returned. */
 static cnr_status add_node(cnr_graph *g, const cnri_stored *s, const cnri_stored_node *n,
                            cnr_value *at, int32_t *known) {
     cnr_value *in = cnri_alloc(((size_t)n->n_in + 1) * sizeof *in);
@@ -107,7 +108,7 @@ static int64_t count_values(const cnri_stored *s) {
     return n;
 }
 
-/* Builds a graph from the file's lists. */
+/* Builds a graph from the file's lists; at[i] becomes the graph's value of the file's value i. */
 static cnr_status build(cnr_graph *g, const cnri_stored *s, cnr_value *at, cnr_error *err) {
     cnr_status status = CNR_OK;
     int32_t known = s->n_values;
@@ -127,6 +128,8 @@ static cnr_status build(cnr_graph *g, const cnri_stored *s, cnr_value *at, cnr_e
     return cnri_graph_status(g, false, err);
 }
 
+/* Maps the file and builds its graph in *out. Checks the digests of header and directory. With
+ * `verify`, a tensor's digest is checked when it is first read (core/engine/graph/seal.c). */
 cnr_status cnri_store_read(const char *path, bool verify, cnr_graph **out, cnr_error *err) {
     cnri_stored s;
     *out = NULL;

@@ -45,8 +45,8 @@ static inline uint64_t cnri_store_align(uint64_t n) {
 /* Whether `head`, the beginning of a file, is that of a .cnr file or of a compiled model, which
  * contains one. All readers of .cnr files accept both. */
 bool cnri_store_begins(const void *head, size_t bytes);
-/* Maps the file and builds its graph. Checks the digests of header and directory. With `verify`, a
- * tensor's digest is checked when it is first read (core/engine/graph/seal.c). */
+/* Maps the file and builds its graph in *out. Checks the digests of header and directory. With
+ * `verify`, a tensor's digest is checked when it is first read (core/engine/graph/seal.c). */
 cnr_status cnri_store_read(const char *path, bool verify, cnr_graph **out, cnr_error *err);
 /* Reads the whole file and checks each tensor; *bad: number of damaged ones, which are logged. */
 cnr_status cnri_store_check(const char *path, int32_t *bad, cnr_error *err);
@@ -73,6 +73,7 @@ enum {
     "\x89" \
     "CNP\r\n\x1a\n"
 
+/* A blob of a plan cache file: name, bytes, fingerprint, and that of the weights it is made of. */
 typedef struct cnri_cached_blob {
     const char *name;
     const void *data; /* in the mapping; not read when the file is opened */
@@ -99,6 +100,6 @@ bool cnri_cached_begins(const void *head, size_t bytes);
 const cnri_cached_blob *cnri_cached_part(const cnri_cached *c, const char *name);
 /* Returns the number of blobs and parts whose fingerprint does not match, and logs each. */
 int32_t cnri_cached_damaged(const cnri_cached *c, const char *path);
-void cnri_cached_close(cnri_cached *c);
+void cnri_cached_close(cnri_cached *c); /* unmaps the file and frees the list; c is empty */
 
 #endif

@@ -54,6 +54,8 @@ typedef struct cnr_open_options {
     const struct cnr_plugin *(*const *linked_plugins)(uint32_t host_abi);
 } cnr_open_options;
 
+/* How a net is loaded and planned: set size to sizeof; zeros and NULLs are the defaults. Lists end
+ * with NULL. */
 typedef struct cnr_load_options {
     uint32_t size;
     int32_t n_symbols; /* number of entries of `symbols` and `symbol_values` */
@@ -112,6 +114,7 @@ typedef struct cnr_load_options {
     const char *const *symbol_ranges;
 } cnr_load_options;
 
+/* One class and its score. */
 typedef struct cnr_top {
     int64_t index;
     float score;
@@ -142,22 +145,25 @@ cnr_status cnr_run_tensors(cnr_model *model, const cnr_tensor *const *inputs, in
                            const cnr_tensor **outputs, int32_t n_outputs, cnr_error *err);
 /* Writes the k largest elements, best first, and returns their number. Ties by index; NaN last. */
 int32_t cnr_topk(const cnr_tensor *scores, int32_t k, cnr_top *out);
-/* Returns the name of class `index`, or NULL. */
+/* Returns the name of class `index`, which the model owns; NULL: it has none. */
 const char *cnr_label(const cnr_model *model, int64_t index);
 /* Text of a status; "unknown status" for other numbers. */
 const char *cnr_status_text(int32_t status);
 
 /* ---- inputs, outputs and layers ---- */
 
-int32_t cnr_input_count(const cnr_model *model);
-int32_t cnr_output_count(const cnr_model *model);
+int32_t cnr_input_count(const cnr_model *model);  /* Number of inputs; 0 for NULL. */
+int32_t cnr_output_count(const cnr_model *model); /* Number of outputs; 0 for NULL. */
 /* Names of inputs and outputs, valid as long as the model; NULL: there is none. */
 const char *cnr_input_name(const cnr_model *model, int32_t index);
+/* Returns the name of output i, owned by the model; NULL: no such output. */
 const char *cnr_output_name(const cnr_model *model, int32_t index);
 /* Types and shapes; open dimensions are negative. NULL: there is none. */
 const cnr_tensor *cnr_input_type(const cnr_model *model, int32_t index);
+/* Returns the type of output i, owned by the model; NULL: no such output. */
 const cnr_tensor *cnr_output_type(const cnr_model *model, int32_t index);
 
+/* Description of a node of the net, for listings. Texts and lists are owned by the model. */
 typedef struct cnr_layer {
     uint32_t size;
     int32_t n_inputs, n_weights; /* number of activations; number of weights */
@@ -174,7 +180,7 @@ cnr_status cnr_layer_at(cnr_model *model, int32_t index, cnr_layer *out, cnr_err
 
 /* Copies a model with its weights and placements. The runtime owns the copy. */
 cnr_status cnr_copy(const cnr_model *model, cnr_model **out, cnr_error *err);
-int32_t cnr_weight_count(const cnr_model *model);
+int32_t cnr_weight_count(const cnr_model *model); /* Number of weights; 0 for NULL. */
 /* Name of weight `index`, from 0; NULL: there are no more. */
 const char *cnr_weight_name(const cnr_model *model, int32_t index);
 /* Gives the data of a weight, valid until the weight changes. An encoded weight stays encoded. */
@@ -206,6 +212,7 @@ cnr_status cnr_plan_set_weight(cnr_plan *plan, const char *name, const cnr_tenso
 
 /* Opens a session. Close *out with cnr_session_close. */
 cnr_status cnr_session_open(cnr_plan *plan, cnr_session **out, cnr_error *err);
+/* Closes a session, which must not be running, and frees it; NULL: nothing. */
 void cnr_session_close(cnr_session *session);
 /* Copies data from the host into input `index`. */
 cnr_status cnr_session_set_input(cnr_session *session, int32_t index, const cnr_tensor *value,
@@ -225,7 +232,8 @@ cnr_status cnr_session_bind_output(cnr_session *session, int32_t index, const cn
 cnr_status cnr_session_run(cnr_session *session, cnr_error *err);
 /* Queues a run; CNR_E_STATE: one is under way. */
 cnr_status cnr_session_start(cnr_session *session, cnr_error *err);
-/* Waits for the run that was started. */
+/* Waits for the run that was started, and returns its status. On a lost device it may repeat it on
+ * the fallback. */
 cnr_status cnr_session_wait(cnr_session *session, cnr_error *err);
 /* Gives output `index` on the host, valid until the session runs again or closes. */
 cnr_status cnr_session_output(cnr_session *session, int32_t index, const cnr_tensor **out,
@@ -239,6 +247,7 @@ void cnr_session_tap(cnr_session *session, cnr_tap_fn fn, void *arg);
 
 /* Listeners are called on the thread that runs, and must not use the session. */
 enum { CNR_RUN_BEGIN = 1, CNR_RUN_END = 2, CNR_STEP_BEGIN = 3, CNR_STEP_END = 4 };
+/* What a listener is told of a run or step. All pointers are valid only during the call. */
 typedef struct cnr_run_event {
     uint32_t size;
     int32_t kind, step;                      /* step -1: event of the whole run */

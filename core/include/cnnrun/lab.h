@@ -46,6 +46,7 @@ typedef struct cnr_candidate_list {
  * list. */
 cnr_status cnr_candidates(cnr_model *model, const cnr_tensor *const *shapes, int32_t n_shapes,
                           cnr_candidate_list *out, cnr_error *err);
+/* Frees the rows and empties the list; the struct is the caller's. NULL: nothing. */
 void cnr_candidates_free(cnr_candidate_list *list);
 
 /* Evaluation: accuracy and loss of a net on labelled pictures. */
@@ -119,6 +120,7 @@ typedef struct cnr_evaluation {
 /* Runs the net on labelled pictures. Free *out with cnr_evaluation_free. */
 cnr_status cnr_evaluate(cnr_model *model, const cnr_evaluate_options *options,
                         const cnr_observer *observer, cnr_evaluation *out, cnr_error *err);
+/* Frees what the evaluation holds; the struct is the caller's. NULL: nothing. */
 void cnr_evaluation_free(cnr_evaluation *evaluation);
 /* Wilson's 95% interval of a fraction `part` (0 to 1) that was seen among n, for top1, best or
  * test: out[0] to out[1]; NaN if `part` is NaN or n is 0. */
@@ -139,7 +141,7 @@ typedef struct cnr_profile_options {
      * trace. */
     const char *trace;
 } cnr_profile_options;
-/* Time of a step. */
+/* Time of one step over all runs: milliseconds a run, operations, joules and bytes moved. */
 typedef struct cnr_step_timing {
     uint32_t size;
     int32_t step;
@@ -186,6 +188,7 @@ typedef struct cnr_timing {
 /* Times a net on made-up inputs. Free *out with cnr_timing_free. */
 cnr_status cnr_profile(cnr_model *model, const cnr_profile_options *options,
                        const cnr_observer *observer, cnr_timing *out, cnr_error *err);
+/* Frees steps and energy; the struct is the caller's. NULL: nothing. */
 void cnr_timing_free(cnr_timing *timing);
 
 /* Placement by measurement: times the net on each device alone, lets a policy make a plan from
@@ -213,7 +216,8 @@ typedef struct cnr_share_part {
     const char *node, *device;
     double share;
 } cnr_share_part;
-/* Result of cnr_share. */
+/* Result of cnr_share: predicted and measured rows of the placement, each device alone, and what
+ * was kept. */
 typedef struct cnr_sharing {
     uint32_t size;
     /* found: 1, the placement came from the folder, and the single devices were not timed. */
@@ -232,6 +236,7 @@ typedef struct cnr_sharing {
 /* Times the net on each device and lets a policy place it. Free *out with cnr_sharing_free. */
 cnr_status cnr_share(cnr_model *model, const cnr_share_options *options,
                      const cnr_observer *observer, cnr_sharing *out, cnr_error *err);
+/* Frees what the result holds and zeroes it, all but its size. NULL: nothing. */
 void cnr_sharing_free(cnr_sharing *sharing);
 /* Applies the placement for this net that was stored last in the folder. *follows is 1: applied; 0:
  * the folder has none; -1: it is for other devices or drivers. In the last two cases nothing
@@ -341,7 +346,7 @@ enum {
     CNR_EVENT_EPOCH = 1,    /* an epoch has ended; `of` is a cnr_epoch */
     CNR_EVENT_REPLACES = 2, /* before training: `of` is a double, the result of the existing file */
 };
-/* Result of an epoch. */
+/* Result of one epoch of training, for the progress callback; borrowed during the call. */
 typedef struct cnr_epoch {
     uint32_t size;
     int64_t epoch, epochs; /* epoch counts from 1 */
@@ -369,6 +374,7 @@ typedef struct cnr_train_result {
     cnr_metric_value metrics[CNR_MAX_METRICS], test_metrics[CNR_MAX_METRICS];
     int64_t n_metrics; /* number of values in each of the two; test values are NaN without a test */
 } cnr_train_result;
+/* Frees the energy; the struct is the caller's. NULL: nothing. */
 void cnr_train_result_free(cnr_train_result *result);
 /* Sets all fields to their defaults, up to options->size, which the caller sets. */
 void cnr_train_options_default(cnr_train_options *options);
@@ -482,6 +488,7 @@ typedef struct cnr_quantizing {
 cnr_status cnr_quantize(cnr_model *model, const cnr_quantize_options *options,
                         const cnr_observer *observer, cnr_model **net, cnr_quantizing *out,
                         cnr_error *err);
+/* Frees layers, warnings and times; the struct is the caller's. Not NULL. */
 void cnr_quantizing_free(cnr_quantizing *quantizing);
 
 /* Runs a study at many points of a parameter grid, each in its own process. It starts the program's

@@ -347,7 +347,7 @@ static inline const char *cnr_attr_string(const cnr_node *node, const char *name
 static inline int cnr_attr_is(const cnr_node *node, const char *name, const char *value) {
     return strcmp(cnr_attr_string(node, name), value) == 0;
 }
-/* Returns the list, and its length in *n; *n is 0 if there is none. */
+/* Returns the list, which the node owns, and its length in *n; NULL and 0 if there is none. */
 static inline const int64_t *cnr_attr_ints(const cnr_node *node, const char *name, int64_t *n) {
     const cnr_attr *a = cnr_attr_find(node, name);
     *n = a ? a->n : 0;

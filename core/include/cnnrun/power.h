@@ -9,7 +9,7 @@ CNR_BEGIN_EXPORTS
  * are 0 or NULL take their defaults. The cnr_..._free function of a result frees the memory that it
  * owns. ---- */
 
-/* How far some work is. */
+/* Progress report of long work, for a callback; borrowed during the call. */
 typedef struct cnr_progress {
     uint32_t size;
     const char *what;    /* name of the activity: "evaluating" */
@@ -70,7 +70,7 @@ void cnr_gauges_free(cnr_gauge_list *list);
 /* ---- energy: consumption of meter domains during a region of work. Readings are of the whole
  * machine, so nothing else should run. Unknown values are NaN, never 0. ---- */
 
-/* Energy of a domain. */
+/* Energy that one sensor saw in the region: joules, watts, samples, and why it is not measured. */
 typedef struct cnr_energy_domain {
     uint32_t size;
     int32_t quantity; /* 1: difference of an energy counter; 2: integral of power */
@@ -95,7 +95,7 @@ enum {
     /* a plugin's clock is in force: joules and seconds are of a simulated machine */
     CNR_ENERGY_SIMULATED = 3
 };
-/* Energy of a region. */
+/* Energy of a region, over all summed domains. Free with cnr_energy_free. */
 typedef struct cnr_energy {
     uint32_t size;
     /* CNR_ENERGY_..., origin of the sums. Measured and estimated domains are never summed
@@ -115,6 +115,7 @@ typedef struct cnr_energy {
      * domain that fails later makes all sums unmeasured. */
     char missing[80];
 } cnr_energy;
+/* Frees the domains; the struct is the caller's. NULL: nothing. */
 void cnr_energy_free(cnr_energy *energy);
 /* How energy is measured. */
 typedef struct cnr_energy_options {
@@ -171,13 +172,14 @@ typedef struct cnr_govern_options {
      * elsewhere. */
     int32_t at_once;
 } cnr_govern_options;
-/* State at a tick. */
+/* State of the principal knob at one tick of the governor: seconds, Hz, watts, degrees Celsius;
+ * NaN: unknown. */
 typedef struct cnr_tick {
     uint32_t size;
     /* values of the principal knob; temperature in degrees C; NaN: unknown */
     double seconds, hz, load, watts, temperature;
 } cnr_tick;
-/* Result of governing. */
+/* Result of governing: runs, ticks, joules and clock changes. Free with cnr_governed_free. */
 typedef struct cnr_governed {
     uint32_t size;
     /* off 1: turned off after three faults; advises 1: knobs could not be set, so answers were
@@ -206,6 +208,7 @@ typedef struct cnr_governed {
     char feeds[64], devices[64];
     char hz_why[80]; /* why hz is NaN although there were ticks, as none falls into a pass; or "" */
 } cnr_governed;
+/* Frees the ticks; the struct is the caller's. NULL: nothing. */
 void cnr_governed_free(cnr_governed *governed);
 /* Plays a scene, replays a recording, or governs this machine for the given seconds. out may be
  * NULL. */

@@ -95,7 +95,7 @@ static inline int64_t cnr_max_dim(const cnr_tensor *t, int32_t i) {
     return t->dim_range ? t->dim_range[2 * i + 1] : t->dim[i];
 }
 
-/* Bits of an element; 0: no such type. */
+/* Bits of an element of a data type, 4 for packed nibbles; 0: no such type. */
 static inline unsigned cnr_dtype_bits(int32_t dtype) {
 /* Bits of one type. */
 #define X(name, value, bits) dtype == value ? bits:

@@ -6,7 +6,8 @@
 #include "store/store.h"
 
 /* ---- write.c: .cnr files ---- */
-/* Writes a net as a .cnr file. */
+/* Writes a net as a .cnr file, through a temporary file, so that an error leaves an existing file
+ * as it was. */
 cnr_status cnri_store_write(const cnr_graph *graph, const char *path, cnr_error *err);
 /* Writes to a file that the caller has begun and will commit or abandon. */
 cnr_status cnri_store_write_to(const cnr_graph *graph, cnri_writer *out, cnr_error *err);

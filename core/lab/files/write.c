@@ -8,7 +8,8 @@ typedef struct buffer {
     bool failed;
 } buffer;
 
-/* Appends bytes; sets b->failed when out of memory. */
+/* Appends bytes to the growing buffer; sets b->failed, and then does nothing, when out of
+ * memory. */
 static void put(buffer *b, const void *data, size_t bytes) {
     if (b->failed || bytes == 0) return;
     if (b->capacity - b->n < bytes) {
@@ -75,14 +76,14 @@ static bool is_constant(const cnri_value *v) {
     return v->producer < 0 && !v->is_input && v->uses > 0 && !cnri_is_type_unknown(v->type);
 }
 
-/* Index of the operator in the file's list. */
+/* Index of the operator in the file's list; w->n_ops: it is not there. */
 static int32_t op_index(const writing *w, const cnr_op *op) {
     int32_t i = 0;
     while (i < w->n_ops && w->ops[i] != op) i++;
     return i;
 }
 
-/* Index of the encoding in the file's list. */
+/* Index of the encoding in the file's list; w->n_encodings: it is not there. */
 static int32_t encoding_index(const writing *w, cnr_id id) {
     int32_t i = 0;
     while (i < w->n_encodings && w->encodings[i] != id) i++;

@@ -30,13 +30,14 @@ cnr_status cnri_group_any(bool here, bool *any, cnr_error *err);
 void cnri_group_poke(void);
 /* Copies the bytes of rank 0 to all ranks. */
 cnr_status cnri_group_broadcast(void *data, uint64_t bytes, cnr_error *err);
-/* Waits until all ranks have called it. */
+/* Waits until all ranks have called it; with one rank it returns at once. */
 cnr_status cnri_group_barrier(cnr_error *err);
 /* This rank's part of n things, [*begin, *end); parts differ by at most one. */
 void cnri_group_part(int64_t n, int64_t *begin, int64_t *end);
 /* Ends all processes of the job at once, if there is a group. */
 void cnri_group_abort(int32_t code);
-/* Leaves the group after all ranks succeeded. */
+/* Leaves the group after all ranks succeeded: this process is a single rank again. Not joined:
+ * nothing. */
 void cnri_group_close(void);
 
 #endif

@@ -14,13 +14,15 @@ static cnr_status wrong(const cnri_planner *p, int32_t node, cnr_error *err, con
                      n->name, text);
 }
 
-/* The axis to split along: the wanted one, or by default channels, else the first possible. */
+/* The axis to split along, of the bits in `axes`: the wanted one, -1 if it is not possible; if
+ * wanted < 0, channels, else the first possible. */
 static int32_t axis_of(uint32_t axes, int32_t wanted) {
     if (wanted < 0) return cnri_default_axis(axes);
     return wanted < 32 && axes >> wanted & 1 ? wanted : -1;
 }
 
-/* Checks the shares of a split: none negative, sum 1. */
+/* Fails unless the shares of a split are 0 or more and 1 in all, and the node can be split at
+ * a->axis, which becomes an axis's index. */
 static cnr_status check_split(const cnri_planner *p, int32_t node, cnri_policy_answer *a,
                               cnr_error *err) {
     double sum = 0;
@@ -52,8 +54,8 @@ static cnr_status check(const cnri_planner *p, int32_t node, cnri_policy_answer 
 
 /* ---- following ---- */
 
-/* Returns the placement with these parts. Nodes on one device share a placement, so that one
- * kernel can compute several of them. */
+/* Returns the number of the placement with these parts, a new one if need be; negative: no memory.
+ * Nodes on one device share a placement, so that one kernel can compute several of them. */
 static int32_t place_on(cnr_plan *plan, const cnri_part *parts, int32_t n, int32_t axis) {
     for (int32_t i = 0; i < plan->placed.n && n == 1; i++)
         if (plan->placed.at[i].n_parts == 1 &&
@@ -138,6 +140,7 @@ static cnr_status take(cnri_planner *p, cnri_policy_answer *answers, cnr_error *
     return CNR_OK;
 }
 
+/* Asks the policy about all nodes and places them as it answers; an answer that is wrong fails. */
 static cnr_status take_answer(cnri_planner *p, cnr_error *err) {
     cnri_policy *policy = p->options->policy;
     cnri_table *t = p->plan->table;

@@ -8,7 +8,7 @@
 #define GUESS_NS_A_BYTE 0.1
 #define GUESS_NS_A_BYTE_AWAY 0.4
 
-/* Adds a node to the table that policies see. */
+/* Appends a node, with the nodes that make its inputs, to the table that policies see. */
 static cnr_status add_node(cnri_planner *p, cnri_table *t, int32_t node, cnr_error *err) {
     const cnri_node *n = p->graph->nodes.at[node];
     cnri_table_node *to = cnri_push(&t->nodes);
@@ -34,7 +34,7 @@ static cnr_status add_node(cnri_planner *p, cnri_table *t, int32_t node, cnr_err
     return CNR_OK;
 }
 
-/* Watts of a recorded row that has joules and a time. */
+/* Watts of a recorded row that has joules and a time; 0: NULL, or none. */
 static double watts(const cnri_timed *row) {
     return row && row->cost.joules > 0 ? row->cost.joules / (row->cost.ns * 1e-9) : 0;
 }
@@ -71,7 +71,8 @@ static cnr_status add_device(cnri_planner *p, cnri_table *t, int32_t device, cnr
     return status;
 }
 
-/* Finds the cost of transfers between two devices: recorded, or guessed. */
+/* Fills *link with the cost of transfers between two devices: from the record (unless
+ * deterministic), or guessed. */
 static cnr_status find_link(cnri_planner *p, int32_t from, int32_t to, cnri_table_link *link,
                             cnr_error *err) {
     const cnri_tuning *record = p->options->deterministic ? NULL : p->options->tuning;
@@ -106,6 +107,7 @@ static bool has_link(const cnr_plan *plan, int32_t from, int32_t to) {
     return false;
 }
 
+/* Adds to the plan the costs of transfers for each pair of devices between which it copies. */
 cnr_status cnri_plan_links(cnri_planner *p, cnr_error *err) {
     cnr_plan *plan = p->plan;
     for (int32_t i = 0; i < plan->steps.n; i++) {
@@ -136,7 +138,7 @@ cnr_status cnri_table_add_devices_links(cnri_planner *p, cnri_table *t, cnr_erro
 
 /* ---- between two rows ---- */
 
-/* Costs of transfers in the table; NULL: none. */
+/* Costs of transfers between two devices of the table, by their indices; NULL: none. */
 static const cnri_table_link *link_of(const cnri_table *t, int32_t from, int32_t to) {
     for (int32_t i = 0; i < t->links.n; i++)
         if (t->links.at[i].from == from && t->links.at[i].to == to) return &t->links.at[i];

@@ -13,8 +13,9 @@ typedef struct cnri_table_row {
     /* Takes: number of nodes that it computes; score 0: the reference. */
     int32_t node, device, takes, score;
     const char *kernel, *layout_in, *layout_out, *encodings;
-    cnri_cost cost; /* of these nodes together; ns is always set, if only by a guess */
-    double guess;   /* ns, guessed from arithmetic and bytes alone */
+    /* of the nodes that it computes, together; ns is always set, if only by a guess */
+    cnri_cost cost;
+    double guess; /* ns, guessed from arithmetic and bytes alone */
     /* Bytes of inputs, weights and outputs; a multiply-accumulate counts as two flops. */
     uint64_t bytes, flops;
     bool splits;       /* the kernel can compute a range of the output */
@@ -22,6 +23,8 @@ typedef struct cnri_table_row {
     const char *by;    /* name of the rule that picked it; NULL: not picked */
     double share;      /* part of the node that it computes, if it was picked */
 } cnri_table_row;
+/* A node in the table: its rows first .. first + n_rows, inputs, sizes in bytes, and how it may be
+ * split. */
 typedef struct cnri_table_node {
     const char *name, *op;
     int32_t first, n_rows;
@@ -35,17 +38,20 @@ typedef struct cnri_table_node {
     const char *forced; /* the kernel that the options force; NULL: none */
     const char *with;   /* the node that it is computed together with; NULL: none */
 } cnri_table_node;
+/* A device in the table: name, class, cores, watts at idle and busy, and clock in MHz. */
 typedef struct cnri_table_device {
     const char *name, *cls;
     bool host, wanted; /* wanted: a policy sees its rows */
     int32_t units;
     double idle_watts, busy_watts, mhz; /* as measured; 0: not known */
 } cnri_table_device;
+/* Time of transfers between two devices of the table. */
 typedef struct cnri_table_link {
-    int32_t from, to; /* indices of devices */
+    int32_t from, to; /* indices of devices in the table */
     double ns_per_byte, ns_fixed;
     cnri_source source;
 } cnri_table_link;
+/* The costs that a policy decides by, and that `candidates` shows; the plan owns it. */
 typedef struct cnri_table {
     const char *net;
     CNRI_VEC(cnri_table_row) rows;

@@ -21,7 +21,7 @@ typedef struct tabling {
 
 /* ---- what could be offered to a node ---- */
 
-/* Notes a layout in which a value may be available. False: out of memory. */
+/* Notes, once, a layout in which a value may be available. False: out of memory. */
 static bool add_offer(offers_seen *s, cnr_value v, cnri_offer o) {
     for (int32_t i = s->first[v]; i >= 0; i = s->next.at[i]) {
         const cnri_offer *was = &s->at.at[i];
@@ -73,7 +73,8 @@ static void add_layout(cnri_text *out, const cnr_device *d, int32_t block, int32
     else if (block <= 1) cnri_text_add(out, "plain");
 }
 
-/* Text of the layouts without weights: "plain", or one for each if they differ: "c4,plain". */
+/* Text of the layouts without weights: "plain", or one for each if they differ: "c4,plain". The
+ * table owns it; NULL: no memory. */
 static const char *layout_text(tabling *g, const cnri_candidate *c, const cnr_value *values,
                                int32_t n, const int32_t *block, const int32_t *memory) {
     const cnr_device *d = g->p->plan->devices[c->device];
@@ -135,7 +136,7 @@ static bool same_candidate(const cnri_candidate *a, const cnri_candidate *b) {
            memcmp(a->layout, b->layout, 2 * (size_t)(a->n_in + a->n_out) * sizeof *a->layout) == 0;
 }
 
-/* Adds a candidate as a row of the table, once. */
+/* Adds a candidate as a row of the table; nothing if the node has that row. */
 static cnr_status add_row(tabling *g, const cnri_chain *chain, const cnri_candidate *c,
                           cnr_error *err) {
     cnri_table *t = g->t;
@@ -276,7 +277,7 @@ static void find_busy(cnri_table *t) {
     }
 }
 
-/* Fills the table: devices, nodes, rows, transfers. */
+/* Fills the table: devices, nodes, rows and transfers between devices. */
 static cnr_status fill(tabling *g, cnr_error *err) {
     const cnri_planner *p = g->p;
     cnri_table *t = g->t;
@@ -299,6 +300,7 @@ static cnr_status fill(tabling *g, cnr_error *err) {
     return CNR_OK;
 }
 
+/* Makes the plan's table of costs; the plan owns it, also after an error. */
 static cnr_status make(cnri_planner *p, cnr_error *err) {
     tabling g = {.p = p, .t = cnri_alloc_zero(sizeof *g.t)};
     if (!g.t) return cnri_no_memory(err);
@@ -311,7 +313,8 @@ static cnr_status make(cnri_planner *p, cnr_error *err) {
     return status;
 }
 
-/* Finds the row of a part in its layouts, or in others if a split or neighbours changed them. */
+/* The table's row of a part in its layouts, or in others if a split or neighbours changed them;
+ * NULL: none. */
 static cnri_table_row *row_of(cnri_table *t, int32_t node, const cnri_candidate *part) {
     const cnri_table_node *n = &t->nodes.at[node];
     cnri_table_row *near = NULL;
@@ -324,6 +327,8 @@ static cnri_table_row *row_of(cnri_table *t, int32_t node, const cnri_candidate 
     return near;
 }
 
+/* Notes in the table which rows the plan takes, by which rule, and which nodes are computed with
+ * others. */
 static void mark(cnri_planner *p) {
     cnri_table *t = p->plan->table;
     for (int32_t i = 0; i < t->rows.n; i++) t->rows.at[i].by = NULL;
@@ -343,6 +348,7 @@ static void mark(cnri_planner *p) {
     }
 }
 
+/* Frees a table with all that it keeps; NULL: nothing. */
 static void free_table(cnri_table *t) {
     if (!t) return;
     struct cnri_kept_rows *kept = t->kept;
@@ -366,6 +372,7 @@ static void free_table(cnri_table *t) {
 
 /* ---- what the planner calls ---- */
 
+/* Marks the rows that rules took; if `asks`, asks the policy and marks again. */
 static cnr_status choose(cnri_planner *p, bool asks, cnr_error *err) {
     mark(p);
     const cnr_status status = asks ? cnri_policy_ask(p, err) : CNR_OK;

@@ -79,7 +79,7 @@ static uint64_t bytes_of(const cnri_step *s) {
     return (uint64_t)(bytes * part_of(s));
 }
 
-/* Name of the type in which the kernel multiplies. */
+/* Name of the type in which the kernel multiplies, such as "f16"; NULL: the step runs no kernel. */
 static const char *arithmetic_of(const cnri_step *s) {
     if (s->kind != CNRI_STEP_KERNEL) return NULL;
     if (s->kernel && CNRI_HAS(s->kernel, flags) && s->kernel->flags & CNR_KERNEL_F16_MATH)

@@ -19,16 +19,16 @@ typedef struct cnri_step_time {
 
 /* NULL: out of memory. The plan must outlive the profile. */
 cnri_profile *cnri_profile_new(const cnr_plan *plan);
-void cnri_profile_free(cnri_profile *p);
+void cnri_profile_free(cnri_profile *p); /* NULL: nothing */
 /* Discards the measured times, for example after warming up. */
 void cnri_profile_reset(cnri_profile *p);
 /* Event function of a session: takes times into the profile. */
 void cnri_profile_hear(void *profile, const cnri_event *event);
 /* The times of step `step`, or of whole runs for -1. */
 cnri_step_time cnri_profile_of(const cnri_profile *p, int32_t step);
-/* Puts times of an earlier profile of the same plan back; step as above. */
+/* Puts times of an earlier profile of the same plan back; step < 0: those of the whole run. */
 void cnri_profile_put(cnri_profile *p, int32_t step, const cnri_step_time *time);
-/* What is known of step `step`, with mean and least; texts are the plan's. */
+/* Fills *out with what is known of a step, with mean and least ms; its texts are the plan's. */
 void cnri_profile_row(const cnri_profile *p, int32_t step, cnr_step_timing *out);
 /* reads.c: estimates the bytes that each step reads from memory, when the caches of the devices
  * (`caches`: bytes, by device of the plan) hold what was used last. False: out of memory. */

@@ -35,8 +35,8 @@ static int32_t most_blobs(const cnr_plan *plan) {
     return n;
 }
 
-/* Lists the memory of a step. Numbers of blobs follow those of homes, and workspaces follow
- * blobs. */
+/* Lists the memory that a step reads and writes, in bytes; false: out of memory. Numbers of blobs
+ * follow those of homes, and workspaces follow blobs. */
 static bool uses_of(const cnr_plan *plan, int32_t step, uses *list) {
     const cnri_step *s = &plan->steps.at[step];
     bool good = true;

@@ -8,6 +8,8 @@ struct cnr_reader {
     int64_t next;
 };
 
+/* Opens a source of pictures by its spec ("images:FOLDER"). Close *out with cnr_reader_close; on
+ * failure it is NULL. */
 cnr_status cnr_reader_open(cnr_runtime *rt, const char *spec, cnr_reader **out, cnr_error *err) {
     if (out) *out = NULL;
     cnr_status status = cnri_require_arguments(err, "runtime", rt, "spec", spec, "out", out, NULL);

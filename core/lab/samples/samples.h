@@ -5,11 +5,12 @@
 #include "data/data.h"
 
 /* words.c: words behind any spec that vary pictures for training, "DIR,shift=2,flip". */
-/* Returns the length of the part of a spec before those words, which names files. */
+/* Returns the length of the part of a spec that names files, before the words of augmentation; of
+ * an existing file's name, all of it. */
 size_t cnri_augment_cut(const char *spec);
-/* Reads those words into *out and cuts them off the spec. */
+/* Reads the words of augmentation behind the files' names into *out, and cuts them off the spec. */
 cnr_status cnri_augment_read(char *spec, cnri_augment *out, cnr_error *err);
-/* cnri_samples_open with such words. */
+/* cnri_samples_open for a spec that may end in words of augmentation, which it sets in *out. */
 cnr_status cnri_augment_open(const char *spec, const char *split, cnri_samples *out,
                              cnr_error *err);
 
@@ -23,7 +24,8 @@ cnr_status cnri_augment_apply(const cnri_augment *o, uint64_t seed, int64_t roun
 cnr_status cnri_samples_choose(cnri_samples *s, const cnr_selection *span, cnr_error *err);
 /* Whether `status`, which a read returned, means the end of a stream of unknown length. */
 bool cnri_samples_ended(const cnri_samples *s, cnr_status status);
-/* Reads sample `index` and augments its picture. */
+/* Reads sample `index` and augments its picture by random numbers of (seed, round, index). The
+ * caller frees the picture. */
 cnr_status cnri_samples_vary(cnri_samples *s, int64_t index, uint64_t seed, int64_t round,
                              cnr_sample *out, cnr_error *err);
 /* Whether some source plugin writes pictures to a path of this name. */

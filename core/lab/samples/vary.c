@@ -6,7 +6,8 @@
 #include "samples/samples.h"
 #include <math.h>
 
-static uint64_t mixed(uint64_t z) { /* splitmix64 */
+/* One step of splitmix64: returns z with its bits mixed. */
+static uint64_t mixed(uint64_t z) {
     z += UINT64_C(0x9e3779b97f4a7c15);
     z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
     z = (z ^ z >> 27) * UINT64_C(0x94d049bb133111eb);
@@ -15,7 +16,8 @@ static uint64_t mixed(uint64_t z) { /* splitmix64 */
 
 enum { DOWN, ACROSS, MIRROR, PART, TOP, LEFT, TURN, BRIGHT, CONTRAST, SATURATION, N_DRAWS };
 
-/* Draws N_DRAWS numbers in [0, 1). */
+/* Draws N_DRAWS numbers in [0, 1) into out; the same seed, round and index give the same
+ * numbers. */
 static void draw(uint64_t seed, int64_t round, int64_t index, double *out) {
     uint64_t state = mixed(mixed(mixed(seed) ^ (uint64_t)round) ^ (uint64_t)index);
     for (int i = 0; i < N_DRAWS; i++) {
@@ -50,8 +52,8 @@ static bool place(const cnri_augment *o, const double *drawn, double h, double w
 
 static double clamped(double x, double max) { return x < 0 ? 0 : x > max ? max : x; }
 
-/* Applies the transform with bilinear interpolation. Positions outside the picture take the nearest
- * pixel of its edge. */
+/* Applies the transform a (2 x 3) with bilinear interpolation, into `to`. Positions outside the
+ * picture take the nearest pixel of its edge. */
 static void move(const cnr_tensor *from, uint8_t *to, const double *a) {
     const int64_t h = from->dim[0], w = from->dim[1], n = from->dim[2];
     const uint8_t *in = from->data;
@@ -79,7 +81,7 @@ static double grey_of(const uint8_t *p, int64_t n) {
     return n == 1 ? p[0] : 0.299 * p[0] + 0.587 * p[1] + 0.114 * p[2];
 }
 
-/* Varies brightness, contrast and saturation of a picture by the drawn numbers. */
+/* Varies brightness, contrast and saturation of a picture, in place, by the drawn numbers. */
 static void tint(cnr_tensor *t, const cnri_augment *o, const double *drawn) {
     const int64_t pixels = t->dim[0] * t->dim[1], n = t->dim[2];
     const double bright = 1 + within(drawn[BRIGHT], o->colour);

@@ -1,8 +1,8 @@
 /* Writes pictures and sequences of pictures through source plugins. */
 #include "samples/samples.h"
 
-/* The source plugin that fits the path best among those that write pictures, or sequences; NULL:
- * none. */
+/* The source plugin that fits the path best among those that write pictures, or (sequence)
+ * sequences; NULL: none. */
 static const cnr_source *writer_of(const char *path, bool sequence) {
     const cnr_source *best = NULL;
     int32_t maximum = 0;

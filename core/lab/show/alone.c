@@ -13,7 +13,8 @@ static int32_t least_on(const cnri_table *t, int32_t node, int32_t device) {
     return minimum;
 }
 
-/* The cheapest row of the node on that device, or else on the first other device that has one. */
+/* Index of the cheapest row of the node on that device, or else on the first other wanted device
+ * that has one; -1: none. */
 static int32_t least_of(const cnri_table *t, int32_t node, int32_t device) {
     int32_t row = least_on(t, node, device);
     for (int32_t d = 0; d < t->devices.n && row < 0; d++)

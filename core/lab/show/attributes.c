@@ -2,6 +2,8 @@
 #include "show/show.h"
 #include <string.h>
 
+/* Appends the default of an attribute to the text (a spatial list: its fill); nothing if it has
+ * none. */
 void cnri_attr_print_default(const cnr_attr_spec *row, cnri_text *out) {
     cnr_attr value = {.type = row->type,
                       .i = row->default_i,

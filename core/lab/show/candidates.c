@@ -2,6 +2,8 @@
 #include "show/show.h"
 #include "keep/keep.h"
 
+/* Makes a plan in *out that the caller owns, by the times on record in the cache; `table`: with the
+ * table of candidates. */
 cnr_status cnri_plan_for_inspection(const cnr_model *m, const cnr_tensor *const *types, int32_t n,
                                     bool table, cnr_plan **out, cnr_error *err) {
     cnri_plan_options options = m->plan_options;
@@ -24,7 +26,7 @@ cnr_status cnri_plan_for_inspection(const cnr_model *m, const cnr_tensor *const 
     return status;
 }
 
-/* Row `row` of the table as the public struct. */
+/* Row `row` of the table as the public struct, in ms and joules; texts belong to the table. */
 static cnr_candidate candidate_of(const cnri_table *t, int32_t row) {
     const cnri_table_row *r = &t->rows.at[row];
     const bool joules = r->cost.joules > 0;

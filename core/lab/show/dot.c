@@ -11,7 +11,7 @@ static void quoted(cnri_text *out, const char *text) {
     cnri_text_add(out, "\"");
 }
 
-/* Writes a label of two parts. */
+/* Writes the label "FIRST | SECOND", quoted for DOT. */
 static void labelled(cnri_text *out, const char *first, const char *second) {
     cnri_text t = {0};
     cnri_text_add(&t, "%s | %s", first, second);

@@ -29,7 +29,7 @@ static cnr_status parse_setting(const cnr_encoding *e, char *text, cnr_attr *out
     return CNR_OK;
 }
 
-/* Fails with a list of the known encodings. */
+/* Fails with CNR_E_NOT_FOUND and a list of the known encodings. */
 static cnr_status none_such(const char *name, cnr_error *err) {
     cnri_text all = {0};
     for (int32_t i = 0; i < cnri_descriptor_count(CNR_KIND_ENCODING); i++)

@@ -9,7 +9,7 @@ typedef struct print_row {
     uint64_t params, macs, memory;
 } print_row;
 
-/* Formats dims such as "1x3x224x224". */
+/* Writes dims such as "1x3x224x224", or "scalar", to `text`, cut to `capacity` bytes. */
 static void shape_text(const cnr_tensor *t, char *text, size_t capacity) {
     size_t at = 0;
     text[0] = 0;
@@ -34,7 +34,8 @@ double cnri_step_macs(const cnr_plan *plan, const cnri_step *s, bool as_stored) 
 
 /* Index of a plan: the steps of each node, and the nodes that are fused into other nodes' steps. */
 typedef struct finder {
-    int32_t *first, *next; /* the step of each node, and the next step of the same node; -1: none */
+    /* by node: its first step, and the next step of the same node by step; -1: none */
+    int32_t *first, *next;
     const cnr_node **chained; /* fused nodes, sorted by address */
     int32_t n_chained;
 } finder;
@@ -69,6 +70,7 @@ static bool finder_make(finder *f, const cnr_plan *plan) {
     return true;
 }
 
+/* Frees the lists of a finder. */
 static void finder_free(finder *f) {
     cnri_free(f->first);
     cnri_free(f->chained);
@@ -94,7 +96,7 @@ static void kernel_text(const cnr_plan *plan, const finder *f, int32_t node, con
             (size_t)snprintf(text + at, capacity - at, "+%s", cnri_taken(&s->view, e)->desc->name);
 }
 
-/* Formats the devices of the node's steps, "cpu+opencl:0". */
+/* Writes the devices of the node's steps, "cpu+opencl:0", to `text`, cut to `capacity` bytes. */
 static void device_text(const cnr_plan *plan, const finder *f, int32_t node, char *text,
                         size_t capacity) {
     size_t at = 0;
@@ -127,7 +129,7 @@ static void print_untried(const cnr_plan *plan, cnri_text *out) {
     }
 }
 
-/* Prints one node of a plan as a line or as JSON. */
+/* Appends one node of a plan to the text, as a line or as JSON. */
 static void print_node(const cnr_plan *plan, const finder *f, int32_t node, const print_row *row,
                        bool json, cnri_text *out) {
     const cnri_node *n = plan->graph->nodes.at[node];
@@ -165,7 +167,7 @@ static void print_node(const cnr_plan *plan, const finder *f, int32_t node, cons
     cnri_text_add(out, "}\n");
 }
 
-/* Prints a transfer between devices as a line or as JSON. */
+/* Appends a transfer between devices, with bytes and milliseconds, as a line or as JSON. */
 static void print_transfer(const cnri_transfer_row *row, bool json, cnri_text *out) {
     if (!json) {
         cnri_text_say(out, "  %-20s %-12s -> %-12s %12llu bytes %10.3f ms (%s)\n", row->value,
@@ -187,7 +189,7 @@ static void print_transfer(const cnri_transfer_row *row, bool json, cnri_text *o
     cnri_text_add(out, "}\n");
 }
 
-/* Prints the copies between devices and the number of layout conversions. */
+/* Prints the copies between devices and the number of layout conversions, as text or JSON. */
 static void print_moves(const cnr_plan *plan, bool json, cnri_text *out) {
     cnri_transfer_row row;
     int32_t copies = 0, layouts = 0;
@@ -209,7 +211,7 @@ static void print_moves(const cnr_plan *plan, bool json, cnri_text *out) {
         if (cnri_step_transfer(plan, s, &row)) print_transfer(&row, json, out);
 }
 
-/* Under a memory bound: which weights stay, and how the others come. */
+/* Under a memory bound, prints which weights stay, and how the others come, as text or JSON. */
 static void print_resident(const cnr_plan *plan, bool json, cnri_text *out) {
     cnri_resident *list = NULL;
     const int32_t n = cnri_residency_list(plan, &list);

@@ -38,7 +38,7 @@ const char *cnri_row_why(const cnri_table *t, int32_t row) {
     return r->cost.from == CNRI_ESTIMATED ? "the least estimate" : "the best score";
 }
 
-/* Formats a time such as "12.3 us". */
+/* Formats nanoseconds as a time such as "12.3 us", cut to `capacity` bytes. */
 static void time_text(double ns, char *text, size_t capacity) {
     static const char *const units[] = {"ns", "us", "ms", "s"};
     size_t unit = 0;
@@ -74,7 +74,7 @@ static void print_node(const cnri_table *t, int32_t node, cnri_text *out) {
     for (int32_t i = n->first; i < n->first + n->n_rows; i++) print_row(t, i, out);
 }
 
-/* Appends ,"KEY":NUMBER. */
+/* Appends ,"KEY":NUMBER to a JSON object; KEY is not escaped. */
 static void add_number(cnri_text *out, const char *key, double value) {
     char number[64];
     cnri_print_double(number, sizeof number, value);
@@ -171,7 +171,7 @@ static void print_end(const cnri_table *t, cnri_text *out) {
     if (t->notes) cnri_text_say(out, "%s\n", t->notes);
 }
 
-/* Fails for an unknown node, with the nearest name. */
+/* Fails for an unknown node with CNR_E_NOT_FOUND and the nearest name. */
 static cnr_status no_node(const cnri_table *t, const char *name, cnr_error *err) {
     CNRI_VEC(const char *) names = {0};
     for (int32_t i = 0; i < t->nodes.n; i++) {

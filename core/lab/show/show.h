@@ -30,8 +30,8 @@ typedef struct cnri_transfer_row {
 } cnri_transfer_row;
 /* Describes a copy step; false: the step is no copy. */
 bool cnri_step_transfer(const cnr_plan *plan, int32_t step, cnri_transfer_row *out);
-/* Makes a plan that the caller owns, by the times on record in the cache; `table`: with the table
- * of candidates. */
+/* Makes a plan in *out that the caller owns, by the times on record in the cache; `table`: with the
+ * table of candidates. */
 cnr_status cnri_plan_for_inspection(const cnr_model *m, const cnr_tensor *const *types, int32_t n,
                                     bool table, cnr_plan **out, cnr_error *err);
 

@@ -52,7 +52,8 @@ void cnri_train_files_register(const cnri_train_files *files) {
     __atomic_store_n(&registered, files, __ATOMIC_RELEASE);
 }
 
-/* Passes the status on, but the caller reports that there is no such file. */
+/* Passes an error on, with its text; but CNR_E_NOT_FOUND becomes CNR_OK, as the caller reports that
+ * there is no such file. */
 static cnr_status opened(cnr_status status, const cnr_error *why, cnr_error *err) {
     if (!status || status == CNR_E_NOT_FOUND) return CNR_OK;
     return cnri_fail(err, status, why->where, "%s", why->text);
@@ -121,7 +122,7 @@ bool cnri_train_fed_as(const cnr_graph *g, cnr_value value, uint32_t flag) {
     return false;
 }
 
-/* Marks the values that weights to train flow into. */
+/* Sets w->needed for each value that is a weight to train (no statistic) or computed from one. */
 static void mark_needed(walk *w) {
     for (int32_t i = 0; i < w->n_values; i++) {
         const cnri_value *v = &w->g->values.at[i];
@@ -149,7 +150,7 @@ static cnr_status give(walk *w, cnr_value value, cnr_value gradient, cnr_error *
     return CNR_OK;
 }
 
-/* The gradient of `value`: the sum of its parts if several nodes read it; -1: no gradient
+/* *out: the gradient of `value`, the sum of its parts if several nodes read it; -1: no gradient
  * reaches it. */
 static cnr_status gather(walk *w, cnr_value value, cnr_value *out, cnr_error *err) {
     int32_t n = 0;
@@ -182,15 +183,16 @@ typedef struct hook_lists {
     int32_t *want;
 } hook_lists;
 
-/* Takes n elements from a block of memory and moves *at behind them. */
+/* Returns the next place in a block, and moves *at behind n elements of `bytes` bytes each. Nothing
+ * is checked. */
 static void *carve(char **at, size_t n, size_t bytes) {
     void *list = *at;
     *at += n * bytes;
     return list;
 }
 
-/* Allocates the lists for a node's gradient hook in one block, because nodes may move while
- * others are added. */
+/* Allocates the lists for a node's gradient hook in one block, because nodes may move while others
+ * are added. Returns it, for cnri_free; NULL: out of memory. */
 static void *make_lists(const cnri_node *node, hook_lists *l) {
     const size_t in = (size_t)node->view.n_inputs, out = (size_t)node->view.n_outputs;
     char *block = cnri_alloc((3 * in + 2 * out + 1) * sizeof(int32_t)), *at = block;
@@ -224,7 +226,8 @@ static cnr_status fill_lists(walk *w, const cnri_node *node, hook_lists *l, bool
     return CNR_OK;
 }
 
-/* Adds the nodes that compute the gradients of one node's inputs. */
+/* Adds the nodes that compute the gradients of one node's inputs; CNR_E_UNSUPPORTED: its operator
+ * has no gradient, and one is needed. */
 static cnr_status backward_node(walk *w, const cnri_node *node, cnr_error *err) {
     const cnr_op *op = node->view.desc;
     hook_lists l;
@@ -260,7 +263,7 @@ cnr_value cnri_train_input(cnr_graph *g, const char *name, const cnr_tensor *typ
     return cnri_graph_input(g, unique, type);
 }
 
-/* Adds the input for the labels, one whole number a picture. */
+/* Adds the input for the labels, i32 [batch]; negative: it failed. */
 static cnr_value add_labels(cnr_graph *g, int64_t batch) {
     const cnr_tensor type = {.size = sizeof type, .dtype = CNR_i32, .rank = 1, .dim = {batch}};
     return cnri_train_input(g, "labels", &type);
@@ -292,7 +295,8 @@ cnr_status cnri_train_digest(const cnr_graph *g, int32_t nodes, int32_t values, 
     return failed ? cnri_out_of_memory(err, g->name) : CNR_OK;
 }
 
-/* Adds the nodes of the caller's own loss. */
+/* Adds the nodes of the caller's own loss and sets b->loss; fails if it adds weights or inputs of
+ * its own. */
 static cnr_status build_own_loss(cnr_graph *g, const cnri_own_loss *own, const cnri_loss_inputs *in,
                                  cnri_backward *b, cnr_error *err) {
     const int32_t nodes = g->nodes.n, values = g->values.n;
@@ -363,7 +367,7 @@ static cnr_status seed(walk *w, const cnri_backward *b, cnr_error *err) {
     return v < 0 ? cnri_graph_status(w->g, false, err) : give(w, b->loss, v, err);
 }
 
-/* Lists the weights that got a gradient. */
+/* Lists in b the weights that got a gradient, with it. CNR_E_ARG: the loss depends on no weight. */
 static cnr_status collect(walk *w, cnri_backward *b, cnr_error *err) {
     for (cnr_value v = 0; v < w->n_values; v++) {
         const cnri_value *value = &w->g->values.at[v];

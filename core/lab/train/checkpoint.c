@@ -11,7 +11,7 @@ static const char mark[8] = "CNRTRN2\n";
 
 /* One function walks the fields for reading and for writing. */
 typedef struct stream {
-    cnri_writer *to; /* NULL: reading */
+    cnri_writer *to; /* where to write; NULL: the checkpoint is read */
     const char *at, *end;
     cnri_sha256 sum;
     cnr_status status;
@@ -61,7 +61,7 @@ static void add_text(cnri_sha256 *sum, const char *text) {
     cnri_sha256_add(sum, text ? text : "", text ? strlen(text) + 1 : 1);
 }
 
-/* Adds all options that change the course of a training to a digest. */
+/* Adds all options that change the course of a training, and its batch, to a digest. */
 static void add_options(cnri_sha256 *sum, const cnri_train_options *o, int64_t batch) {
     const double numbers[] = {o->rate,  o->momentum, o->nesterov, o->decay, o->beta1,
                               o->beta2, o->epsilon,  o->gamma,    o->power, o->validation};
@@ -149,7 +149,7 @@ cnr_status cnri_checkpoint_save(cnri_trainer *t, const char *path, uint8_t key[3
 
 /* ---- reading ---- */
 
-/* Brings weights and memories back to the device. */
+/* Prepares weights and optimiser memories, changed on the host, for the device again. */
 static cnr_status give_back(cnri_trainer *t, cnr_error *err) {
     cnr_status status = CNR_OK;
     for (int32_t i = 0; i < t->weights.n && !status; i++) {
@@ -171,7 +171,8 @@ static bool is_whole(const char *data, size_t n) {
     return memcmp(digest, data + n - 32, 32) == 0;
 }
 
-/* Reads a checkpoint if it is whole and its key is this training's. */
+/* Reads a checkpoint into weights, *state and rows: CNR_E_FORMAT if it is not whole or has other
+ * weights, CNR_E_STATE if its key is another training's. */
 static cnr_status read_whole(cnri_trainer *t, const char *path, const uint8_t key[32],
                              cnri_train_state *state, cnri_train_rows *rows, cnr_error *err) {
     char *data;
@@ -197,7 +198,7 @@ static cnr_status read_whole(cnri_trainer *t, const char *path, const uint8_t ke
     return status;
 }
 
-/* Sends what rank 0 read to all ranks. */
+/* Sends state, rows and weights that rank 0 read to all ranks. */
 static cnr_status share(cnri_trainer *t, cnri_train_state *state, cnri_train_rows *rows,
                         cnr_error *err) {
     int64_t n = rows->n;

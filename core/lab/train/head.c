@@ -16,7 +16,8 @@ static int32_t axis_at(const cnr_graph *g, const cnri_node *node, int32_t k, int
     return axis >= 0 && type->dim[axis] == classes ? axis : -1;
 }
 
-/* The input that the node's other operands act on: the first that is no constant. */
+/* The input value that the node's other operands act on: the first that is no constant; -1:
+ * none. */
 static cnr_value carried(const cnr_graph *g, const cnri_node *node) {
     for (int32_t k = 0; k < node->view.n_inputs; k++)
         if (node->in[k] >= 0 &&

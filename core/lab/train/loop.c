@@ -32,7 +32,7 @@ static uint64_t random_next(random_state *r) {
     return result;
 }
 
-/* Shuffles a list of indices. */
+/* Shuffles a list of n indices in place (Fisher and Yates). */
 static void shuffle(int64_t *order, int64_t n, random_state *r) {
     for (int64_t i = n - 1; i > 0; i--) {
         const int64_t k = (int64_t)(random_next(r) % (uint64_t)(i + 1)), kept = order[i];
@@ -127,8 +127,8 @@ static cnr_status excuse(loop *l, cnr_status status) {
     return CNR_OK;
 }
 
-/* Sums loss and right answers over all ranks' parts of the batch, and wishes to stop: each message
- * is a wait for the slowest rank. */
+/* Sums *loss and *correct, right answers, over all ranks' parts of the batch, and wishes to stop:
+ * each message is a wait for the slowest rank. */
 static cnr_status sum_up(loop *l, double *loss, int64_t *correct, cnr_error *err) {
     const cnri_trainer *t = l->t;
     if (cnri_group_ranks() == 1) return CNR_OK;
@@ -163,7 +163,8 @@ static void take_means(loop *l) {
     l->p.accuracy = (double)l->state.correct / (double)(l->p.step * l->t->batch);
 }
 
-/* Writes a checkpoint, if the options name one. */
+/* Notes where the training stands in l->state, and writes it as checkpoint if the options name one
+ * (rank 0 only). */
 static cnr_status save(loop *l, cnr_error *err) {
     const char *path = l->t->options.checkpoint;
     cnri_train_state *s = &l->state;
@@ -217,7 +218,8 @@ static cnr_status go_on(loop *l, cnr_error *err) {
 
 /* ---- epochs ---- */
 
-/* Makes all ranks stop at the same step, if any of them was asked to stop. */
+/* Sets l->p.stopped on all ranks alike, if `here` or any rank was asked to stop, so that all stop
+ * at the same step. */
 static cnr_status should_stop(loop *l, bool here, cnr_error *err) {
     here = here || (cnri_group_ranks() > 1 && is_cancelled(l->t));
     return cnri_group_any(here, &l->p.stopped, err);
@@ -260,7 +262,7 @@ typedef struct judging {
     int32_t *labels;
 } judging;
 
-/* Those from `first` to `end`. */
+/* Judges the samples `first` to `end` of the order, batch by batch, and adds to the counts. */
 static cnr_status judge_part(judging *j, int64_t first, int64_t end, cnr_error *err) {
     cnri_trainer *t = j->t;
     const int64_t batch = t->options.batch;
@@ -282,7 +284,7 @@ static cnr_status judge_part(judging *j, int64_t first, int64_t end, cnr_error *
     return CNR_OK;
 }
 
-/* Allocates what metrics need to see of all judged pictures. */
+/* Allocates room for the scores and labels of all judged pictures; nothing without metrics. */
 static cnr_status keep_scores(judging *j, int64_t count, cnr_error *err) {
     const cnri_metrics *m = j->t->options.metrics;
     bool overflow = false;
@@ -319,7 +321,8 @@ static cnr_status measure(judging *j, int64_t count, cnri_judged *out, cnr_error
     return status;
 }
 
-/* Ranks judge a part each; if one is stopped, so are all. */
+/* Judges count samples, each rank a part, into *out; CNR_E_CANCELLED on all ranks if one is
+ * stopped. */
 static cnr_status judge_all(cnri_trainer *t, cnri_samples *samples, const int64_t *order,
                             int64_t count, cnri_judged *out, cnr_error *err) {
     judging j = {.t = t, .samples = samples, .order = order};
@@ -406,7 +409,8 @@ static cnr_status end_epoch(loop *l, cnr_error *err) {
     return save(l, err);
 }
 
-/* Trains and judges all epochs until the last, or until it is stopped. */
+/* Trains and judges all epochs, with a row and a report each, until the last or until it is
+ * stopped. */
 static cnr_status all_epochs(loop *l, cnr_error *err) {
     while (l->p.epoch < l->p.epochs) {
         cnr_status status = train_epoch(l, err);
@@ -450,7 +454,7 @@ cnr_status cnri_train_parts(const cnri_train_options *o, int64_t count, int64_t 
     return CNR_OK;
 }
 
-/* The number of samples that these options use. */
+/* The number of samples to use: o->limit, or all if that is 0 or more than there are. */
 static int64_t limited(const cnri_train_options *o, const cnri_samples *samples) {
     const int64_t count = samples->info.count;
     return o->limit > 0 && o->limit < count ? o->limit : count;

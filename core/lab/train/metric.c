@@ -31,7 +31,7 @@ cnr_status cnri_metrics_add(cnri_metrics *m, const cnr_metric *metric, cnr_error
     return CNR_OK;
 }
 
-/* Opens the files of metrics in a list with commas. */
+/* Opens the script files of metrics in a list with commas (NULL: none), CNR_MAX_METRICS at most. */
 static cnr_status open_files(const char *names, cnri_metrics *out, cnr_error *err) {
     char name[1024];
     if (names && !*names) return cnri_fail(err, CNR_E_ARG, "metric", "the list is empty");

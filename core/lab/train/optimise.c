@@ -69,7 +69,8 @@ cnr_status cnri_train_mode(cnr_graph *g, cnr_value step, uint64_t seed, int64_t 
 
 /* ---- the optimiser ---- */
 
-/* Lists the operators that are optimisers, with commas between. */
+/* Appends the operators that are optimisers, with commas between; returns the text, owned by
+ * `known`, or "none". */
 static const char *known_optimizers(cnri_text *known) {
     for (int32_t i = 0; i < cnri_descriptor_count(CNR_KIND_OPERATOR); i++) {
         const cnr_op *op = cnri_descriptor_at(CNR_KIND_OPERATOR, i);
@@ -79,6 +80,8 @@ static const char *known_optimizers(cnri_text *known) {
     return known->n ? known->at : "none";
 }
 
+/* Finds an optimiser operator; name NULL: the first there is. CNR_E_NOT_FOUND, with all known:
+ * none, or its ports are no optimiser's. */
 cnr_status cnri_train_optimizer(const char *name, const cnr_op **out, cnr_error *err) {
     *out = name ? cnri_op_find(name) : cnri_train_op_with(CNR_OP_OPTIMIZER);
     if (*out && (*out)->flags & CNR_OP_OPTIMIZER && (*out)->n_inputs >= CNRI_OPTIMIZER_MEMORY &&
@@ -93,7 +96,7 @@ cnr_status cnri_train_optimizer(const char *name, const cnr_op **out, cnr_error 
     return CNR_E_NOT_FOUND;
 }
 
-/* An operator's attribute row of that name; NULL: none. */
+/* An operator's attribute row by name; NULL: none. */
 static const cnr_attr_spec *attr_row(const cnr_op *op, const char *name) {
     for (int32_t i = 0; i < op->n_attrs; i++) {
         const char *row = (const char *)op->attrs + (size_t)i * op->attr_spec_size;
@@ -104,7 +107,7 @@ static const cnr_attr_spec *attr_row(const cnr_op *op, const char *name) {
 }
 
 enum { MAX_SETTINGS = 6 };
-/* Attributes of an optimiser's node. */
+/* Attributes of an optimiser's node: n of them, and pointers to them. */
 typedef struct settings {
     cnr_attr at[MAX_SETTINGS];
     const cnr_attr *list[MAX_SETTINGS];
@@ -145,7 +148,7 @@ static cnr_status settings_of(const cnri_train_options *o, const cnr_op *op, boo
     return status;
 }
 
-/* Adds a variable of the weight's shape whose data stays in `data`. */
+/* Adds a variable of the weight's type whose data stays in `data`; negative: it failed. */
 static cnr_value add_state(cnr_graph *g, cnr_value weight, float *data) {
     cnr_tensor type = *cnri_graph_type(g, weight);
     type.data = data;
@@ -198,7 +201,8 @@ static cnr_status hook_all(cnri_trainer *t, cnr_graph *g, cnri_backward *b, cnr_
     return status;
 }
 
-/* Adds the optimiser's node for one weight. */
+/* Adds the optimiser's node for one weight, which updates the weight and its memories in place; its
+ * settings come from the options. */
 static cnr_status update(cnri_trainer *t, cnr_graph *g, const cnri_gradient *at, cnr_value rate,
                          cnr_value step, cnr_error *err) {
     const cnr_op *op = t->optimizer;

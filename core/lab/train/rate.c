@@ -45,7 +45,7 @@ cnr_status cnri_rate_check(const cnri_train_options *o, cnr_error *err) {
     return CNR_OK;
 }
 
-/* The number of listed epochs that are over. */
+/* The number of epochs in the comma-separated list that are at or before `epoch`. */
 static double passed(const char *list, double epoch) {
     double at, n = 0;
     bool wrong = false;
@@ -53,7 +53,8 @@ static double passed(const char *list, double epoch) {
     return n;
 }
 
-/* How many times the rate has fallen by then. */
+/* How many times the rate has fallen at this epoch, which may have a fraction; part: epoch over all
+ * epochs. */
 static double falls(const cnri_train_options *o, double epoch, double part) {
     double every = (double)o->epochs / 3;
     bool wrong = false;

@@ -1,7 +1,8 @@
 /* Graphs whose weights take other sizes: channels that go take what reads them along. */
 #include "train/train.h"
 
-/* Replaces a weight by one of another shape. */
+/* Gives a weight the shape and data of `data`, which are copied; fails for unknown, computed or
+ * encoded ones. */
 static cnr_status resize_weight(cnr_graph *g, const char *name, const cnr_tensor *data,
                                 cnr_error *err) {
     const cnr_value v = cnri_graph_find(g, name);
@@ -16,7 +17,8 @@ static cnr_status resize_weight(cnr_graph *g, const char *name, const cnr_tensor
     return cnri_graph_fill(g, v, data, err);
 }
 
-/* A clone owns its attributes, so they may be changed. */
+/* Sets a whole-number attribute of the node in to->name; g must own its attributes (a clone does).
+ * CNR_E_NOT_FOUND: no such node or attribute. */
 static cnr_status set_attribute(cnr_graph *g, const cnri_resizing *to, cnr_error *err) {
     for (int32_t i = 0; i < g->nodes.n; i++) {
         const cnri_node *node = g->nodes.at[i];

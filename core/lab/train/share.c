@@ -13,7 +13,7 @@ typedef struct ready {
     int32_t producer, index; /* index: in cnri_backward.weights */
 } ready;
 
-/* Compares the producers of two gradients, then their order. */
+/* Compares the producing nodes of two gradients, then their order, for qsort. */
 static int by_producer(const void *a, const void *b) {
     const ready *x = a, *y = b;
     return x->producer != y->producer ? (x->producer > y->producer) - (x->producer < y->producer)
@@ -50,7 +50,8 @@ static cnr_status take(cnr_graph *g, cnri_gradient *at, cnr_value sum, int64_t o
                            &at->gradient, 1);
 }
 
-/* Adds the sum of a bucket right behind the node of its last gradient. */
+/* Adds a node, right behind that of the bucket's last gradient, which sums n gradients over the
+ * ranks; *sum: its output, one list. */
 static cnr_status begin(const cnri_trainer *t, cnr_graph *g, const cnri_backward *b,
                         const ready *bucket, int32_t n, cnr_value *sum) {
     const cnr_attr scale = {.name = "multiplier",

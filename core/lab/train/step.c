@@ -5,7 +5,7 @@
 
 /* ---- a step ---- */
 
-/* Learning rate of the current step. */
+/* Learning rate of the current step: by the caller's schedule, else by the options' policy. */
 static double rate_now(const cnri_trainer *t) {
     const cnri_train_options *o = &t->options;
     if (o->schedule) return o->schedule(o->schedule_arg, t->step, t->steps);
@@ -26,7 +26,7 @@ static cnr_status set_input(cnr_session *s, const cnr_plan *plan, int32_t index,
     return cnr_session_set_input(s, index, &t, err);
 }
 
-/* Counts the first n rows whose largest score belongs to the label. */
+/* Counts the first n rows of scores whose largest is at the sample's label. */
 static int64_t count_correct(const cnri_trainer *t, const cnr_tensor *scores, int64_t n) {
     int64_t correct = 0;
     for (int64_t i = 0; i < n; i++) {
@@ -131,7 +131,7 @@ cnr_status cnri_trainer_fetch(cnri_trainer *t, cnr_error *err) {
     return status;
 }
 
-/* Gives the judge's plan the weights that changed since it last ran. */
+/* Gives the judge's plan the weights that changed since it last ran (t->stale). */
 static cnr_status renew_judge(cnri_trainer *t, cnr_error *err) {
     if (!t->stale) return CNR_OK;
     cnr_status status = cnri_trainer_fetch(t, err);
@@ -167,6 +167,7 @@ cnr_status cnri_trainer_keep(cnri_trainer *t, cnr_error *err) {
     return status;
 }
 
+/* Gives the net, and the trainer's own copies, the best weights that were stored. */
 cnr_status cnri_trainer_finish(cnri_trainer *t, cnr_error *err) {
     cnr_status status = CNR_OK;
     for (int32_t i = 0; i < t->weights.n && status == CNR_OK; i++) {

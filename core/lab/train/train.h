@@ -34,7 +34,7 @@ typedef struct cnri_loss_inputs {
     cnr_value scores; /* output of the net */
     /* Input of a softmax at the net's end; without a softmax the same as scores. */
     cnr_value logits;
-    cnr_value labels; /* i32 [batch] */
+    cnr_value labels; /* input of the labels, i32 [batch] */
     int64_t batch, classes;
 } cnri_loss_inputs;
 /* A loss that the caller or a script builds from operators. */
@@ -74,20 +74,21 @@ typedef struct cnri_train_files {
 } cnri_train_files;
 /* Registers who opens losses, optimisers and metrics from files. */
 void cnri_train_files_register(const cnri_train_files *files);
-/* Opens a loss or optimiser through the registered functions. `build` stays NULL if there is no
- * such file, or if nothing is registered. Close it in either case. */
+/* Opens a loss through the registered functions. `build` stays NULL if there is no such file, or if
+ * nothing is registered. Close *out in either case. */
 cnr_status cnri_loss_file_open(const char *name, cnri_own_loss *out, cnr_error *err);
-void cnri_loss_file_close(cnri_own_loss *loss);
+void cnri_loss_file_close(cnri_own_loss *loss); /* frees what was opened and zeroes it */
 /* Opens an optimiser from a file. *out stays empty if the name is an operator's. */
 cnr_status cnri_optimizer_file_open(const char *name, cnri_own_optimizer *out, cnr_error *err);
+/* frees what was opened and zeroes it */
 void cnri_optimizer_file_close(cnri_own_optimizer *optimizer);
 /* Opens the metrics of a file and adds them to `to`. */
 cnr_status cnri_metric_file_open(const char *name, cnri_metrics *to, cnr_error *err);
-/* Opens the caller's metrics and those of `files`, separated by commas. Fails as cnri_metrics_add
- * does. Close it in any case. */
+/* Opens the caller's metrics and those of `files`, separated by commas. Fails for a name that is
+ * taken or too many metrics. Close *out in any case. */
 cnr_status cnri_metrics_open(const char *files, const cnr_metric *const *own, int64_t n_own,
                              cnri_metrics *out, cnr_error *err);
-void cnri_metrics_close(cnri_metrics *m);
+void cnri_metrics_close(cnri_metrics *m); /* closes the files' metrics and zeroes *m */
 /* Adds a metric, which must outlive m. CNR_E_ARG: no function, no name of 1 to 63 characters, a
  * name that is taken, or more than CNR_MAX_METRICS. */
 cnr_status cnri_metrics_add(cnri_metrics *m, const cnr_metric *metric, cnr_error *err);
@@ -100,18 +101,19 @@ cnr_status cnri_metrics_compute(const cnri_metrics *m, float *scores, int64_t n,
                                 const int32_t *labels, double *values, cnr_error *err);
 /* Writes names and values into out[m->n], as results have them; values NULL: all are NaN. */
 void cnri_metrics_tell(const cnri_metrics *m, const double *values, cnr_metric_value *out);
-/* Identity of the nodes and values of g from those numbers on. */
+/* SHA-256 of the nodes of g from number `nodes` on (operators, attributes, inputs) and of the data
+ * of values from `values` on, to tell losses and optimisers apart. */
 cnr_status cnri_train_digest(const cnr_graph *g, int32_t nodes, int32_t values, uint8_t digest[32],
                              cnr_error *err);
 /* Adds the gradients of all weights flagged VARIABLE, except statistics. The outputs become loss
  * and scores. `own` builds the loss; if it is NULL, the operator `loss` does. */
 cnr_status cnri_train_backward(cnr_graph *g, const cnr_op *loss, const cnri_own_loss *own,
                                cnri_backward *out, cnr_error *err);
-void cnri_backward_free(cnri_backward *b);
+void cnri_backward_free(cnri_backward *b);       /* frees the list; *b may be made anew */
 const cnr_op *cnri_train_op_with(uint32_t flag); /* the first operator with this flag; NULL: none */
 /* True if some node reads the value through a port with this flag. */
 bool cnri_train_fed_as(const cnr_graph *g, cnr_value value, uint32_t flag);
-/* Adds an input of this name, or of a similar one if the name is taken. */
+/* Adds an input of this name, or with ".2" and so on if the name is taken; negative: it failed. */
 cnr_value cnri_train_input(cnr_graph *g, const char *name, const cnr_tensor *type);
 
 /* ---- weights.c: which constants are weights ---- */
@@ -121,7 +123,8 @@ bool cnri_train_is_weight(const cnr_graph *g, cnr_value v);
 /* True if some node reads the value at a port for weights, or if all that read it are linear layers
  * that could have it as a weight. */
 bool cnri_train_fed_as_weight(const cnr_graph *g, cnr_value v);
-bool cnri_train_is_parameter(const cnri_node *node, int32_t k); /* input k's port is for weights */
+/* true if input k's port is for weights */
+bool cnri_train_is_parameter(const cnri_node *node, int32_t k);
 /* True if input k of the node could be a weight of a linear layer that has no ports for weights: it
  * is the second factor of a product, is added by the product's node, or the node adds it to a
  * product by a constant, one element to each channel. */
@@ -132,9 +135,9 @@ int32_t cnri_train_bias_axis(const cnr_graph *g, const cnri_node *node, int32_t 
 int32_t cnri_train_class_axis(const cnri_node *node, int32_t k);
 /* True if a layer's weight is computed of constants by nodes, so that it is no weight itself. */
 bool cnri_train_is_turned(const cnr_graph *g, cnr_value v);
-/* Frozen graphs of other programs turn and copy their constants by nodes. Where these leave no
- * weight to train, or only some of linear layers, `net` is rewritten as a plan would be, so that
- * layers have weights of their own, with other names. Else nothing changes. */
+/* Gives frozen graphs of other programs, which turn and copy constants by nodes, weights of their
+ * own. If no weight could be trained, or only some of linear layers, `net` is rewritten as a plan
+ * would be; names change. Else nothing changes. */
 cnr_status cnri_train_fold(cnr_graph *net, cnr_error *err);
 
 /* ---- head.c ---- */
@@ -159,13 +162,14 @@ cnr_status cnri_rate_policy_of(const char *name, cnri_rate_policy *out, cnr_erro
 typedef cnr_status (*cnri_train_hook)(void *arg, cnr_graph *g, cnr_value weight,
                                       cnr_value *gradient, cnr_error *err);
 
-/* How a net is trained. */
+/* How a net is trained: loss, optimiser, rate, batches, validation, files. Everything is borrowed
+ * from the caller. */
 typedef struct cnri_train_options {
     const char
         *loss; /* operator or file; NULL: the net's metadata "loss", else the first loss operator */
-    cnri_own_loss own_loss;           /* replaces `loss` */
+    cnri_own_loss own_loss;           /* used in place of `loss` if build is set */
     const char *optimizer;            /* operator or file; NULL: the first optimiser operator */
-    cnri_own_optimizer own_optimizer; /* replaces `optimizer` */
+    cnri_own_optimizer own_optimizer; /* used in place of `optimizer` if build is set */
     /* Extras of an optimiser that is the caller's own or in a file; with any of them, an
      * operator's name stands for the file of that name. clip: bound of the norm of all gradients
      * together. accumulate: number of steps whose gradients are summed. average: weight of the
@@ -191,7 +195,7 @@ typedef struct cnri_train_options {
     double (*schedule)(void *arg, int64_t step, int64_t steps);
     void *schedule_arg;
     const char *keep_zeros;    /* pattern of weights whose zeros stay zero; NULL: none */
-    const char *const *masked; /* names of further such weights */
+    const char *const *masked; /* NULL-terminated names of further weights whose zeros stay zero */
     int32_t n_masked;
     /* Share of the samples that epochs are judged by (1 or more: that many samples); 0: none, so
      * the last epoch is kept. */
@@ -202,14 +206,15 @@ typedef struct cnri_train_options {
     bool deterministic;
     const volatile int32_t *cancel; /* stops a step in its middle; NULL: nobody does */
     const cnri_metrics *metrics;    /* of what is judged; NULL: none */
-    const char *best_by;            /* as of cnr_train_options */
-    cnri_train_hook hook;           /* NULL: none */
+    /* name of the metric that chooses the best epoch, as in cnr_train_options */
+    const char *best_by;
+    cnri_train_hook hook; /* called after each step and epoch; NULL: none */
     void *hook_arg;
     /* Adds nodes to the net that is trained and to the one that is judged, before gradients are.
      * Its values have the numbers that they have in the net. NULL: none. */
     cnr_status (*wrap)(void *arg, cnr_graph *g, cnr_error *err);
     void *wrap_arg;
-    uint64_t memory_limit; /* as of cnr_load_options */
+    uint64_t memory_limit; /* bytes, as in cnr_load_options */
     /* a file: written on the way, gone on from where it is there; NULL: none */
     const char *checkpoint;
     /* Seconds between two checkpoints within an epoch; one follows each epoch as well. 0: 30. */
@@ -256,7 +261,7 @@ typedef struct cnri_trainer {
      * on. */
     int64_t batch, first;
     int64_t classes;
-    uint8_t loss_digest[32]; /* as in cnri_backward */
+    uint8_t loss_digest[32]; /* SHA-256 of the loss's nodes, as in cnri_backward */
     /* Digest of the nodes of the caller's own optimiser; zeros: it is an operator. */
     uint8_t own_digest[32];
     int64_t step, steps;                 /* steps done, and steps in all epochs together */
@@ -283,11 +288,12 @@ cnr_status cnri_trainer_open_gradients(cnr_runtime *rt, cnr_graph *net,
 cnr_status cnri_trainer_open_judge(cnr_runtime *rt, cnr_graph *net,
                                    const cnri_train_options *options, cnri_trainer **out,
                                    cnr_error *err);
-void cnri_trainer_free(cnri_trainer *t);
+void cnri_trainer_free(cnri_trainer *t); /* frees all of it; NULL: nothing */
 /* ---- rate.c: checks the rate's options; the learning rate at step `step` of `steps` ---- */
-/* Checks the options of the learning rate. */
+/* Fails if the learning rate's epochs are no ascending list, or its other options don't fit the
+ * policy. */
 cnr_status cnri_rate_check(const cnri_train_options *o, cnr_error *err);
-/* Learning rate of step `step` of `steps`, by o->policy. */
+/* Learning rate in step `step` (from 0) of `steps`, by o->policy. */
 double cnri_rate_at(const cnri_train_options *o, int64_t step, int64_t steps);
 
 /* ---- step.c ---- */
@@ -299,16 +305,16 @@ cnr_status cnri_trainer_gradients(cnri_trainer *t, const float *input, double *l
                                   cnr_error *err);
 /* Sets the data of a weight, also in the plan. */
 cnr_status cnri_trainer_set(cnri_trainer *t, const char *weight, const float *data, cnr_error *err);
-/* How many of the first n samples of t->inputs the net gets right. scores: room for theirs; NULL.
- */
+/* *correct: how many of the first n samples of t->inputs the net gets right. kept: takes their n *
+ * classes scores; NULL: not. */
 cnr_status cnri_trainer_judge(cnri_trainer *t, int64_t n, int64_t *correct, float *scores,
                               cnr_error *err);
 /* Copies the weights, if a step changed them on a device, to their arrays on the host. */
 cnr_status cnri_trainer_fetch(cnri_trainer *t, cnr_error *err);
-/* cnri_trainer_keep stores the weights as the best so far; cnri_trainer_finish restores these
- * and puts them into the net. */
+/* Stores the weights as judged as the best so far; cnri_trainer_finish restores these and puts them
+ * into the net. */
 cnr_status cnri_trainer_keep(cnri_trainer *t, cnr_error *err);
-/* Gives the net the best weights. */
+/* Gives the net and the trainer the best weights that were stored. */
 cnr_status cnri_trainer_finish(cnri_trainer *t, cnr_error *err);
 
 /* ---- optimise.c ---- */
@@ -333,7 +339,8 @@ cnr_status cnri_train_share(cnri_trainer *t, cnr_graph *g, cnri_backward *b, cnr
 /* Replaces statistics that were measured in training (of batch normalisation) by their means
  * over all ranks. */
 cnr_status cnri_train_share_statistics(cnri_trainer *t, cnr_error *err);
-/* Fails on a rank whose net, data or options differ from those of rank 0. */
+/* Fails on a rank whose key (SHA-256 of net, data and options) differs from that of rank 0. All
+ * ranks call it. */
 cnr_status cnri_train_share_check(const uint8_t key[32], cnr_error *err);
 
 /* ---- loop.c: epochs over samples ---- */
@@ -344,7 +351,7 @@ typedef struct cnri_train_row {
     double metrics[CNR_MAX_METRICS];
 } cnri_train_row;
 typedef CNRI_VEC(cnri_train_row) cnri_train_rows;
-/* How far a training is. */
+/* How far a training is, and what the last epoch gave: loss, accuracies from 0 to 1 and seconds. */
 typedef struct cnri_train_progress {
     int64_t epoch, epochs, step, steps; /* steps of this epoch */
     double loss, accuracy;              /* of this epoch's training samples so far */
@@ -372,15 +379,15 @@ cnr_status cnri_train_parts(const cnri_train_options *o, int64_t count, int64_t 
  * then the net is unchanged. Only `samples` are read, so test samples stay unseen. */
 cnr_status cnri_train_run(cnri_trainer *t, cnri_samples *samples, cnri_train_fn fn, void *arg,
                           cnri_train_progress *last, cnr_error *err);
-/* What judging a net gave. */
+/* Result of judging a net: share of right answers, the figure to choose by, and metrics. */
 typedef struct cnri_judged {
     double share; /* that it is right on */
     double by;    /* what options->best_by names: the more the better; without it the share */
     double metrics[CNR_MAX_METRICS];
-    int64_t n; /* samples */
+    int64_t n; /* number of samples that were judged */
 } cnri_judged;
-/* Of a net, weights and all: on all samples, or on the part that training with these options judges
- * by. In batches as when training. */
+/* Judges a net with its weights on all samples or, with `validation`, on the part that training
+ * with these options holds back. In batches as when training. */
 cnr_status cnri_train_score(cnr_runtime *rt, cnr_graph *net, const cnri_train_options *options,
                             cnri_samples *samples, bool validation, cnri_judged *out,
                             cnr_error *err);
@@ -398,23 +405,25 @@ void cnri_checkpoint_key(const cnri_trainer *t, const cnri_samples *samples, uin
 /* Writes state, weights and curves to a checkpoint with its key. */
 cnr_status cnri_checkpoint_save(cnri_trainer *t, const char *path, uint8_t key[32],
                                 cnri_train_state *state, cnri_train_rows *rows, cnr_error *err);
-/* Loads the state; nothing changes if there is no such file. Rank 0 reads it for all ranks. */
+/* Loads weights, state and rows of a checkpoint with this key; nothing changes if there is no such
+ * file. Rank 0 reads it for all ranks. */
 cnr_status cnri_checkpoint_load(cnri_trainer *t, const char *path, const uint8_t key[32],
                                 cnri_train_state *state, cnri_train_rows *rows, cnr_error *err);
-void cnri_checkpoint_drop(const char *path); /* removes the file */
+void cnri_checkpoint_drop(const char *path); /* removes the file; errors are ignored */
 
 /* ---- resize.c ---- */
 /* New data of any shape for a weight, or a whole number for an attribute of a node; of a
  * clone. All sizes are worked out again: CNR_E_SHAPE tells what does not fit together any more. */
 typedef struct cnri_resizing {
     const char *name;       /* a weight's, or a node's */
-    const cnr_tensor *data; /* of the weight */
+    const cnr_tensor *data; /* new data of the weight */
     const char *attribute;  /* of the node; NULL: it is a weight */
     int64_t value;
 } cnri_resizing;
 /* Gives weights and attributes new sizes and infers all shapes again. */
 cnr_status cnri_graph_resize(cnr_graph *g, const cnri_resizing *list, int32_t n, cnr_error *err);
-/* A copy with such changes. */
+/* *out: a copy of the model in which the weights of the list have new data and shapes; shapes
+ * behind them are inferred anew. */
 cnr_status cnri_model_resized(const cnr_model *m, const cnri_resizing *list, int32_t n,
                               cnr_model **out, cnr_error *err);
 

@@ -47,7 +47,7 @@ static cnr_status check_freeze(const cnri_trainer *t, cnr_error *err) {
     return CNR_OK;
 }
 
-/* Lists the weights to train; *frozen: how many are left out. */
+/* Appends the weights to train to t->weights; *frozen rises by how many the options leave out. */
 static cnr_status add_weights(cnri_trainer *t, int32_t *frozen, cnr_error *err) {
     for (cnr_value v = 0; v < t->net->values.n; v++) {
         if (!cnri_train_is_weight(t->net, v)) continue;
@@ -105,8 +105,9 @@ static cnr_status collect_weights(cnri_trainer *t, cnr_error *err) {
 
 /* ---- graphs ---- */
 
-/* Copies the net for the training batch, with the trainer's arrays as its weights. Nothing else
- * in it stays a variable, because such data may lie in a mapped file. */
+/* Copies the net into *out for the training batch, with the trainer's arrays as its weights: those
+ * that are judged, or those that are trained. Nothing else in it stays a variable, because such
+ * data may lie in a mapped file. */
 static cnr_status copy_net(cnri_trainer *t, bool judged, cnr_graph **out, cnr_error *err) {
     cnr_graph *g = cnri_graph_copy(t->net);
     *out = g;
@@ -132,7 +133,7 @@ static cnr_status copy_net(cnri_trainer *t, bool judged, cnr_graph **out, cnr_er
                      why.text);
 }
 
-/* Opens a session for the graph, which it owns, after an error too. */
+/* Opens model, plan and session for the graph, which the model owns, after an error too. */
 static cnr_status open_session(cnri_trainer *t, cnr_runtime *rt, cnr_graph *g, cnr_model **model,
                                cnr_plan **plan, cnr_session **session, cnr_error *err) {
     cnr_load_options options;
@@ -157,7 +158,8 @@ static int32_t input_index(const cnr_graph *g, cnr_value value) {
     return -1;
 }
 
-/* Adds all that training needs to the copy of the net. */
+/* Adds to the copy of the net all that training needs: inputs step and rate, loss, gradients and
+ * optimiser. */
 static cnr_status build(cnri_trainer *t, cnr_graph *g, const cnr_op *loss, cnr_error *err) {
     const cnr_tensor number = {.size = sizeof number, .dtype = CNR_f32};
     const cnr_value step = cnri_train_input(g, "step", &number);
@@ -237,7 +239,7 @@ static void close_training(cnri_trainer *t) {
     t->model = NULL;
 }
 
-/* Opens the session that judges. */
+/* Opens the session that judges: a plan of a copy of the net, and its number of classes. */
 static cnr_status open_judge(cnri_trainer *t, cnr_error *err) {
     cnr_graph *g = NULL;
     const cnr_status status = copy_net(t, true, &g, err);
@@ -256,7 +258,8 @@ static cnr_status open_judge(cnri_trainer *t, cnr_error *err) {
                      "can't be trained because its output is no f32 scores of classes");
 }
 
-/* Finds the type of the input for one batch. */
+/* Reads the preprocessing, sets t->input to the type of one batch, and allocates inputs and labels;
+ * CNR_E_SHAPE: it is no f32 batch of known size. */
 static cnr_status open_inputs(cnri_trainer *t, cnr_error *err) {
     const cnri_value *input = &t->net->values.at[t->net->inputs.at[0]];
     cnr_status status = cnri_preprocess_read(t->net, input->name, &t->preprocess, err);
@@ -288,7 +291,7 @@ static cnr_status open_inputs(cnri_trainer *t, cnr_error *err) {
     return CNR_OK;
 }
 
-/* Checks the options. */
+/* Checks the ranges of the options; CNR_E_ARG names the one that is wrong. */
 static cnr_status check(const cnri_trainer *t, cnr_error *err) {
     const cnri_train_options *o = &t->options;
     if (o->batch < 1 || o->batch > 1 << 20)
@@ -329,7 +332,8 @@ static cnr_status find_optimizer(cnri_trainer *t, cnri_own_optimizer *file, cnr_
     return status || file->build ? status : cnri_train_optimizer(name, &t->optimizer, err);
 }
 
-/* Sets the batch and this rank's part of it, which is all that its sessions see. */
+/* Sets the batch and this rank's part of it (all unless shared), which is all that its sessions
+ * see; fails if it is smaller than the number of ranks. */
 static cnr_status take_part(cnri_trainer *t, bool shared, cnr_error *err) {
     int64_t end = t->options.batch;
     t->batch = t->options.batch;
@@ -345,7 +349,7 @@ static cnr_status take_part(cnri_trainer *t, bool shared, cnr_error *err) {
 /* What a trainer is opened for: training, judging, or gradients alone. */
 typedef enum purpose { TO_TRAIN, TO_JUDGE, TO_DERIVE } purpose;
 
-/* Opens a trainer for that purpose. */
+/* Opens a trainer for that purpose into *out, to be freed with cnri_trainer_free. */
 static cnr_status open_with(cnr_runtime *rt, cnr_graph *net, const cnri_train_options *options,
                             purpose purpose, cnri_trainer **out, cnr_error *err) {
     const bool training = purpose != TO_JUDGE;

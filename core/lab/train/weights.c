@@ -2,6 +2,7 @@
  * programs also write a linear layer as a product by a constant and a sum with another one. */
 #include "train/train.h"
 
+/* CNR_PORT_... flags of an operator's input k; 0: it has no such port. */
 static uint32_t port_flags(const cnr_op *op, int32_t k) {
     if (k >= op->n_inputs) return 0;
     const char *row = (const char *)op->inputs + (size_t)k * op->port_size;
@@ -14,7 +15,7 @@ bool cnri_train_is_parameter(const cnri_node *node, int32_t k) {
 
 enum { MAX_OPERANDS = 4 };
 
-/* Copies the type with 1 for sizes that are open. */
+/* Copies the type to *copy, with 1 for sizes that are open, and returns copy; NULL: t is NULL. */
 static cnr_tensor *closed(const cnr_tensor *t, cnr_tensor *copy) {
     if (!t) return NULL;
     *copy = *t;
@@ -23,7 +24,8 @@ static cnr_tensor *closed(const cnr_tensor *t, cnr_tensor *copy) {
     return copy;
 }
 
-/* True if the node multiplies and sums, as its cost tells. */
+/* True if the node has two or more inputs, one output, a gradient, and a cost with products that
+ * are summed. */
 static bool multiplies(const cnri_node *node) {
     const cnr_op *op = node->view.desc;
     const cnr_tensor *inputs[MAX_OPERANDS], *output[1];
@@ -42,6 +44,7 @@ static bool multiplies(const cnri_node *node) {
     return cost.macs > 0;
 }
 
+/* True if a node computes the value, or if it is an input of the net. */
 static bool is_computed(const cnr_graph *g, cnr_value v) {
     return v >= 0 && (g->values.at[v].producer >= 0 || g->values.at[v].is_input);
 }
@@ -142,7 +145,7 @@ bool cnri_train_is_weight(const cnr_graph *g, cnr_value v) {
            t->dtype == CNR_f32 && !t->encoding && !t->quant && cnri_train_fed_as_weight(g, v);
 }
 
-/* True if the value is computed of constants by a few nodes. */
+/* True if the value is computed of constants by a few nodes, `depth` in a row at most. */
 static bool is_constant(const cnr_graph *g, cnr_value v, int depth) {
     if (v < 0) return true;
     const cnri_value *value = &g->values.at[v];

@@ -3,7 +3,8 @@
 #include "work/calibrate.h"
 #include <math.h>
 
-/* Keeps the scores as shares that sum to 1. False: out of memory. */
+/* Keeps the scores in v->shares as shares that sum to 1, by softmax unless they do already. False:
+ * out of memory. */
 static bool keep_shares_of(cnri_verdict *v, const cnr_tensor *scores) {
     const bool are_shares = cnri_are_shares(scores);
     double most = -INFINITY, sum = 0;
@@ -22,11 +23,14 @@ static bool keep_shares_of(cnri_verdict *v, const cnr_tensor *scores) {
     return true;
 }
 
+/* Frees the verdicts' shares and the list. */
 void cnri_verdicts_free(cnri_verdicts *v) {
     for (int64_t i = 0; i < v->n; i++) cnri_free(v->at[i].shares);
     cnri_vec_free(v);
 }
 
+/* Runs the net on the pictures and lists its answers in *out, with all shares if keep_shares. Free
+ * them after an error too. */
 cnr_status cnri_verdicts_of(cnri_calibration *c, const cnr_graph *net, bool keep_shares,
                             cnri_verdicts *out, cnr_error *err) {
     cnr_model *model = NULL;
@@ -58,8 +62,8 @@ cnr_status cnri_verdicts_of(cnri_calibration *c, const cnr_graph *net, bool keep
     return status;
 }
 
-/* The probability, by the float net's shares, that its answer is right minus that of the other
- * answer. */
+/* Probability, by the float net's shares, that its answer is right, minus that of the other net's
+ * answer; 0 without shares. */
 static double regret(const cnri_verdict *before, const cnri_verdict *after) {
     if (!before->shares || after->class < 0 || after->class >= before->n) return 0;
     return (double)before->shares[before->class] - (double)before->shares[after->class];

@@ -23,7 +23,7 @@ static uint64_t version_of(const cnr_model *m) {
     return version;
 }
 
-/* Gives the model its original options with those of the way. */
+/* Gives the model its original options with those of the way, and drops outdated plans. */
 static cnr_status set_options(cnri_adapt *a, const way *w, cnr_error *err) {
     const char **words;
     cnri_plan_options options;
@@ -59,7 +59,7 @@ static cnr_status open_meters(cnri_adapt *a, cnr_error *err) {
     return status;
 }
 
-/* Starts or stops reading the energy meters, which are read only before the decision. */
+/* Starts (on) or stops reading the energy meters, which are read only before the decision. */
 static cnr_status sample(cnri_adapt *a, bool on, cnr_error *err) {
     if (!a->sampler || on == a->sampling) return CNR_OK;
     a->sampling = on;
@@ -67,7 +67,7 @@ static cnr_status sample(cnri_adapt *a, bool on, cnr_error *err) {
     return on ? cnri_sampler_start(a->sampler, err) : CNR_OK;
 }
 
-/* Starts measuring from the beginning; the report has the reason. */
+/* Forgets what was decided and starts measuring from the beginning; the report has the reason. */
 static cnr_status begin_learning(cnri_adapt *a, const char *reason, cnr_error *err) {
     const way none = {0};
     cnri_adapt_forget(&a->kept);
@@ -172,7 +172,7 @@ static cnr_status take_types(cnri_adapt *a, cnr_tensor *types, cnr_error *err) {
     return CNR_OK;
 }
 
-/* Takes the model's current options as those to adapt. */
+/* Copies the model's current options as the original ones to adapt, with their version. */
 static cnr_status take_options(cnri_adapt *a, cnr_error *err) {
     cnri_plan_options_free(&a->original);
     a->original = (cnri_plan_options){0};
@@ -182,7 +182,7 @@ static cnr_status take_options(cnri_adapt *a, cnr_error *err) {
     return CNR_OK;
 }
 
-/* Continues after close_plans. */
+/* Continues after close_plans, at the settled way, or by learning anew. */
 static cnr_status resume(cnri_adapt *a, cnr_error *err) {
     a->rests = false;
     if (a->phase != CNRI_ADAPT_SETTLED) return begin_learning(a, a->reason, err);
@@ -238,7 +238,7 @@ static way *winner(cnri_adapt *a, const way *usual) {
     return best;
 }
 
-/* Copies a vector of texts. */
+/* Appends copies of all texts of one vector to another; both are CNRI_VEC(char *). */
 static cnr_status copy_words(const void *from_list, void *to_list, cnr_error *err) {
     const CNRI_VEC(char *) *from = from_list;
     CNRI_VEC(char *) *to = to_list;
@@ -273,7 +273,8 @@ static cnr_status write_down(cnri_adapt *a, const way *usual, const way *chosen,
     return status ? status : copy_words(&chosen->devices, &k->devices, err);
 }
 
-/* Decides, stores the decision and gives the model its options. */
+/* Decides for the best way, or the usual one, stores the decision and gives the model its
+ * options. */
 static cnr_status settle(cnri_adapt *a, cnr_error *err) {
     const way *usual = a->ways.at[0], *best = winner(a, usual);
     cnr_status status = write_down(a, usual, best ? best : usual, err);
@@ -387,7 +388,7 @@ static cnr_status next_device(cnri_adapt *a, cnr_error *err) {
     return CNR_OK;
 }
 
-/* Goes on to trying divisions among devices. */
+/* Goes on to the phase that tries divisions among devices, with the fastest kernels found. */
 static cnr_status begin_devices(cnri_adapt *a, cnr_error *err) {
     way *fastest;
     cnr_status status = cnri_adapt_best_kernels(a, &fastest, err);
@@ -427,7 +428,7 @@ static cnr_status end_default(cnri_adapt *a, cnr_error *err) {
     return status ? status : next_kernels(a, err);
 }
 
-/* Chooses the way of the next run, after a run of the current one. */
+/* Chooses the way of the next run, after a run of the current one, by the phase. */
 static cnr_status advance(cnri_adapt *a, cnr_error *err) {
     way *w = a->ways.at[a->current];
     const bool enough = cnri_adapt_is_tried(a, w);
@@ -464,7 +465,7 @@ static bool is_changed(cnri_adapt *a) {
     return true;
 }
 
-/* Runs the decided configuration and watches its time. */
+/* Runs the decided configuration and notes its time, to see whether it still holds. */
 static cnr_status run_settled(cnri_adapt *a, const cnr_tensor *const *inputs, cnr_error *err) {
     way *w = a->ways.at[0];
     const bool cold = !w->runs.rehearsed;
@@ -537,7 +538,7 @@ static cnr_status recall(cnri_adapt *a, const cnr_tensor *const *inputs, cnr_err
     return CNR_OK;
 }
 
-/* Runs one way for the application and measures it. */
+/* Runs one way for the application, measures it, and chooses the next. */
 static cnr_status learn(cnri_adapt *a, const cnr_tensor *const *inputs, cnr_error *err) {
     way *w;
     cnr_status status = a->goes_on ? recall(a, inputs, err) : CNR_OK;
@@ -574,7 +575,7 @@ static cnr_status go_on(cnri_adapt *a, cnr_error *err) {
     return status;
 }
 
-/* Runs the model: learning, or settled. */
+/* Runs the model once: by a way that is being learned, or as settled; a->report tells which. */
 static cnr_status run(cnri_adapt *a, const cnr_tensor *const *inputs, cnr_error *err) {
     cnr_status status = go_on(a, err);
     a->report.trying = NULL;
@@ -597,7 +598,8 @@ cnr_status cnri_adapt_run(cnr_model *m, const cnr_tensor *const *inputs, int32_t
     return status;
 }
 
-/* The engine's hook in place of cnr_run_tensors. */
+/* Implements the engine's hook in place of cnr_run_tensors; inputs that can't be adapted to are run
+ * plainly. */
 static cnr_status run_tensors(cnr_model *m, const cnr_tensor *const *inputs, int32_t n_inputs,
                               const cnr_tensor **outputs, int32_t n_outputs, cnr_error *err) {
     cnr_session *answered;
@@ -610,7 +612,7 @@ static cnr_status run_tensors(cnr_model *m, const cnr_tensor *const *inputs, int
 
 /* ---- hooks of the model, and the public functions ---- */
 
-/* Saves what was learned and frees all. */
+/* Saves what was learned, as far as that is possible, and frees everything of the adaptation. */
 static void free_state(void *state) {
     cnri_adapt *a = state;
     if (a->phase == CNRI_ADAPT_SETTLED && a->kept.way[0] && !a->relearns)

@@ -14,14 +14,15 @@
 
 /* Parameters, from the placement policy's table `adapt`; adapt_kept.c has names and defaults. */
 typedef struct cnri_adapt_rules {
-    double stop;     /* a trial is cancelled after this multiple of the default's time */
-    double worth;    /* a way is not run if its rehearsal takes this multiple of that time */
-    double unlikely; /* a kernel is not tried if its estimate is this multiple of that time */
-    double margin;   /* fraction of the default's cost that another choice must save */
-    double change;   /* fraction by which a run's time must change to measure again */
-    double repeats;  /* runs of each trial */
-    double contest;  /* runs of each way in the contest */
-    double window;   /* number of later runs that are compared with the decision */
+    double stop;  /* a trial is cancelled after this multiple of the default's time */
+    double worth; /* a way is not run if its rehearsal takes this multiple of the best way's time */
+    /* a kernel is not tried if its estimate is this multiple of the node's default time */
+    double unlikely;
+    double margin;  /* fraction of the default's cost that another choice must save */
+    double change;  /* fraction by which a run's time must change to measure again */
+    double repeats; /* runs of each trial */
+    double contest; /* runs of each way in the contest */
+    double window;  /* number of later runs that are compared with the decision */
 } cnri_adapt_rules;
 
 /* Measurements of a way. They outlive its plan and, in the record, the process. */
@@ -41,7 +42,8 @@ typedef struct cnri_adapt_record {
     cnri_adapt_runs runs;
 } cnri_adapt_record;
 
-/* A configuration and its measurements. */
+/* A configuration (kernels, devices, placement) that is tried, with its plan, session and
+ * measurements. */
 typedef struct cnri_adapt_way {
     char name[96];
     CNRI_VEC(char *) kernels;        /* NODE@DEVICE=KERNEL, in addition to the model's own */
@@ -62,7 +64,7 @@ typedef struct cnri_adapt_way {
 
 /* A kernel that a node may use instead of its default. */
 typedef struct cnri_adapt_choice {
-    const char *kernel;     /* interned */
+    const char *kernel;     /* interned name */
     double estimate_ns, ns; /* ns: least measured time; 0: not measured */
 } cnri_adapt_choice;
 
@@ -73,7 +75,7 @@ typedef struct cnri_adapt_node {
     CNRI_VEC(cnri_adapt_choice) choices;
 } cnri_adapt_node;
 
-/* What is measured now. */
+/* What is measured now: default, kernels, devices, sets, contest; settled: nothing more. */
 typedef enum cnri_adapt_phase {
     CNRI_ADAPT_DEFAULT,
     CNRI_ADAPT_KERNELS,
@@ -104,9 +106,9 @@ typedef struct cnri_adapt {
     uint64_t version;           /* version of the options that adaptation last set */
     cnri_adapt_rules rules;
     char *path;                      /* file of the decision; NULL: it is not stored */
-    char environment[33];            /* digest in hexadecimal */
+    char environment[33];            /* digest of machine and drivers in hexadecimal */
     cnri_sampler *sampler;           /* NULL: the machine has no energy meter */
-    bool sampling;                   /* the sampler runs */
+    bool sampling;                   /* the energy sampler runs */
     CNRI_VEC(cnri_adapt_way *) ways; /* the first is the default */
     CNRI_VEC(cnri_adapt_node) nodes;
     cnri_map node_of;        /* name of a graph's node -> 1 + index into `nodes` */
@@ -132,7 +134,7 @@ typedef struct cnri_adapt {
 } cnri_adapt;
 
 /* ---- adapt_way.c ---- */
-/* Adds an empty way; NULL: out of memory. */
+/* Adds an empty way, owned by a->ways; NULL: out of memory. The name is cut to 95 bytes. */
 cnri_adapt_way *cnri_adapt_add_way(cnri_adapt *a, const char *name);
 /* Closes and frees all ways. */
 void cnri_adapt_free_ways(cnri_adapt *a);
@@ -168,13 +170,15 @@ void cnri_adapt_free_nodes(cnri_adapt *a);
 /* Adds the next round of kernels; *out NULL: there is none. */
 cnr_status cnri_adapt_next_round(cnri_adapt *a, cnri_adapt_way **out, cnr_error *err);
 /* Takes the times of a finished round's steps as those of the kernels that it tried. After a
- * cancelled round, adds a round without the slow nodes; after a failed one, one for each half. */
+ * cancelled round, adds a round without the slow nodes; after a failed one, adds two, one for each
+ * half of its nodes. */
 cnr_status cnri_adapt_take_round(cnri_adapt *a, cnri_adapt_way *w, cnr_error *err);
 /* Adds the way with the fastest kernel of each node; *out NULL: it would be the default. */
 cnr_status cnri_adapt_best_kernels(cnri_adapt *a, cnri_adapt_way **out, cnr_error *err);
 
 /* ---- adapt_sets.c ---- */
-/* Lists the devices to try in a->others: those of the options or the policy, else suitable ones. */
+/* Lists the devices to try in a->others: those of the options or the policy, else suitable ones.
+ * Empty if the default plan needs several devices. */
 cnr_status cnri_adapt_find_devices(cnri_adapt *a, cnr_error *err);
 /* Adds ways for sets of devices, planned by policies from the times of each device alone. */
 cnr_status cnri_adapt_add_sets(cnri_adapt *a, cnr_error *err);
@@ -189,21 +193,21 @@ cnr_status cnri_adapt_find_path(cnri_adapt *a, cnr_error *err);
 cnr_status cnri_adapt_load(cnri_adapt *a, bool *found, bool *stale, cnr_error *err);
 /* Saves what was learned to the cache folder, if there is one. */
 cnr_status cnri_adapt_save(const cnri_adapt *a, cnr_error *err);
-/* Replaces the file a->path. */
+/* Replaces the file a->path with a text, in the cache folder, which is made if need be. */
 cnr_status cnri_adapt_write(const cnri_adapt *a, const cnri_text *text, cnr_error *err);
 /* Parses two numbers with a space between them. False: it failed. */
 bool cnri_adapt_take_two(const char *text, double *first, double *second);
 /* Appends the line "KEY FIRST SECOND". */
 void cnri_adapt_add_numbers(cnri_text *out, const char *key, double first, double second);
-/* Frees and clears a decision. */
+/* Frees the lists of a decision and zeroes it. */
 void cnri_adapt_forget(cnri_adapt_kept *k);
 
 /* ---- adapt_records.c: measurements before the decision, stored for the next process ---- */
-/* Frees the measured runs. */
+/* Frees the lists of measured runs and zeroes the struct. */
 void cnri_adapt_free_runs(cnri_adapt_runs *r);
-/* Frees the records of an earlier process. */
+/* Frees the records that an earlier process left; the list is empty then. */
 void cnri_adapt_free_records(cnri_adapt *a);
-/* Copy step times from a profile before it is closed, and back into a profile of the same plan. */
+/* Copies step times from a way's profile into its runs, before the profile is closed. */
 void cnri_adapt_note_steps(cnri_adapt_way *w);
 /* Gives the way's profile the step times of its record. */
 void cnri_adapt_put_steps(cnri_adapt_way *w);
@@ -211,7 +215,8 @@ void cnri_adapt_put_steps(cnri_adapt_way *w);
 bool cnri_adapt_take_record(cnri_adapt *a, cnri_adapt_way *w);
 /* Reads the records in a->path; *found: there are some for this environment. */
 cnr_status cnri_adapt_load_records(cnri_adapt *a, bool *found, cnr_error *err);
-/* Writes the records of all ways. */
+/* Writes the records of all ways to a->path, so that a later process goes on; without a path:
+ * nothing. */
 cnr_status cnri_adapt_save_records(cnri_adapt *a, cnr_error *err);
 
 #endif

@@ -86,7 +86,7 @@ static void add_power(const cnri_adapt *a, cnri_text *out) {
 
 /* ---- file name and environment ---- */
 
-/* Digest of a text, 32 hex digits. */
+/* Writes the first half of a text's SHA-256 as 32 hex digits. */
 static void print_digest(const char *text, size_t n, char hex[33]) {
     uint8_t digest[32];
     cnri_sha256_of(text, n, digest);
@@ -230,7 +230,7 @@ void cnri_adapt_add_numbers(cnri_text *out, const char *key, double first, doubl
     cnri_text_add(out, "%s %s %s\n", key, both[0], both[1]);
 }
 
-/* Prints what was learned, as the file has it. */
+/* Appends what was learned to the text, as the file has it. */
 static void print(const cnri_adapt *a, cnri_text *out) {
     const cnri_adapt_kept *k = &a->kept;
     char number[40];

@@ -67,7 +67,7 @@ static void sum_steps(const cnri_adapt *a, const way *w, double *ns) {
 
 /* ---- the default plan ---- */
 
-/* Lists the nodes of the default plan. */
+/* Lists the nodes that kernels of the default plan compute, each once, with operator and device. */
 static cnr_status add_nodes(cnri_adapt *a, cnr_error *err) {
     const cnr_plan *plan = a->ways.at[0]->plan;
     for (int32_t i = 0; i < plan->steps.n; i++) {
@@ -138,7 +138,7 @@ cnr_status cnri_adapt_find_nodes(cnri_adapt *a, cnr_error *err) {
 
 /* ---- rounds ---- */
 
-/* Forces the node's kernel in this way. */
+/* Makes the way use a kernel for a node, on its device, by an option "NODE@DEVICE=KERNEL". */
 static cnr_status add_word(way *w, const node *n, const char *kernel, cnr_error *err) {
     char *word = cnri_format("%s@%s=%s", n->name, n->device, kernel);
     char **slot = word ? cnri_push(&w->kernels) : NULL;
@@ -239,7 +239,8 @@ static int32_t blame(const cnri_adapt *a, const way *w, const double *ns, bool *
     return found ? left : 0;
 }
 
-/* Adds a round for the untimed nodes of a cancelled round, without those that made it slow. */
+/* Adds a round for the untimed nodes of a cancelled round, without those that made it slow; none
+ * are left: nothing. */
 static cnr_status split_round(cnri_adapt *a, const way *w, const double *ns, cnr_error *err) {
     bool *guilty = cnri_alloc_zero((size_t)a->nodes.n + 1);
     if (!guilty) return cnri_out_of_memory(err, "adapt");

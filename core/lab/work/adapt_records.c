@@ -49,7 +49,7 @@ void cnri_adapt_put_steps(cnri_adapt_way *w) {
         cnri_profile_put(w->profile, i - 1, &w->runs.steps.at[i]);
 }
 
-/* Index of a way. */
+/* Index of a way in a->ways; their number: it is none of them. */
 static int32_t index_of(const cnri_adapt *a, const cnri_adapt_way *w) {
     int32_t i = 0;
     while (i < a->ways.n && a->ways.at[i] != w) i++;
@@ -188,7 +188,7 @@ cnr_status cnri_adapt_load_records(cnri_adapt *a, bool *found, cnr_error *err) {
 
 /* ---- writing ---- */
 
-/* Appends the record of a way. */
+/* Appends the record of a way: its state, and its runs' times and costs. */
 static void add_runs(int32_t index, const cnri_adapt_way *w, cnri_text *out) {
     const cnri_adapt_runs *r = &w->runs;
     cnri_text_add(out, "record %d %s\nstate %d %d %d %d %d\n", (int)index, w->name, r->rehearsed,

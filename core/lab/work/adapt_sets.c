@@ -173,7 +173,7 @@ static cnr_status collect(cnri_adapt *a, cnri_place_job *j, cnr_error *err) {
 /* ---- cost of dividing layers: a way in which all layers are divided, the larger parts on
  * alternating devices. It is only rehearsed, so its outputs are not used. ---- */
 
-/* Divides this node among all devices of the job. */
+/* Appends to the way's wishes that this node be divided among all devices of the job. */
 static cnr_status add_wish(way *w, const cnri_place_job *j, const cnri_table_node *of,
                            cnr_error *err) {
     const int32_t turn = w->wishes.n & 1;
@@ -192,7 +192,7 @@ static cnr_status add_wish(way *w, const cnri_place_job *j, const cnri_table_nod
     return CNR_OK;
 }
 
-/* Divides all nodes of which each device can compute a part. */
+/* Appends a wish to divide each node of which every device can compute a part. */
 static cnr_status add_wishes(way *w, const cnri_place_job *j, const cnri_table *t, cnr_error *err) {
     cnr_status status = CNR_OK;
     for (int32_t i = 0; i < t->nodes.n && !status; i++) {

@@ -30,7 +30,7 @@ void cnri_adapt_close_way(way *w) {
     w->heard = 0;
 }
 
-/* Closes and frees one way. */
+/* Closes and frees one way, with its lists. */
 static void free_way(way *w) {
     cnri_adapt_close_way(w);
     for (int32_t i = 0; i < w->kernels.n; i++) cnri_free(w->kernels.at[i]);
@@ -53,6 +53,7 @@ void cnri_adapt_free_ways(cnri_adapt *a) {
     cnri_vec_free(&a->ways);
 }
 
+/* Median of n numbers, which stay in order; NAN: n is 0; the last of them if memory is out. */
 double cnri_adapt_median(const double *values, int32_t n) {
     double *copy = cnri_alloc(((size_t)n + 1) * sizeof *copy);
     if (!copy || n == 0) {
@@ -115,7 +116,7 @@ static cnr_status plan_trial(cnri_adapt *a, const way *w, cnr_plan **out, cnr_er
 
 static bool is_default(const cnri_adapt *a, const way *w) { return w == a->ways.at[0]; }
 
-/* Makes the plan of a way. */
+/* Makes the plan of a way and a profile for it, unless it has them. */
 static cnr_status plan_way(cnri_adapt *a, way *w, cnr_error *err) {
     if (w->plan) return CNR_OK;
     CNR_TRY(is_default(a, w) ? cnr_plan_for(a->model, a->list, a->n_inputs, &w->plan, err)
@@ -168,7 +169,8 @@ cnr_status cnri_adapt_listen(cnri_adapt *a, way *w, bool on, cnr_error *err) {
     return CNR_OK;
 }
 
-/* The step that ran when the watchdog cancelled the run: the first without a time. */
+/* Number of the step that ran when the watchdog cancelled the run: the first without a time, else
+ * the last. */
 static int32_t step_under_way(const way *w) {
     int32_t i = 0;
     while (i + 1 < w->plan->steps.n && cnri_profile_of(w->profile, i).runs > 0) i++;
@@ -313,7 +315,7 @@ cnr_status cnri_adapt_keep_answers(cnri_adapt *a, const cnr_tensor *const *input
     return status;
 }
 
-/* Compares a way's outputs with those of the default way. */
+/* *alike: a way's outputs are those of the default way, within a tolerance. */
 static cnr_status compare_answers(const cnri_adapt *a, const way *w, bool *alike, cnr_error *err) {
     cnr_status status = CNR_OK;
     *alike = true;

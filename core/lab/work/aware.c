@@ -32,7 +32,8 @@ static cnr_status round_output(const wrapping *w, cnr_graph *g, const cnri_quant
     return add_rounding(g, w->rounds, g->values.at[as->real].producer + 1, as->real, attrs, 2, err);
 }
 
-/* The weight of the layer, one scale for each output channel. */
+/* Lets the layer's weight be rounded as it trains, with one scale for each output channel; nothing
+ * if the layer has no weight, or a node makes it. */
 static cnr_status round_weight(const wrapping *w, cnr_graph *g, int32_t node, cnr_error *err) {
     const cnri_node *layer = g->nodes.at[node];
     cnr_linear ports;
@@ -46,7 +47,8 @@ static cnr_status round_weight(const wrapping *w, cnr_graph *g, int32_t node, cn
     return add_rounding(g, w->rounds, node, v, attrs, 1, err);
 }
 
-/* From the last layer back, so that the places of those before stay. */
+/* Adds a rounding node behind each value that is quantised, from the last layer back, so that the
+ * places of those before stay. */
 static cnr_status wrap(void *arg, cnr_graph *g, cnr_error *err) {
     const wrapping *w = arg;
     cnr_status status = CNR_OK;
@@ -59,7 +61,7 @@ static cnr_status wrap(void *arg, cnr_graph *g, cnr_error *err) {
     return status;
 }
 
-/* Passes the progress of training on to the observer. */
+/* Passes the progress of training on to the observer; false: it wants to stop. */
 static bool tell(void *arg, const cnri_train_progress *p) {
     const cnr_progress now = {.size = sizeof now,
                               .what = "training for 8 bits",

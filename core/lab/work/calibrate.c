@@ -2,6 +2,7 @@
 #include "work/calibrate.h"
 #include <math.h>
 
+/* Makes a model in *out of a copy of `g`, with or without fusing of operators (fuse). */
 cnr_status cnri_calibration_model(const cnri_calibration *c, const cnr_graph *g, bool fuse,
                                   cnr_model **out, cnr_error *err) {
     cnr_load_options how = c->how;
@@ -65,7 +66,7 @@ static void widen(cnri_range *r, const cnr_tensor *t) {
     }
 }
 
-/* Tap: widens the range of a value. */
+/* Session tap: widens the range of a value by the numbers that a node computed. */
 static void tap_range(void *arg, const char *node, int32_t output, const cnr_tensor *value) {
     const tapped *t = arg;
     const cnr_value v = cnri_tapped_value(t->g, node, output);
@@ -79,7 +80,8 @@ static void tap_count(void *arg, const char *node, int32_t output, const cnr_ten
     if (v >= 0) cnri_histogram_add(&t->c->counts[v], &t->c->all[v], value);
 }
 
-/* Runs all calibration pictures through the net once. */
+/* Runs all calibration pictures through the net once; count: into the histograms of values, else
+ * into their ranges. */
 static cnr_status watch_all(cnri_calibration *c, bool count, cnr_error *err) {
     cnr_model *model = NULL;
     cnri_runner runner = {0};
@@ -133,6 +135,7 @@ void cnri_calibrate_by(cnri_calibration *c, cnri_method method, bool careful) {
     }
 }
 
+/* Frees all lists of a calibration, not its net and pictures. */
 void cnri_calibration_close(cnri_calibration *c) {
     cnri_shifts_free(c);
     cnri_rounded_free(c);
@@ -201,6 +204,7 @@ cnr_status cnri_quantized(const cnri_calibration *c, const bool *wanted, cnr_gra
     return status;
 }
 
+/* Frees the answers and what was kept for them; the list is empty then. */
 void cnri_answers_free(cnri_answers *answers) {
     for (int32_t i = 0; i < answers->n; i++) {
         cnri_free(answers->at[i].kept);
@@ -289,7 +293,7 @@ static void compare_one(cnri_answer *a, const cnr_tensor *value) {
     }
 }
 
-/* Tap: compares quantised values with those kept. */
+/* Session tap: compares the values of the quantised net with those kept of the float net. */
 static void tap_compare(void *arg, const char *node, int32_t output, const cnr_tensor *value) {
     const tapped *t = arg;
     const cnr_value v = cnri_tapped_value(t->g, node, output);

@@ -31,7 +31,7 @@ typedef enum cnri_method {
     CNRI_METHOD_KL,
     CNRI_METHODS
 } cnri_method;
-/* How often numbers fall into each part of a range. */
+/* Counts of how many numbers fall into each of BINS equal parts of a range. */
 typedef struct cnri_histogram {
     double *bin; /* counts over the full range; NULL: nothing was counted */
     double n;
@@ -42,8 +42,8 @@ cnr_status cnri_range_method(const char *name, cnri_method *out, cnr_error *err)
 const char *cnri_range_method_name(cnri_method method);
 /* Counts the numbers of a tensor. `all`: the full range over all its tensors. */
 void cnri_histogram_add(cnri_histogram *h, const cnri_range *all, const cnr_tensor *t);
-/* Computes a range. careful: keeps the full range if clipping to the computed one would damage
- * the value. */
+/* Computes a value's range from its histogram by a method. careful: keeps the full range `all` if
+ * clipping to the computed one would damage the value. */
 cnri_range cnri_range_by(cnri_method method, bool careful, const cnri_histogram *h,
                          const cnri_range *all);
 /* Range of a value that only `function` reads, a node that applies a function of one input to each
@@ -55,9 +55,11 @@ cnri_range cnri_range_before(const cnr_node *function, const cnri_range *given);
 typedef struct cnri_rounded {
     cnr_value w, bias; /* of the net; bias -1: none */
     float *weights;    /* owned; NULL: the layer's weights are rounded to the nearest */
-    double *shift;     /* owned, by row */
+    double *shift;     /* by row of the weight, in units of the output; owned */
 } cnri_rounded;
 
+/* State of calibrating a net: pictures, ranges and histograms of its values, and corrections of
+ * weights. */
 typedef struct cnri_calibration {
     cnr_load_options how; /* load options of all nets that are made */
     const cnr_observer *observer;
@@ -90,7 +92,7 @@ cnr_status cnri_calibrate(cnri_calibration *c, bool count, cnr_error *err);
 /* Computes `ranges` of all values from `counts` by `method`; without counts it copies `all`.
  * careful: as in cnri_range_by. */
 void cnri_calibrate_by(cnri_calibration *c, cnri_method method, bool careful);
-void cnri_calibration_close(cnri_calibration *c);
+void cnri_calibration_close(cnri_calibration *c); /* frees what it holds, not the net */
 /* Copies the net, which must outlive the copy, and lets rewrites quantise the nodes marked in
  * `wanted` (by index). `answers`: how values were quantised, in the net's order. */
 cnr_status cnri_quantized(const cnri_calibration *c, const bool *wanted, cnr_graph **out,
@@ -115,16 +117,16 @@ cnr_status cnri_compare(cnri_calibration *c, const cnr_graph *quantized, cnri_an
 /* Adds the noise of one element. If only the quantised net's number is NaN, the noise becomes
  * infinite. */
 void cnri_add_noise(cnri_answer *a, double real, double got);
-/* Signal over noise in decibels; infinite without noise. */
+/* Signal over noise in decibels, from sums of squares; infinite without noise. */
 double cnri_decibels(const cnri_answer *a);
 static inline bool cnri_is_quantised(const cnri_answer *a) { return a->as.scale > 0; }
-void cnri_answers_free(cnri_answers *answers);
+void cnri_answers_free(cnri_answers *answers); /* frees the answers; the list is empty then */
 /* Runs the net on the first pictures and calls `tap` for its input (node NULL) and its values. */
 cnr_status cnri_calibration_watch(cnri_calibration *c, int64_t pictures, cnr_tap_fn tap, void *arg,
                                   cnr_error *err);
 /* The value that a call of a tap is about; node NULL: the input; -1: not found. */
 cnr_value cnri_tapped_value(const cnr_graph *g, const char *node, int32_t output);
-/* Makes a model of a copy of `g`, with or without fusing of operators. */
+/* Makes a model in *out of a copy of `g`, with or without fusing of operators (fuse). */
 cnr_status cnri_calibration_model(const cnri_calibration *c, const cnr_graph *g, bool fuse,
                                   cnr_model **out, cnr_error *err);
 
@@ -134,7 +136,7 @@ typedef struct cnri_sensitivity {
     cnri_calibration *c;
     const bool *watched;
     double **alone; /* by node of the net, then by value: noise / signal; NULL: not measured yet */
-    int64_t measured; /* number of layers */
+    int64_t measured; /* number of layers measured so far */
 } cnri_sensitivity;
 
 /* Takes layers out of `wanted` whose noise reaches the value `at`, the noisiest first and at
@@ -146,7 +148,7 @@ cnr_status cnri_drop_noisiest(cnri_sensitivity *s, const cnri_answers *answers, 
  * as the answers. */
 cnr_status cnri_noisiest_first(cnri_sensitivity *s, const cnri_answers *answers, int32_t *order,
                                int32_t *n, cnr_error *err);
-void cnri_sensitivity_free(cnri_sensitivity *s);
+void cnri_sensitivity_free(cnri_sensitivity *s); /* frees its lists */
 /* Finds the values behind the last layers in `answers` that the outputs are computed from, up to
  * any operator without a gradient, which selects instead of computing. By value of the net;
  * NULL: out of memory. */
@@ -171,15 +173,16 @@ cnr_status cnri_drop_slower(cnri_calibration *c, bool *wanted, cnri_layer_ns *re
 cnr_status cnri_equalise(cnri_calibration *c, cnr_graph *net, cnr_error *err);
 
 /* ---- bias.c: outputs that are off on average ---- */
-/* Computes the shifts of the layers in `wanted` from at most so many pictures. */
+/* Computes into c->shifts what the biases of the layers in `wanted` (by node) have to be corrected
+ * by, from at most so many pictures. */
 cnr_status cnri_correct_biases(cnri_calibration *c, const bool *wanted, int64_t pictures,
                                cnr_error *err);
 
 /* ---- rounding.c: weights whose errors cancel on the pictures ---- */
-/* Fills `rounded` for the layers of `answers`. */
+/* Fills c->rounded with adaptively rounded weights for the layers of `answers`. */
 cnr_status cnri_round_weights(cnri_calibration *c, const cnri_answers *answers, cnr_error *err);
 
-/* ---- shifts.c ---- */
+/* shifts.c: frees the rounded weights */
 void cnri_rounded_free(cnri_calibration *c);
 /* The bias of a node if no other node uses it; else -1. */
 cnr_value cnri_bias_of(const cnr_graph *g, const cnri_node *node);
@@ -189,7 +192,7 @@ cnr_status cnri_apply_shifts(const cnri_calibration *c, cnr_graph *g, const bool
                              cnr_error *err);
 /* Adds the error of element k of the value to its channel. */
 void cnri_add_off(cnri_answer *a, const cnr_tensor *value, int64_t k, double off);
-void cnri_shifts_free(cnri_calibration *c);
+void cnri_shifts_free(cnri_calibration *c); /* frees the shifts of biases */
 
 /* ---- aware.c ---- */
 /* Trains the layers of `answers` as if they were quantised, by the options' epochs; the net, which
@@ -200,17 +203,19 @@ cnr_status cnri_train_for_bytes(const cnri_calibration *c, const cnri_quantise_o
                                 double trained[2], cnr_error *err);
 
 /* ---- accuracy.c: answers on calibration pictures, those held back if any are ---- */
-/* The net's answer for one picture. */
+/* The net's answer for one picture: its class, the right label, and perhaps the n classes'
+ * shares. */
 typedef struct cnri_verdict {
     int64_t class, label; /* -1: the answer is no class; -1: there is no label */
     float *shares;        /* by class, summing to 1; NULL: not kept */
     int64_t n;
 } cnri_verdict;
 typedef CNRI_VEC(cnri_verdict) cnri_verdicts;
-/* Runs the net on the pictures and lists its answers. Free them after an error too. */
+/* Runs the net on the pictures and lists its answers in *out, with all shares if keep_shares. Free
+ * them after an error too. */
 cnr_status cnri_verdicts_of(cnri_calibration *c, const cnr_graph *net, bool keep_shares,
                             cnri_verdicts *out, cnr_error *err);
-void cnri_verdicts_free(cnri_verdicts *v);
+void cnri_verdicts_free(cnri_verdicts *v); /* frees the verdicts and their shares */
 /* Points of accuracy lost. Without labels: of agreement. With labels: of top-1, the larger of
  * the counted loss and of the loss that the float net's own shares predict, because a count of
  * few pictures is coarse. NaN: the answers are no classes. */

@@ -7,7 +7,7 @@ static int by_text(const void *a, const void *b) {
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-/* Finds the place of each name in sorted order. False: it failed. */
+/* map[i]: the place of name i in sorted order. False: out of memory. */
 static bool map_names(char **names, int64_t n, int64_t *map) {
     char **sorted = cnri_alloc((size_t)n * sizeof *sorted);
     if (!sorted) return false;

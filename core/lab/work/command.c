@@ -14,7 +14,8 @@ extern char **environ;
 
 enum { LOOK_MS = 20, NOT_STARTED = 127 };
 
-/* Starts the command, with default handling of the signals that this process ignores. */
+/* Starts the command, with default handling of the signals that this process ignores. *child: its
+ * process. Returns 0, or an errno. */
 static int start(char *const *argv, pid_t *child) {
     posix_spawnattr_t how;
     sigset_t defaults;
@@ -35,7 +36,8 @@ static bool has_it_already(int number) {
     return number == SIGINT && tcgetpgrp(STDIN_FILENO) == getpgrp();
 }
 
-/* Waits for the command to end. Before Linux 5.3 there are no process descriptors, so it looks
+/* Waits for the command to end; returns its exit code, or 128 + the signal that ended it. A stopped
+ * observer ends it by a signal. Before Linux 5.3 there are no process descriptors, so it looks
  * repeatedly. */
 static int wait_for(pid_t child, const cnr_observer *observer) {
     const int fd = (int)syscall(SYS_pidfd_open, child, 0);

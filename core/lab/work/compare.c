@@ -40,12 +40,14 @@ static int by_name(const void *a, const void *b) {
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
+/* Frees the names and the list. */
 static void names_free(names *list) {
     for (int32_t i = 0; i < list->n; i++) cnri_free(list->at[i]);
     cnri_vec_free(list);
 }
 
-/* Lists the names in a folder in order, without hidden ones. */
+/* Lists the names in a folder in order, without hidden ones; a folder that can't be read has
+ * none. */
 static void names_in(const char *folder, names *out) {
     DIR *dir = opendir(folder);
     *out = (names){0};
@@ -59,7 +61,8 @@ static void names_in(const char *folder, names *out) {
     if (out->n) qsort(out->at, (size_t)out->n, sizeof out->at[0], by_name);
 }
 
-/* Path of the file in `folder` whose name is `stem`, with or without an extension. */
+/* Path of the file in `folder` whose name is `stem`, or begins with "stem.", for cnri_free; NULL:
+ * none. */
 static char *find_stem(const char *folder, const names *in, const char *stem) {
     const size_t n = strlen(stem);
     for (int32_t i = 0; i < in->n; i++)
@@ -73,7 +76,7 @@ static bool starts_with(const char *text, const char *with) {
     return strncmp(text, with, strlen(with)) == 0;
 }
 
-/* Path of the file that is most surely a model; NULL: none is. */
+/* Path, for cnri_free, of the file in the folder that is most surely a model; NULL: none is. */
 static char *find_model(const char *folder, const names *in) {
     char *best = NULL;
     int32_t maximum = 0;
@@ -110,7 +113,8 @@ static cnr_status read_tensor(job *j, const char *path, cnr_graph **graph, const
     return cnri_fail(&j->err, CNR_E_FORMAT, path, "holds no tensor");
 }
 
-/* Reads input_0, input_1 ... of a data set; -1: one can't be read. */
+/* Reads STEM_0, STEM_1 ... of a data set; returns how many, or -1: one can't be read (all are
+ * freed, j->err says why). */
 static int32_t read_all(job *j, const char *folder, const names *in, const char *stem,
                         cnr_graph **graphs, const cnr_tensor **tensors) {
     int32_t n = 0;
@@ -130,12 +134,13 @@ static int32_t read_all(job *j, const char *folder, const names *in, const char 
 
 /* ---- comparing ---- */
 
-/* Test vectors store bf16 in u16 tensors: gives the same bits the type that the model has. */
+/* Makes a u16 tensor bf16, in place, with the same bits, if the model's type is bf16: test vectors
+ * store it so. */
 static void rename_bf16(cnr_tensor *t, int32_t wanted) {
     if (t->dtype == CNR_u16 && wanted == CNR_bf16) t->dtype = wanted;
 }
 
-/* Notes a difference. */
+/* Appends a difference to the job's list. */
 static cnr_status differ(job *j, const cnri_difference *d) {
     cnri_difference *slot = cnri_push(&j->differences);
     if (!slot) return cnri_fail(&j->err, CNR_E_MEMORY, d->output, "out of memory");
@@ -143,7 +148,8 @@ static cnr_status differ(job *j, const cnri_difference *d) {
     return CNR_OK;
 }
 
-/* Compares one output with the given one. */
+/* Compares an output with the given one by the job's tolerances; differences are noted in the
+ * job. */
 static cnr_status compare(job *j, const char *name, const cnr_tensor *got,
                           const cnr_tensor *given) {
     cnri_difference d = {.output = name, .got = *got, .want = *given, .worst = -1};
@@ -190,7 +196,8 @@ static cnr_status run_case(job *j, cnr_model *model, const cnr_tensor *const *gi
     return status;
 }
 
-/* Runs one set of inputs and compares all outputs. */
+/* Runs the set in one folder (input_0 ..., output_0 ...) and compares all outputs; differences are
+ * noted. */
 static cnr_status run_set(job *j, cnr_model *model, const char *folder) {
     cnr_graph *in_graphs[MAX_TENSORS], *out_graphs[MAX_TENSORS];
     const cnr_tensor *in[MAX_TENSORS], *want[MAX_TENSORS];
@@ -208,7 +215,8 @@ static cnr_status run_set(job *j, cnr_model *model, const char *folder) {
     return status;
 }
 
-/* Runs all sets of a folder: test_data_set_0, _1 ... */
+/* Runs the sets test_data_set_0, _1 ... of a folder until one differs; CNR_E_UNSUPPORTED: there is
+ * none. */
 static cnr_status run_folder(job *j, cnr_model *model, const char *folder) {
     cnr_status status = CNR_OK;
     for (int32_t i = 0; !status && !j->differences.n; i++) {
@@ -223,7 +231,7 @@ static cnr_status run_folder(job *j, cnr_model *model, const char *folder) {
     return status;
 }
 
-/* Runs the model on inputs whose element i is i / n. */
+/* Runs the model on inputs whose element i of n is i / n, and compares with the file `expected`. */
 static cnr_status run_ramp(job *j, cnr_model *model, const char *expected) {
     cnr_tensor in[MAX_TENSORS];
     const cnr_tensor *list[MAX_TENSORS], *want = NULL;
@@ -262,7 +270,7 @@ static cnri_outcome outcome_of(const job *j, cnr_status status) {
                                                                                : CNRI_CASE_WRONG;
 }
 
-/* Path without its folders. */
+/* The part of a path behind its last '/', inside that path. */
 static const char *base_name(const char *path) {
     const char *slash = strrchr(path, '/');
     return slash ? slash + 1 : path;
@@ -287,7 +295,7 @@ static bool run_model(job *j, const char *name, const char *path, const char *fo
     return go_on;
 }
 
-/* The file of expected output beside `path`; NULL: there is none. */
+/* Path, for cnri_free, of the file STEM_output_0 beside `path`; NULL: there is none. */
 static char *expected_of(const char *path) {
     const char *name = base_name(path), *dot = strrchr(name, '.');
     char *folder = name > path ? cnri_format("%.*s", (int)(name - path), path) : cnri_strdup(".");
@@ -301,7 +309,7 @@ static char *expected_of(const char *path) {
     return found;
 }
 
-/* Number of cases so far. */
+/* Number of cases that were right, wrong or skipped so far. */
 static int32_t cases(const job *j) {
     return j->out->n[CNRI_CASE_RIGHT] + j->out->n[CNRI_CASE_WRONG] + j->out->n[CNRI_CASE_SKIPPED];
 }

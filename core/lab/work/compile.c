@@ -21,7 +21,7 @@ typedef struct job {
 
 /* ---- what the net brings along ---- */
 
-/* Writes a placement into the net's metadata. */
+/* Writes a placement into the net's metadata, as "axis=A DEVICE=SHARE ...". */
 static void bring_placement(cnr_graph *g, const cnri_placement *p) {
     cnri_text key = {0}, text = {0};
     cnri_text_add(&key, CNRI_PLACE_PREFIX "%s", p->node);
@@ -78,8 +78,9 @@ static cnr_status bring_policy(cnr_graph *g, const char *path, cnr_error *err) {
     return CNR_OK;
 }
 
-/* Where a device that was asked for is not there, the host's takes over. Devices are asked and
- * opened in the order of planning, since the first that opens with host memory is the host's. */
+/* Makes the host's device, in names[0], the fallback in o if a device was asked for and no fallback
+ * was. Devices are asked and opened in the order of planning, since the first that opens with host
+ * memory is the host's. */
 static cnr_status default_fallback(const cnr_model *m, cnri_plan_options *o, const char **names,
                                    cnr_error *err) {
     cnri_device_set set;
@@ -90,7 +91,7 @@ static cnr_status default_fallback(const cnr_model *m, cnri_plan_options *o, con
     return CNR_OK;
 }
 
-/* Writes the plan options into the metadata. */
+/* Writes the model's plan options and policy into the net's metadata, for a later load. */
 static cnr_status bring_options(cnr_model *m, const char *policy, cnr_error *err) {
     cnri_plan_options o = m->plan_options;
     const char *fallback[2] = {NULL, NULL};
@@ -130,14 +131,14 @@ static cnr_status open_model(job *j, const cnr_model *from, const char *path, cn
 
 /* ---- the plan ---- */
 
-/* The request for the plan that is compiled. */
+/* The request for the plan that is compiled; it borrows all from the job. */
 static cnri_plan_request request_of(const job *j) {
     return (cnri_plan_request){j->model,    &j->model->plan_options,
                                &j->set,     j->shapes.list,
                                j->shapes.n, true};
 }
 
-/* Makes the plan for `batch` pictures and checks all weights. */
+/* Sets j->plan to a new plan for `batch` pictures, and checks all weights against their digests. */
 static cnr_status make_plan(job *j, int64_t batch, cnr_error *err) {
     cnr_model *m = j->model;
     cnr_status status = cnri_input_shapes(m, batch, &j->shapes, err);
@@ -153,7 +154,7 @@ static cnr_status make_plan(job *j, int64_t batch, cnr_error *err) {
     return status ? status : cnri_residency_warm(j->plan, err);
 }
 
-/* Sets an input to made-up numbers. */
+/* Sets input `index` of the session to made-up numbers of the type t. */
 static cnr_status put_input(cnr_session *s, int32_t index, cnr_tensor t, cnr_error *err) {
     t.bytes = cnr_dense_bytes(&t);
     t.data = t.bytes < SIZE_MAX ? cnri_alloc((size_t)t.bytes + 1) : NULL;
@@ -178,8 +179,8 @@ static cnr_status run_once(job *j, cnr_error *err) {
 
 /* ---- what plugins compile ---- */
 
-/* From now on the devices keep it in `folder`, which is taken over; the folder of before is given
- * back. */
+/* From now on the devices keep compiled programs in `folder`, which they own; returns the folder of
+ * before, for cnri_free. */
 static char *keep_in(cnri_devices *devices, char *folder) {
     char *before = devices->cache_dir;
     devices->cache_dir = folder;
@@ -187,7 +188,8 @@ static char *keep_in(cnri_devices *devices, char *folder) {
     return before;
 }
 
-/* Takes the programs that plugins compiled meanwhile. */
+/* Reads the programs that plugins compiled meanwhile, as parts of the job, and adds them up in
+ * *out. */
 static cnr_status take_programs(job *j, cnri_compiled *out, cnr_error *err) {
     cnri_cache_files files = {0};
     cnr_status status =
@@ -211,7 +213,7 @@ static cnr_status take_programs(job *j, cnri_compiled *out, cnr_error *err) {
     return status;
 }
 
-/* Removes the folder of compiled programs. */
+/* Removes the folder of compiled programs with its cache files; errors are ignored. */
 static void remove_folder(const char *folder) {
     cnri_cache_files files = {0};
     cnri_cache_list(folder, &files);
@@ -248,7 +250,7 @@ static cnr_status write_file(job *j, const char *path, cnri_compiled *out, cnr_e
     return status;
 }
 
-/* Frees all. */
+/* Frees everything that the job holds. */
 static void close_job(job *j) {
     for (int32_t i = 0; i < j->parts.n; i++) {
         if (i > 0) cnri_free((void *)j->parts.at[i].data); /* the first is the model's mapping */

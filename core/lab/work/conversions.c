@@ -1,7 +1,7 @@
 /* Conversions of a net between floats and whole numbers of 8 bits. */
 #include "work/work.h"
 
-/* Booleans have 8 bits, too. */
+/* True for tensors of 8-bit integers; booleans have 8 bits, too, but are none. */
 static bool is_whole(const cnr_tensor *t) {
     return t && (t->dtype == CNR_u8 || t->dtype == CNR_i8);
 }
@@ -11,6 +11,8 @@ int32_t cnri_converts(const cnri_node *node) {
     return is_whole(node->view.outputs[0]) - is_whole(node->view.inputs[0]);
 }
 
+/* Counts the conversions of a net to or from 8 bits, and the pairs: one to 8 bits right behind one
+ * from 8 bits. */
 cnri_conversions cnri_conversions_of(const cnr_graph *g) {
     cnri_conversions out = {0};
     for (int32_t i = 0; i < g->nodes.n; i++) {

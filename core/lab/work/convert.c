@@ -153,6 +153,7 @@ void cnri_encoded_judge(cnri_encoded *e, const cnr_plan *plan) {
     }
 }
 
+/* Frees the list of layers; the struct is zero then. */
 void cnri_encoded_free(cnri_encoded *e) {
     cnri_free(e->layers);
     *e = (cnri_encoded){0};
@@ -160,7 +161,7 @@ void cnri_encoded_free(cnri_encoded *e) {
 
 /* ---- in other formats ---- */
 
-/* The exporter that writes files of such a name best; NULL: none. */
+/* The exporter that scores highest for the path's name; NULL: none writes it. */
 static const cnr_exporter *exporter_for(const char *path) {
     const cnr_exporter *best = NULL;
     int32_t score = 0;
@@ -175,7 +176,7 @@ static const cnr_exporter *exporter_for(const char *path) {
     return best;
 }
 
-/* Says that no exporter writes such a file, and lists all. */
+/* Fails: no exporter writes a file of this name; the text lists all exporters. */
 static cnr_status no_exporter(const char *path, cnr_error *err) {
     cnri_text all = {0};
     for (int32_t i = 0; i < cnri_descriptor_count(CNR_KIND_EXPORTER); i++)

@@ -29,7 +29,7 @@ static cnr_status begin(side *s, const cnr_device *device, uint64_t bytes, cnr_e
     return status;
 }
 
-/* Closes the stream and frees the memory. */
+/* Closes a side's stream and frees its memory, as far as there are any. */
 static void end(side *s) {
     if (s->opened) s->device->cls->stream_close(&s->stream);
     if (s->mem.handle) s->device->cls->free(s->device, &s->mem);

@@ -11,6 +11,7 @@ struct cnr_energy_region {
     cnr_energy_options options;
 };
 
+/* *out: the runtime's sampler of meters, opened at first use; the runtime closes it. */
 cnr_status cnri_energy_sampler(cnr_runtime *rt, cnri_sampler **out, cnr_error *err) {
     const cnr_gauge_options options = {.size = sizeof options,
                                        .root = rt->sysfs_root,

@@ -49,7 +49,7 @@ static cnr_status tell(cnr_graph *net, cnr_value v, const float *largest) {
     return status;
 }
 
-/* Removes the metadata that no rewrite used. */
+/* Removes the metadata of equalisation from the net, which no rewrite used. */
 static void forget(cnr_graph *net) {
     for (int32_t i = net->meta.n - 1; i >= 0; i--) {
         if (strncmp(net->meta.keys[i], prefix, sizeof prefix - 1) != 0) continue;

@@ -18,12 +18,12 @@ typedef struct job {
     int64_t *indices; /* sample indices of the pictures in the current batch */
     int64_t filled;
     int64_t first, n; /* this rank's part of the pictures that are looked at */
-    int64_t all;      /* all ranks' pictures */
+    int64_t all;      /* number of pictures of all ranks together */
     cnri_metrics metrics;
     float *scores;  /* scores of all pictures, for metrics; NULL: there are no metrics */
     int32_t *meant; /* label class of each picture, for metrics */
     int64_t classes;
-    bool repeats; /* the same pictures again, which nothing is kept of */
+    bool repeats; /* the same pictures are run again to measure energy; nothing is kept of them */
 } job;
 
 /* Label of a class of the net; -1: it has none. */
@@ -54,7 +54,7 @@ static cnr_evaluated shares_of(const job *j, const cnr_tensor *sample, int64_t l
                            .label_share = meant / all};
 }
 
-/* Fails if a label is none of the net's classes. */
+/* Fails if a label is none of the net's classes, or the class map is too short for them. */
 static cnr_status check(const job *j, const cnr_tensor *sample, int64_t label, cnr_error *err) {
     const int64_t classes = cnr_count(sample), class = label + j->o.offset;
     if (j->o.labels && j->o.n_labels < classes)
@@ -75,7 +75,8 @@ static int64_t class_of(const job *j, int64_t label, int64_t classes) {
     return -1;
 }
 
-/* The first picture tells how many classes there are. */
+/* Keeps a picture's scores and label for the metrics, if there are any; the first picture tells how
+ * many classes there are. */
 static cnr_status keep_scores(job *j, const cnr_tensor *sample, int64_t label, cnr_error *err) {
     bool overflow = false;
     if (j->metrics.n == 0 || j->repeats) return CNR_OK;
@@ -122,7 +123,7 @@ static cnr_status count(job *j, const cnr_tensor *whole, int64_t slot, cnr_error
     return CNR_OK;
 }
 
-/* Runs the pictures collected and counts them. */
+/* Runs the pictures collected, counts right answers and losses, and empties the batch. */
 static cnr_status run_batch(job *j, cnr_error *err) {
     const cnr_tensor *out;
     cnr_status status = j->filled ? cnri_runner_run(&j->runner, NULL, err) : CNR_OK;
@@ -164,7 +165,7 @@ void cnr_wilson_interval(double part, int64_t n, double out[2]) {
     out[1] = isnan(part) || part < 1 ? middle + half : 1;
 }
 
-/* Computes shares and mean loss. */
+/* Computes shares of right answers and mean loss from the counts, into the result. */
 static void sum_up(job *j) {
     cnr_evaluation *e = j->out;
     const double n = e->n ? (double)e->n : 1;
@@ -173,7 +174,7 @@ static void sum_up(job *j) {
     e->loss = j->loss / n;
 }
 
-/* Evaluates the samples of `order`; NULL: the first ones. */
+/* Evaluates j->n samples of `order` from j->first on; NULL: in the source's order. */
 static cnr_status all_samples(job *j, const int64_t *order, cnr_error *err) {
     const int64_t n = j->n;
     cnr_progress p = {.size = sizeof p, .what = "eval", .total = n};
@@ -195,7 +196,8 @@ static cnr_status all_samples(job *j, const int64_t *order, cnr_error *err) {
     return status;
 }
 
-/* Selects the samples: all, the first ones, or, of these, the part that training holds back. */
+/* Selects the samples: all, the first ones, or, of these, the part that training holds back.
+ * *order: *n indices for cnri_free; NULL: 0 .. n - 1. */
 static cnr_status choose_samples(const job *j, int64_t **order, int64_t *n, cnr_error *err) {
     const cnri_train_options part = {.validation = j->o.validation,
                                      .validation_seed = j->o.validation_seed};
@@ -241,7 +243,7 @@ static cnr_status sum_rows(cnr_evaluated *rows, int64_t n, cnr_error *err) {
     return status;
 }
 
-/* Sums the confusion matrix over all ranks. */
+/* Sums the confusion matrix over all ranks, into each rank's. */
 static cnr_status sum_confusion(cnr_evaluation *e, cnr_error *err) {
     const int64_t n = e->labels * e->labels;
     double *all = cnri_alloc((size_t)n * sizeof *all);
@@ -253,7 +255,7 @@ static cnr_status sum_confusion(cnr_evaluation *e, cnr_error *err) {
     return status;
 }
 
-/* Adds up the counts of all ranks. */
+/* Adds up the counts and losses of all ranks, into each rank's; n: pictures of this rank. */
 static cnr_status sum_over_ranks(job *j, int64_t n, cnr_error *err) {
     cnr_evaluation *e = j->out;
     double sums[] = {(double)e->n, (double)e->right, (double)e->among_top, j->loss};
@@ -293,7 +295,8 @@ static cnr_status gather_scores(job *j, cnr_error *err) {
     return status;
 }
 
-/* Computes the metrics of all pictures. */
+/* Computes the metrics from the scores of all pictures, into the result; without metrics:
+ * nothing. */
 static cnr_status measure(job *j, cnr_error *err) {
     double values[CNR_MAX_METRICS] = {NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN};
     if (j->metrics.n == 0) return CNR_OK;

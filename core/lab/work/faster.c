@@ -12,7 +12,8 @@ static const double CALM = 1.05, LONGEST = 3e9;
 
 /* ---- two nets in turns ---- */
 
-typedef struct contender { /* one of the two nets */
+/* One of the two nets that race, float or quantised, with its times in ns by round and node. */
+typedef struct contender {
     cnr_model *model;
     cnri_runner runner;
     int32_t heard, n_steps;
@@ -49,7 +50,7 @@ static cnr_status enter(contender *n, const cnri_calibration *c, const cnr_graph
     return cnri_session_listen(n->runner.session, hear, n, true, &n->heard, err);
 }
 
-/* Closes a contender. */
+/* Closes a contender's runner, releases its model and frees its times. */
 static void leave(contender *n) {
     cnri_runner_close(&n->runner);
     cnr_release(n->model);
@@ -118,19 +119,20 @@ typedef struct layers {
     double per_element; /* ns of converting one element */
 } layers;
 
-/* Node that computes a layer's output. */
+/* Number of the node, in the float net, that computes a layer's output. */
 static int32_t node_of(const layers *l, int32_t layer) {
     return l->c->net->values.at[l->answers->at[l->answer[layer]].as.real].producer;
 }
 
-/* Name of a layer's node in either net. */
+/* Name of a layer's node in the float net or, with `quantised`, in the quantised one. */
 static const char *name_of(const layers *l, int32_t layer, bool quantised) {
     if (!quantised) return l->c->net->nodes.at[node_of(l, layer)]->name;
     const cnr_value v = l->answers->at[l->answer[layer]].as.stored;
     return l->quantized->nodes.at[l->quantized->values.at[v].producer]->name;
 }
 
-/* By node of g: its own layer, or else the last layer before it. The caller frees the list. */
+/* By node of g (the float net or the quantised one): number of its own layer, or else of the last
+ * layer before it; NOBODY: none. The caller frees the list with cnri_free; NULL: out of memory. */
 static int32_t *owners(const layers *l, const cnr_graph *g, bool quantised) {
     int32_t *owner = cnri_alloc(((size_t)g->nodes.n + 1) * sizeof *owner);
     for (int32_t i = 0; owner && i < g->nodes.n; i++) {
@@ -147,7 +149,7 @@ static int32_t *owners(const layers *l, const cnr_graph *g, bool quantised) {
     return owner;
 }
 
-/* Node that a step belongs to; of a copy, the producer of its value. */
+/* Number of the node that a step belongs to; of a copy, the producer of its value. */
 static int32_t node_of_step(const cnr_plan *plan, const cnri_step *s) {
     if (s->node >= 0) return s->node;
     return plan->graph->values.at[plan->homes.at[s->from].value].producer;
@@ -184,7 +186,8 @@ typedef struct cut {
 
 static double *between(const cut *c, int32_t a, int32_t b) { return &c->capacity[a * c->n + b]; }
 
-/* Finds a shortest path to node 1 and marks all that node 0 reaches. */
+/* Finds a shortest path from node 0 to node 1 with capacity left; false: there is none. c->from
+ * marks all that node 0 reaches. */
 static bool reach(cut *c) {
     int32_t first = 0, last = 1;
     for (int32_t i = 0; i < c->n; i++) c->from[i] = NOBODY;
@@ -199,7 +202,8 @@ static bool reach(cut *c) {
     return c->from[1] != NOBODY;
 }
 
-/* Sends all flow through that fits. */
+/* Sends all flow from node 0 to node 1 that fits (Edmonds and Karp); what is left in the cut's
+ * matrix is the rest. */
 static void saturate(cut *c) {
     while (reach(c)) {
         double least = INFINITY;

@@ -31,14 +31,14 @@ typedef struct stage_net {
     cnr_model *model;
     cnr_plan *plan;
     cnr_session *session;
-    int32_t turn; /* number of changes */
+    int32_t turn; /* number of changes of the net so far */
     bool running; /* a run uses the session, without holding the lock */
 } stage_net;
 
 /* A source that is read, prepared and run by one thread each. */
 struct cnri_feed {
     cnri_samples samples;
-    pthread_mutex_t lock; /* for all queues */
+    pthread_mutex_t lock; /* protects all queues */
     pthread_cond_t changed;
     queue queues[STAGES];
     pthread_t threads[STAGES];
@@ -49,6 +49,7 @@ struct cnri_feed {
     stage_net net;
 };
 
+/* Frees a fed picture with sample, input and outputs; NULL: nothing. */
 void cnri_fed_free(cnri_fed *f) {
     if (!f) return;
     cnri_free(f->sample.picture.data);
@@ -112,7 +113,7 @@ static cnri_fed *pop(cnri_feed *feed, queue *q, uint64_t until_ns, bool *ended) 
 
 /* ---- stages ---- */
 
-/* Thread: reads all samples. */
+/* Thread: reads all samples into the first queue; an error ends that queue with the reason. */
 static void *read_all(void *arg) {
     cnri_feed *feed = arg;
     cnr_error why = CNR_ERROR_INIT;
@@ -159,7 +160,7 @@ static void prepare(stage_net *n, cnri_fed *f) {
     pthread_mutex_unlock(&n->lock);
 }
 
-/* Copies the outputs of a run. */
+/* Copies the outputs of the net's last run into f. CNR_E_MEMORY: f has those copied so far. */
 static cnr_status copy_outputs(const stage_net *n, cnri_fed *f) {
     const int32_t count = cnr_output_count(n->model);
     f->outputs = cnri_alloc_zero((size_t)count * sizeof *f->outputs + 1);
@@ -178,7 +179,8 @@ static cnr_status copy_outputs(const stage_net *n, cnri_fed *f) {
     return CNR_OK;
 }
 
-/* Runs the net on a picture that was prepared for it. */
+/* Runs the net on a picture that was prepared for its current turn; f->ran: it was run, and f has
+ * the outputs. */
 static void run(stage_net *n, cnri_fed *f) {
     pthread_mutex_lock(&n->lock);
     n->running = f->input.data && f->turn == n->turn;
@@ -196,7 +198,7 @@ static void run(stage_net *n, cnri_fed *f) {
     pthread_mutex_unlock(&n->lock);
 }
 
-/* Thread: preprocesses pictures. */
+/* Thread: preprocesses pictures of the first queue for the net, into the second. */
 static void *prepare_all(void *arg) {
     cnri_feed *feed = arg;
     cnri_fed *f;
@@ -209,7 +211,7 @@ static void *prepare_all(void *arg) {
     return NULL;
 }
 
-/* Thread: runs the net. */
+/* Thread: runs the net for pictures of the second queue, into the third; frees prepared inputs. */
 static void *run_all(void *arg) {
     cnri_feed *feed = arg;
     cnri_fed *f;
@@ -226,7 +228,7 @@ static void *run_all(void *arg) {
 
 /* ---- from outside ---- */
 
-/* Stops all threads and waits for them. */
+/* Tells all threads and the source to stop, and joins the threads. */
 static void stop(cnri_feed *feed) {
     pthread_mutex_lock(&feed->lock);
     feed->stopping = true;
@@ -261,6 +263,7 @@ void cnri_feed_detach(cnri_feed *feed) {
     pthread_mutex_unlock(&feed->net.lock);
 }
 
+/* Stops the threads, and frees the feed with all pictures; NULL: nothing. */
 void cnri_feed_close(cnri_feed *feed) {
     if (!feed) return;
     stop(feed);
@@ -275,7 +278,7 @@ void cnri_feed_close(cnri_feed *feed) {
     cnri_free(feed);
 }
 
-/* Prepares locks and conditions. */
+/* Initialises the locks, and conditions on the monotonic clock. */
 static void set_up(cnri_feed *feed) {
     pthread_condattr_t monotonic;
     pthread_mutex_init(&feed->lock, NULL);
@@ -291,6 +294,8 @@ static void set_up(cnri_feed *feed) {
     }
 }
 
+/* Opens a feed in *out, which owns the samples, after an error too. With a live source the latest
+ * sample goes first, and older ones are dropped. */
 cnr_status cnri_feed_open(cnri_samples *samples, cnri_feed **out, cnr_error *err) {
     static void *(*const stages[STAGES])(void *) = {read_all, prepare_all, run_all};
     cnri_feed *feed = *out = cnri_alloc_zero(sizeof *feed);

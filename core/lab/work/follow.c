@@ -47,7 +47,7 @@ static cnr_status write_line(follow *f, cnri_text *line, cnr_error *err) {
     return status;
 }
 
-/* Writes the names of the columns. */
+/* Writes the table's first line: time, then watts and joules of each domain. */
 static cnr_status write_names(follow *f, cnr_error *err) {
     cnri_text line = {0};
     cnri_text_add(&line, "time_s");
@@ -71,7 +71,7 @@ static cnr_status write_row(follow *f, double seconds, cnr_error *err) {
 
 /* ---- the counter: a file that is replaced as a whole, so that nobody reads half of one ---- */
 
-/* Writes the counter file, which other programs read. */
+/* Writes the counter file, which other programs read; running: it goes on. */
 static cnr_status write_counter(const follow *f, uint64_t now, bool running, cnr_error *err) {
     cnri_text text = {0};
     cnri_writer w;
@@ -135,7 +135,7 @@ static cnr_status step(follow *f, bool all, cnr_error *err) {
     return status;
 }
 
-/* Takes a row at each tick until the time is over or it is stopped. */
+/* Takes a row at each tick until the time (o->seconds; 0: no end) is over or it is stopped. */
 static cnr_status steps(follow *f, cnr_error *err) {
     const uint64_t tick = (uint64_t)CNRI_SAMPLE_MS * 1000000u, begin = f->begin.now_ns;
     const uint64_t maximum = f->o->seconds > 0 ? (uint64_t)(f->o->seconds * 1e9) : UINT64_MAX;
@@ -151,7 +151,7 @@ static cnr_status steps(follow *f, cnr_error *err) {
     return status == CNR_E_CANCELLED ? CNR_OK : status;
 }
 
-/* Allocates the lists and opens the table. */
+/* Allocates the lists for f->n domains and opens the table, if a file is wanted. */
 static cnr_status prepare(follow *f, cnr_error *err) {
     const size_t n = (size_t)f->n + 1;
     f->watts = cnri_alloc(n * sizeof *f->watts);

@@ -11,7 +11,8 @@
 enum { MAX_TRACES = 64, MAX_TICKS = 1 << 22 };
 #define LEAST_RESULT offsetof(cnr_governed, simulated) /* size of the struct in version 1.2 */
 
-/* One use of a policy. */
+/* One use of a frequency policy: the machine (live, scene or recording), the governor, and the
+ * ticks kept. */
 struct cnr_governing {
     cnr_runtime *rt;
     cnr_govern_options options;
@@ -71,7 +72,7 @@ static cnr_status name_traces(cnr_governing *g, const char *const *list, cnr_err
     return CNR_OK;
 }
 
-/* Reads the recordings and opens the policy. */
+/* Reads the recordings to learn from and opens the policy with them. */
 static cnr_status open_policy(cnr_governing *g, cnr_error *err) {
     cnr_status status = name_traces(g, g->options.traces, err);
     for (int32_t i = 0; i < g->n_traces && !status; i++)
@@ -116,7 +117,7 @@ static cnr_status check_scene(const char *spec, const char *full, cnr_error *err
                      n ? "; did you mean " : "", n, n ? name : "");
 }
 
-/* Reads a scene by name or file. */
+/* Reads a scene by installed name or path into *out, to be freed as a board. */
 static cnr_status read_scene(const char *spec, cnri_board **out, cnr_error *err) {
     char *full = scene_spec(spec);
     cnr_status status = full ? check_scene(spec, full, err)
@@ -126,7 +127,7 @@ static cnr_status read_scene(const char *spec, cnri_board **out, cnr_error *err)
     return status;
 }
 
-/* Opens a scene, simulated in virtual time. */
+/* Opens board and scene as a machine that is simulated in virtual time. */
 static cnr_status open_play(cnr_governing *g, cnr_error *err) {
     cnri_board *board = NULL, *scene = NULL;
     cnr_status status =
@@ -140,7 +141,7 @@ static cnr_status open_play(cnr_governing *g, cnr_error *err) {
     return status;
 }
 
-/* Opens a recording to replay. */
+/* Opens the recording to replay as the governor's machine. */
 static cnr_status open_replay(cnr_governing *g, cnr_error *err) {
     cnr_status status = cnri_trace_read(g->options.replay, &g->replayed, err);
     if (!status) status = cnri_replay_open(&g->replayed, &g->replay, err);
@@ -149,7 +150,7 @@ static cnr_status open_replay(cnr_governing *g, cnr_error *err) {
     return status;
 }
 
-/* Opens this machine's meters and knobs. */
+/* Opens this machine's meters and knobs; fails if a policy has no knob to set. */
 static cnr_status open_live(cnr_governing *g, cnr_error *err) {
     const cnr_gauge_options options = {.size = sizeof options,
                                        .root = g->rt->sysfs_root,
@@ -171,7 +172,7 @@ static cnr_status leave(void *arg, const cnri_seen *seen, cnri_wish *wishes, dou
     return CNR_OK;
 }
 
-/* Opens everything that the options name. */
+/* Opens everything that the options name; *out is to be closed also after an error. */
 static cnr_status open_all(cnr_runtime *rt, const cnr_govern_options *options, cnr_governing **out,
                            cnr_error *err) {
     cnr_governing *g = cnri_alloc_zero(sizeof *g);
@@ -264,7 +265,7 @@ static void keep_tick(void *arg, const cnri_governor *governor) {
                     .temperature = s->temperature};
 }
 
-/* Writes the recording. */
+/* Writes the recording to options.record; without that, nothing. */
 static cnr_status save(cnr_governing *g, cnr_error *err) {
     cnri_writer w;
     if (!g->options.record) return CNR_OK;
@@ -317,7 +318,7 @@ static void name_knobs(const cnri_seen *seen, cnr_governed *out) {
                                   seen->knobs[i].name);
 }
 
-/* Fills the result from what was counted. */
+/* Fills the result from what was counted, in seconds, joules and Hz; NaN: not measured. */
 static void fill_result(cnr_governing *g, cnr_governed *out) {
     const cnri_governor_stats *s = &g->governor.stats;
     const cnri_seen *seen = &g->governor.seen;
@@ -417,7 +418,7 @@ cnr_status cnr_govern(cnr_runtime *rt, const cnr_govern_options *options,
 
 /* ---- beside what runs ---- */
 
-/* Starts the thread that ticks. */
+/* Starts the thread that calls the governor at every tick. */
 static cnr_status start(cnr_governing *g, cnr_error *err) {
     return cnri_pacer_start(&g->governor, keep_tick, g, &g->pacer, err);
 }

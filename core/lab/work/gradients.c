@@ -16,7 +16,7 @@ typedef struct learner {
 
 /* ---- with the model ---- */
 
-/* Frees a learner. */
+/* Frees a learner and its trainer. */
 static void close_learner(void *state) {
     learner *l = state;
     cnri_trainer_free(l->t);
@@ -26,7 +26,7 @@ static void close_learner(void *state) {
     cnri_free(l);
 }
 
-/* Gives the learner a weight's new value. */
+/* Gives the learner's trainer a weight's new value, which is copied. */
 static cnr_status follow(void *state, const char *weight, const cnr_tensor *value, cnr_error *err) {
     return cnri_trainer_set(((learner *)state)->t, weight, value->data, err);
 }
@@ -36,14 +36,14 @@ static bool same_text(const char *a, const char *b) {
     return a == b || (a && b && strcmp(a, b) == 0);
 }
 
-/* True if the learner was made for these options. */
+/* True if the learner was made for the same batch size, seed and loss. */
 static bool can_reuse(const learner *l, const cnr_gradient_options *o, const cnri_own_loss *own,
                       int64_t batch) {
     return l && l->batch == batch && l->o.seed == o->seed && same_text(l->loss, o->loss) &&
            l->own.id == own->id;
 }
 
-/* Opens the trainer of a learner. */
+/* Opens the trainer of a learner for gradients alone, on the model's device and limits. */
 static cnr_status open_trainer(cnr_model *m, learner *l, cnr_error *err) {
     const cnri_train_options how = {.loss = l->loss,
                                     .own_loss = l->own,
@@ -66,7 +66,7 @@ static cnr_status open_trainer(cnr_model *m, learner *l, cnr_error *err) {
     return CNR_OK;
 }
 
-/* Makes a learner for the model. */
+/* Makes a learner for the model, which owns it, in place of an earlier one. */
 static cnr_status open_learner(cnr_model *m, const cnr_gradient_options *o,
                                const cnri_own_loss *own, int64_t batch, cnr_error *err) {
     cnri_model_drop_gradients(m);
@@ -131,7 +131,8 @@ static cnr_status take_statistics(cnr_model *m, const cnri_trainer *t, cnr_error
     return status;
 }
 
-/* Fills the result from the session's outputs. */
+/* Fills the result with loss, scores and gradients in the session's memory, which the learner
+ * owns. */
 static cnr_status give(const learner *l, double loss, cnr_gradients *out, cnr_error *err) {
     const cnri_trainer *t = l->t;
     cnr_status status = cnr_session_output(t->session, 1, &out->scores, err);
@@ -144,7 +145,7 @@ static cnr_status give(const learner *l, double loss, cnr_gradients *out, cnr_er
     return status;
 }
 
-/* Derives gradients, with the last learner if it fits. */
+/* Derives gradients of the loss on one batch, with the last learner if it fits, into *got. */
 static cnr_status derive(cnr_model *m, const cnr_gradient_options *o, const cnri_own_loss *own,
                          const cnr_tensor *input, const int32_t *labels, cnr_gradients *got,
                          cnr_error *err) {

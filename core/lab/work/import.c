@@ -5,7 +5,7 @@
 
 /* ---- which importer ---- */
 
-/* Fills err with `what`, and lists the importers. */
+/* Fails with CNR_E_UNSUPPORTED, `what` as text, and the names of all importers. */
 static cnr_status none_fits(const char *where, const char *what, cnr_error *err) {
     cnri_text known = {0};
     for (int32_t i = 0; i < cnri_descriptor_count(CNR_KIND_IMPORTER); i++) {
@@ -63,7 +63,7 @@ static cnr_status no_mean(const char *path, cnr_error *err) {
 
 /* ---- the whole ---- */
 
-/* Runs the importer. `mean`: one more setting, or NULL. */
+/* Runs the importer with the options' settings into *graph. `mean`: one more setting, or NULL. */
 static cnr_status run_importer(const cnri_import_options *o, const cnr_importer *importer,
                                const char *mean, cnr_graph **graph, cnr_error *err) {
     const int32_t n = o->n_settings;
@@ -108,7 +108,7 @@ int64_t cnri_parameters_of(const cnr_graph *g) {
     return n;
 }
 
-/* Lists the files of the model and of its weights, without native weight files. */
+/* Lists the files of the model and (more) of its weights, without native weight files. */
 static cnr_status list_paths(const cnri_import_options *o, bool more, cnri_paths *out,
                              cnr_error *err) {
     cnr_status status = CNR_OK;
@@ -117,6 +117,8 @@ static cnr_status list_paths(const cnri_import_options *o, bool more, cnri_paths
     return !status && more ? cnri_paths_add(out, o->weights, err) : status;
 }
 
+/* Imports a net with all its weights into *out. *mean_taken: the mean image was in the importer's
+ * format and is set; else it is a picture that the caller still has to use. */
 cnr_status cnri_import_model(const cnri_import_options *options, cnr_graph **out, bool *mean_taken,
                              cnr_error *err) {
     const cnr_importer *importer;

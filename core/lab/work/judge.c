@@ -9,8 +9,8 @@
 
 enum { MAX_SECONDS = 4, MAX_NEIGHBOUR_SECONDS = 60 };
 
-/* Opens the plugin alone, then beside the installed plugins. Writes to the pipe `opened` in
- * between. */
+/* In a child: opens the plugin alone, then beside the installed plugins, and writes a byte to the
+ * pipe `opened` in between. Returns the exit code of j->tell. */
 static int judge(const cnri_judged_plugin *j, int opened) {
     const char word = 1;
     cnri_graph_install(cnri_host_mutable());
@@ -26,7 +26,8 @@ static int judge(const cnri_judged_plugin *j, int opened) {
     return code;
 }
 
-/* Starts a process that calls `judge`; *done is the pipe on which it reports. */
+/* Starts a process that calls `judge`, and returns it; -1: failed. *done: the pipe on which it
+ * reports. */
 static pid_t begin(const cnri_judged_plugin *j, int *done) {
     const char word = 1;
     int ends[2];
@@ -45,7 +46,8 @@ static pid_t begin(const cnri_judged_plugin *j, int *done) {
     return child;
 }
 
-/* Waits as poll does and returns the same; *said: the process wrote to the pipe. */
+/* Waits `seconds` as poll does for the pipe `done`, and returns the same; *said: the process wrote
+ * to it. */
 static int await_word(int done, int seconds, const cnr_observer *observer, bool *said) {
     struct pollfd poll_done = {.fd = done, .events = POLLIN};
     char word = 0;

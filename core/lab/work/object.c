@@ -47,7 +47,8 @@ static bool read_numbers(const char *text, double *out, int64_t *n) {
     return false;
 }
 
-/* Reads a value as true, false, numbers or text. */
+/* Reads a value into *a as true or false, whole number, number, numbers, or else text, which is not
+ * copied. */
 static cnr_status read_value(options *o, const char *text, cnr_attr *a, cnr_error *err) {
     double *numbers = keep(o, cnri_alloc((strlen(text) + 1) * sizeof *numbers));
     int64_t n;
@@ -68,7 +69,8 @@ static cnr_status read_value(options *o, const char *text, cnr_attr *a, cnr_erro
     return CNR_OK;
 }
 
-/* Reads options of the form name=value. */
+/* Reads options of the form name=value into o, which borrows the words. CNR_E_ARG: another form, or
+ * too many. */
 static cnr_status read_options(const char *const *words, options *o, cnr_error *err) {
     for (; words && *words; words++) {
         const char *value = strchr(*words, '=');
@@ -121,7 +123,7 @@ void cnr_object_free(cnr_instance *o) {
 
 /* ---- calling ---- */
 
-/* Index of the method. *results: number of words behind the arrow in its signature. */
+/* Index of the method, -1: none. *results: number of words behind the arrow in its signature. */
 static int32_t find_method(const cnr_object *about, const char *name, int32_t *results) {
     const size_t n = strlen(name);
     for (int32_t i = 0; i < about->n_methods; i++) {

@@ -9,8 +9,8 @@ enum { MAX_DEVICES = CNRI_PLACE_DEVICES, ROUNDS = 3 };
 
 /* ---- which devices ---- */
 
-/* Finds the devices: those listed, or those used by default. All must be measured by the clock
- * in force. */
+/* Finds the devices listed in the options, or those used by default, into the job. Fails if one's
+ * time isn't measured by the clock in force. */
 static cnr_status find_devices(job *j, cnr_error *err) {
     const cnri_device *listed[MAX_DEVICES];
     cnri_devices *all = &j->model->rt->devices;
@@ -46,7 +46,8 @@ static void take(cnri_place_row *row, const char *name, const cnr_timing *t) {
     row->edp = known ? row->joules * row->seconds : NAN;
 }
 
-/* Times the model. */
+/* Times the model with the job's options (steps: each step too), with joules if a meter gives them;
+ * the caller frees *out. */
 static cnr_status measure(job *j, cnr_model *model, bool steps, cnr_timing *out, cnr_error *err) {
     const cnr_profile_options p = {.size = sizeof p,
                                    .runs = j->o->runs,
@@ -66,7 +67,7 @@ static cnr_status plan_of(job *j, cnr_plan **out, cnr_error *err) {
     return status;
 }
 
-/* Times the model on one device alone. */
+/* Times the model on one device alone, with its original options otherwise, into j->alone. */
 static cnr_status measure_alone(job *j, int32_t device, cnr_error *err) {
     cnri_plan_options options = j->original_options;
     options.device = j->names[device];
@@ -85,7 +86,7 @@ static cnr_status measure_alone(job *j, int32_t device, cnr_error *err) {
 /* Placements that divide the layers that every device can compute parts of. Each second device
  * gets twice the share, so that fixed costs can be told from costs of the share. */
 typedef CNRI_VEC(cnri_placement) wishes;
-/* Wishes that nodes be divided in the way that is measured. */
+/* Appends wishes that each node which all devices can compute a part of be divided as measured. */
 static cnr_status wish_parts(job *j, const cnri_table *t, cnri_part parts[2][MAX_DEVICES],
                              wishes *out, cnr_error *err) {
     for (int32_t i = 0; i < t->nodes.n; i++) {
@@ -214,7 +215,7 @@ static cnr_status ask_policy(job *j, const char *policy, cnr_error *err) {
     return status;
 }
 
-/* The figure to minimise: by the policy's setting or declaration, else EDP; time if no meter
+/* The figure to minimise: by the settings, the policy's declaration, else EDP; seconds if no meter
  * gives joules. */
 static double objective_of(const job *j, const cnri_place_row *row) {
     const char *what = j->objective ? j->objective : "edp";
@@ -386,6 +387,7 @@ cnr_status cnri_place(cnr_model *model, const cnri_place_options *options,
     return status;
 }
 
+/* Frees its lists and texts, and zeroes it. */
 void cnri_placing_free(cnri_placing *p) {
     for (int32_t i = 0; i < p->nodes.n; i++) {
         cnri_free(p->nodes.at[i].node);

@@ -36,7 +36,8 @@ typedef struct cnri_place_job {
     double latency_ns[CNRI_PLACE_DEVICES];
     /* Least part of a raw time that remains without the latency. */
     double least_share[CNRI_PLACE_DEVICES];
-    cnri_place_division division[CNRI_PLACE_DEVICES]; /* by raw times */
+    /* by device: what dividing costs, from raw times */
+    cnri_place_division division[CNRI_PLACE_DEVICES];
     cnri_place_link links[CNRI_PLACE_DEVICES][CNRI_PLACE_DEVICES];
     bool in_host[CNRI_PLACE_DEVICES]; /* the device uses host memory */
     /* ns of a wait between devices; joules, above idle, of a copied byte. */

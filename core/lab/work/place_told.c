@@ -27,6 +27,7 @@ static cnr_status tell_kernel(job *j, const char *device, const cnr_step_timing 
     return slot && *slot ? CNR_OK : cnri_out_of_memory(err, "place");
 }
 
+/* Tells the policy what running alone took on device d: seconds, joules and steps. */
 static cnr_status tell_device(job *j, int32_t d, cnr_error *err) {
     const cnri_place_row *row = &j->out->alone.at[d];
     const char *name = j->names[d];
@@ -45,7 +46,8 @@ static cnr_status tell_device(job *j, int32_t d, cnr_error *err) {
 
 /* ---- steps as they are in the whole net ---- */
 
-/* Sum of all step times after changing each by `more`, where none falls below `share` of itself. */
+/* Sum in ms of all step times after changing each by `more`, where none falls below `share` of
+ * itself; *n: number of steps, copies left out. */
 static double sum_of(const cnr_timing *t, double more, double share, int32_t *n) {
     double ms = 0;
     *n = 0;
@@ -57,8 +59,9 @@ static double sum_of(const cnr_timing *t, double more, double share, int32_t *n)
     return ms;
 }
 
-/* Ns that each step of a device with a queue waits when it is timed by itself; the whole net
- * waits only once. On other devices the whole takes longer than its steps, by calls and copies. */
+/* Milliseconds that each step of a device with a queue waits when it is timed by itself; the whole
+ * net waits only once. Negative on other devices, where the whole takes longer than its steps, by
+ * calls and copies. *share: the part of its time that each step keeps at least. */
 static double waited_of(const cnr_timing *t, double *share) {
     int32_t n;
     const double sum = sum_of(t, 0, 1, &n);
@@ -113,7 +116,8 @@ static bool read_part(const job *j, const cnr_step_timing *s, int32_t d, part *o
     return true;
 }
 
-/* The part of a layer's time that no share reduces: the median slope between any two parts. */
+/* Ns of a layer's time that no share reduces: the median slope between any two of n parts. scratch:
+ * room for n * n numbers. */
 static double launch_of(const part *parts, int32_t n, double *scratch) {
     int32_t pairs = 0;
     double minimum = INFINITY;
@@ -157,7 +161,8 @@ static bool divide(const job *j, int32_t d, cnri_place_division *out, cnr_error 
     return n > 0;
 }
 
-/* Adds what dividing costs on a device. */
+/* Tells the policy what dividing costs on device d, if that can be computed: launch_ns, split_ns
+ * and split_joules. */
 static cnr_status tell_division(job *j, int32_t d, cnr_error *err) {
     cnri_place_division of;
     cnr_status status;
@@ -196,7 +201,8 @@ static cnr_status tell_waits(job *j, cnr_error *err) {
 
 /* ---- links ---- */
 
-/* Measures transfers between all devices. */
+/* Measures transfers between all pairs of devices, of few and of many bytes, into j->links: fixed
+ * ns, and ns of a byte. */
 static cnr_status measure_links(job *j, cnr_error *err) {
     enum { FEW = CNRI_TUNING_BYTES_LESS, MANY = CNRI_TUNING_BYTES_MORE };
     const cnr_device *open[CNRI_PLACE_DEVICES];
@@ -247,7 +253,8 @@ static double sum_copies(const cnr_timing *t, double idle, double *bytes) {
     return joules;
 }
 
-/* Adds step times as they were measured. */
+/* Keeps the devices' step times in ns as they were measured, and computes from them divisions,
+ * joules of a copied byte and transfers. */
 static cnr_status keep_raw(job *j, cnr_error *err) {
     cnr_status status = CNR_OK;
     const cnr_energy *e = j->alone[0].energy;

@@ -7,13 +7,15 @@
  * them, and their names. */
 #define MADE_FOR "-- for "
 
-static void add_key(cnri_text *out, const char *key) { /* as text of Lua */
+/* Appends ["KEY"] = as text of Lua. */
+static void add_key(cnri_text *out, const char *key) {
     cnri_text_add(out, "[");
     cnri_text_json(out, key);
     cnri_text_add(out, "] = ");
 }
 
-/* Appends the placement of all nodes as Lua. */
+/* Appends the placement of all nodes as rows of a Lua table: a device's name, or shares by
+ * device. */
 static void add_answer(const cnri_placing *p, cnri_text *out) {
     for (int32_t i = 0; i < p->nodes.n; i++) {
         const cnri_place_node *n = &p->nodes.at[i];
@@ -143,8 +145,8 @@ static char *latest_slot(const cnr_model *m, const char *folder) {
     return cnri_format("%s/%s.placed.lua", folder, hex);
 }
 
-/* "0123abcd cpu opencl:0": digest and names of these devices with their present drivers; NULL:
- * one is missing, or out of memory. */
+/* "0123abcd cpu opencl:0", for cnri_free: digest and names of these devices with their present
+ * drivers; NULL: one is missing, or out of memory. */
 static char *made_for(const cnr_model *m, const char *const *devices) {
     cnri_text all = {0}, names = {0};
     uint8_t digest[32];
@@ -177,7 +179,8 @@ cnr_status cnri_placing_keep(const cnri_placing *p, const cnr_model *m, const ch
     return status;
 }
 
-/* Splits the names behind the digest; `line` is cut up. */
+/* Splits the device names behind the digest into `names`, which ends with NULL and points into
+ * `line`, which is cut up. Returns their number. */
 static int32_t split_names(char *line, const char *names[CNRI_MAX_PLACED + 1]) {
     int32_t n = 0;
     for (char *at = strchr(line, ' '); at && n < CNRI_MAX_PLACED; at = strchr(at, ' ')) {

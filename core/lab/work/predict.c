@@ -45,7 +45,8 @@ double cnri_place_raw_ns(const job *j, int32_t device, const char *node) {
     return s ? j->raw_ns[device][s - j->alone[device].steps] : NAN;
 }
 
-/* Nanoseconds of a transfer between two devices. */
+/* Nanoseconds of a transfer of so many bytes between two devices; 0 on one device, or if one is
+ * unknown (-1). */
 static double link_ns(const job *j, int32_t from, int32_t to, double bytes) {
     if (from < 0 || to < 0 || from == to) return 0;
     return j->links[from][to].fixed_ns + j->links[from][to].byte_ns * bytes;
@@ -76,13 +77,14 @@ static double whole_ns(const job *j, int32_t d, const cnri_step *s, const char *
     return ns;
 }
 
+/* The part, from 0 to 1, of its node that a step computes. */
 static double part_of(const cnri_step *s) {
     /* Share of the output that a step computes, 0 to 1. */
     const int64_t all = s->range_axis >= 0 ? s->view.outputs[0]->dim[s->range_axis] : 0;
     return all > 0 ? (double)(s->range_end - s->range_begin) / (double)all : 1;
 }
 
-/* Bytes that a step reads and writes. */
+/* Bytes that a step's kernel reads and writes, of dense tensors. */
 static double bytes_of(const cnri_step *s) {
     double bytes = 0;
     for (int32_t i = 0; i < s->view.n_inputs; i++)
@@ -92,8 +94,8 @@ static double bytes_of(const cnri_step *s) {
     return bytes;
 }
 
-/* Ns of a step that no single device had, such as joining values that lie side by side there:
- * its bytes move as fast as those of steps that multiply nothing, if there are any. */
+/* Ns of a step that no single device had, such as joining values that lie side by side there: its
+ * bytes move as fast as those of steps that multiply nothing, if there are any. */
 static double moving_ns(const job *j, int32_t d, const cnri_step *s) {
     const cnr_timing *t = &j->alone[d];
     const double before = fmax(0, j->latency_ns[d]) + j->division[d].launch_ns;
@@ -109,7 +111,8 @@ static double moving_ns(const job *j, int32_t d, const cnri_step *s) {
     return before + (isfinite(rate) ? rate * bytes_of(s) : 0);
 }
 
-/* Ns of a kernel, latency included. */
+/* Ns of a kernel step on its device, launch and latency included; 0: a device that wasn't
+ * measured. */
 static double kernel_ns(const course *c, int32_t step) {
     const job *j = c->j;
     const cnri_step *s = &c->plan->steps.at[step];
@@ -125,7 +128,7 @@ static double kernel_ns(const course *c, int32_t step) {
 
 /* ---- on queues ---- */
 
-/* Waits for the steps that a step depends on. */
+/* Moves *begin, in ns, behind the steps that a step depends on. */
 static void wait_for(course *c, const cnri_step *s, double *begin) {
     const cnr_device *here = c->plan->devices[s->device];
     for (int32_t i = 0; i < s->n_waits; i++) {
@@ -138,7 +141,8 @@ static void wait_for(course *c, const cnri_step *s, double *begin) {
     }
 }
 
-/* Adds one step to the course of a run. */
+/* Adds one step to the course of a run: when it begins and ends, on its device's or the host's
+ * clock (ns). */
 static void run_step(course *c, int32_t step) {
     const cnri_step *s = &c->plan->steps.at[step];
     const int32_t d = c->at[s->device];
@@ -154,7 +158,7 @@ static void run_step(course *c, int32_t step) {
     if (!queue) c->host = c->end[step];
 }
 
-/* Counts the copies of inputs into devices' own memory. */
+/* Adds the time (ns) of copying inputs into devices' own memory to the course. */
 static void put_inputs(course *c) {
     const cnr_plan *plan = c->plan;
     for (int32_t i = 0; i < plan->graph->inputs.n; i++) {
@@ -169,7 +173,7 @@ static void put_inputs(course *c) {
     }
 }
 
-/* Nanoseconds of one run of a plan. */
+/* *ns: nanoseconds of one run of a plan, as devices and transfers overlap. */
 static cnr_status course_ns(const job *j, const cnr_plan *plan, double *ns, cnr_error *err) {
     course c = {.j = j,
                 .plan = plan,
@@ -229,7 +233,8 @@ cnr_status cnri_place_settle(job *j, cnr_error *err) {
 
 /* ---- joules ---- */
 
-/* Joules above idle, from the device's measured figures for the whole node. */
+/* Joules above idle of a step on device d, its part of those measured for the whole node; idle in
+ * watts. 0: not measured. */
 static double kernel_joules(const job *j, int32_t d, const char *node, const cnri_step *step,
                             double idle) {
     const cnr_step_timing *s = cnri_place_step_of(&j->alone[d], node, j->names[d]);
@@ -240,7 +245,7 @@ static double kernel_joules(const job *j, int32_t d, const char *node, const cnr
     return joules * (part + (1 - part) * launch) + j->division[d].split_joules;
 }
 
-/* Joules above idle of one run of a plan. */
+/* Joules above idle of one run of a plan; idle: watts of the idle machine. */
 static double plan_joules(const job *j, const cnr_plan *plan, double idle) {
     double all = 0;
     for (int32_t i = 0; i < plan->steps.n; i++) {

@@ -26,7 +26,7 @@ typedef struct job {
 
 /* ---- getting ready ---- */
 
-/* Sets an input to made-up numbers. */
+/* Allocates the data of input `index` of type *t, with made-up numbers, and sets it. */
 static cnr_status put_input(job *j, int32_t index, cnr_tensor *t, cnr_error *err) {
     t->bytes = cnr_dense_bytes(t);
     t->data = t->bytes < SIZE_MAX ? cnri_alloc((size_t)t->bytes + 1) : NULL;
@@ -54,7 +54,7 @@ static cnr_status check_clock(const cnr_plan *plan, cnr_error *err) {
     return status;
 }
 
-/* Makes plan and session for the batch. */
+/* Makes plan and session for the batch size, with inputs of made-up numbers. */
 static cnr_status prepare(job *j, cnr_model *model, cnr_error *err) {
     cnri_shapes shapes;
     cnr_plan *plan = NULL;
@@ -84,7 +84,7 @@ static cnr_status keep_time(job *j, uint64_t begin, uint64_t queued, uint64_t en
     return CNR_OK;
 }
 
-/* Runs n times; `timed`: keeps the times. */
+/* Runs the session n times; `timed`: keeps the times in ns, and those until all was queued. */
 static cnr_status runs(job *j, int64_t n, bool timed, cnr_error *err) {
     for (int64_t i = 0; i < n; i++) {
         const uint64_t begin = cnri_now_ns();
@@ -117,7 +117,7 @@ static cnr_status runs_with_energy(job *j, cnr_error *err) {
     return status ? status : ended;
 }
 
-/* Joules so far of the domains that the total is summed from. */
+/* Reads the meters, and returns the joules so far of the domains that the total is summed from. */
 static double joules_so_far(const job *j) {
     double all = 0;
     cnri_sampler_read(j->sampler, true);
@@ -126,7 +126,7 @@ static double joules_so_far(const job *j) {
     return all;
 }
 
-/* Takes times and joules of steps. */
+/* Event function of the session: adds up times of steps and, if wanted, joules per run. */
 static void hear(void *arg, const cnri_event *event) {
     job *j = arg;
     if (j->joules && event->kind == CNRI_EVENT_STEP_BEGIN) j->begun = joules_so_far(j);
@@ -191,7 +191,7 @@ static cnr_status measure_steps(job *j, cnr_error *err) {
     return status || counts ? status : repeat_steps(j, err);
 }
 
-/* Warms up, times runs, then steps. */
+/* Warms up, times the runs, then the steps in further runs. */
 static cnr_status measure(job *j, cnr_error *err) {
     cnr_status status = CNR_OK;
     j->total = j->o.warm + j->o.runs * (j->o.steps ? 2 : 1);
@@ -205,7 +205,8 @@ static cnr_status measure(job *j, cnr_error *err) {
 
 /* ---- the result ---- */
 
-/* Floating-point operations of one run. */
+/* Floating-point operations of one run: twice the multiply-accumulates, without those that encoded
+ * weights spare. */
 static double flops_of(const cnr_plan *plan) {
     double macs = 0;
     for (int32_t i = 0; i < plan->graph->nodes.n; i++)
@@ -228,7 +229,7 @@ static void share_joules(const job *j, cnr_timing *out) {
     }
 }
 
-/* Gives the result its energy. */
+/* Gives the result its energy, which it owns; nothing if energy wasn't wanted. */
 static cnr_status take_energy(job *j, cnr_timing *out, cnr_error *err) {
     if (!j->o.energy) return CNR_OK;
     out->energy = cnri_alloc(sizeof *out->energy);
@@ -239,7 +240,7 @@ static cnr_status take_energy(job *j, cnr_timing *out, cnr_error *err) {
     return CNR_OK;
 }
 
-/* Bytes of the largest cache that each device reports. */
+/* out[device]: bytes of the largest cache that it reports. */
 static cnr_status caches_of(const job *j, double *out, cnr_error *err) {
     static const char prefix[] = "caches.";
     cnr_status status = CNR_OK;
@@ -303,7 +304,7 @@ static bool queues(const cnr_plan *plan) {
     return false;
 }
 
-/* Fills the result. */
+/* Fills the result from the plan and the times that were kept. */
 static cnr_status take(job *j, cnr_timing *out, cnr_error *err) {
     const cnr_plan *plan = j->plan;
     const cnr_device *device = plan->n_devices ? plan->devices[0] : NULL;

@@ -45,7 +45,7 @@ static blocks blocks_of(const cnr_tensor *t, int64_t block) {
     return (blocks){rows, columns, block, (rows + block - 1) / block * columns};
 }
 
-/* The row after the last row of block i. */
+/* The row after the last row of block i; the last block may be shorter. */
 static int64_t end_row(const blocks *b, int64_t i) {
     const int64_t end = (i / b->columns + 1) * b->block;
     return end < b->rows ? end : b->rows;

@@ -42,7 +42,7 @@ static const cnri_answer *too_noisy(const job *q) {
 /* COMPARED: most pictures on which signal and noise are measured. */
 enum { COMPARED = 16, LEAST_DECIBELS = 10 };
 
-/* Drops the quantised net; returns status. */
+/* Frees the quantised net and its answers; returns the status that it was given. */
 static cnr_status forget(job *q, cnr_status status) {
     cnri_answers_free(&q->answers);
     cnri_graph_free(q->out->quantized);
@@ -50,7 +50,8 @@ static cnr_status forget(job *q, cnr_status status) {
     return status;
 }
 
-/* Watches all layers that could be quantised, even those that are not to be. */
+/* Compares all layers that could be quantised, even those that are not to be, with the float
+ * net. */
 static cnr_status watch(job *q, cnr_error *err) {
     bool *all = cnri_alloc_zero((size_t)q->out->net->nodes.n + 1);
     if (!all) return cnri_out_of_memory(err, "quantize");
@@ -72,7 +73,7 @@ static bool stay_float_for(const job *q, const char *why) {
     return false;
 }
 
-/* Says why no layer is left to quantise. */
+/* Fails with CNR_E_NOT_FOUND and the reason why no layer is left to quantise. */
 static cnr_status none_left(const job *q, const char *bad, double decibels, cnr_error *err) {
     if (!bad && stay_float_for(q, for_accuracy))
         return cnri_fail(err, CNR_E_NOT_FOUND, q->out->net->name,
@@ -105,7 +106,8 @@ static bool note_dropped(job *q, const char *why, double decibels) {
     return any;
 }
 
-/* Drops the layer that makes most of the noise; *spoiled: the layer that was too noisy. */
+/* Drops the layer that makes most of the noise; *spoiled: the layer that was too noisy, with its
+ * noise in *decibels. */
 static cnr_status drop_noisy(job *q, const cnri_answer *bad, const char **spoiled, double *decibels,
                              cnr_error *err) {
     const cnr_graph *net = q->out->net;
@@ -117,7 +119,8 @@ static cnr_status drop_noisy(job *q, const cnri_answer *bad, const char **spoile
     return status;
 }
 
-/* Drops the layers that cost most accuracy. */
+/* Takes the layers that cost most accuracy out of q->wanted, until the rest costs no more than
+ * allowed. */
 static cnr_status drop_inaccurate(job *q, cnr_error *err) {
     int32_t n, *order = cnri_alloc(((size_t)q->answers.n + 1) * sizeof *order);
     cnr_status status = order ? CNR_OK : cnri_out_of_memory(err, "quantize");
@@ -146,7 +149,8 @@ static cnr_status drop_more(job *q, bool *again, cnr_error *err) {
     return status;
 }
 
-/* Noise over signal in the values that the outputs are computed from. */
+/* Noise over signal (a ratio of sums of squares) in the values that the outputs are computed
+ * from. */
 static double noise_in(const cnri_answers *answers) {
     double all = 0, behind = 0;
     for (int32_t i = 0; i < answers->n; i++) {
@@ -180,7 +184,8 @@ enum { MOST_PICTURES = 16, LEAST_PICTURES = 4 };
 static const double WORK =
     2.5e11; /* multiplications, beyond which a correction has fewer pictures */
 
-/* Each layer takes a pass over the pictures. */
+/* Number of pictures to correct biases by: fewer for large nets, as each layer takes a pass over
+ * the pictures. */
 static int64_t pictures_to_correct(const job *q, int32_t layers) {
     const cnr_graph *net = q->out->net;
     double work = 0;
@@ -223,6 +228,8 @@ static cnr_status correct_biases(job *q, cnr_error *err) {
     return status;
 }
 
+/* Quantises the wanted layers again and again, without those whose noise is too high, until none
+ * is. */
 static cnr_status quantise_the_good(job *q, cnr_error *err) {
     const char *spoiled = NULL;
     double decibels = 0;
@@ -252,8 +259,8 @@ static cnr_status quantise_the_good(job *q, cnr_error *err) {
 
 /* ---- training for whole numbers ---- */
 
-/* The net gets weights of its own; the quantised one is made again of it, of the same layers and by
- * the same ranges. */
+/* Trains a copy of the net, with weights of its own; if that made it better, it replaces the net
+ * and is quantised anew, with the same layers and ranges. */
 static cnr_status train_and_quantise(job *q, cnr_error *err) {
     cnr_graph *own = NULL;
     cnri_quantising *out = q->out;
@@ -287,7 +294,7 @@ static cnr_status round_weights(job *q, cnr_error *err) {
 
 /* ---- by which ranges ---- */
 
-/* Noise of the net with one method of choosing ranges. */
+/* *out: noise of the net with one method of choosing ranges. */
 static cnr_status noise_by(job *q, cnri_method method, double *out, cnr_error *err) {
     cnri_calibrate_by(&q->c, method, true);
     const cnr_status status = quantise_and_compare(q, err);
@@ -295,7 +302,8 @@ static cnr_status noise_by(job *q, cnri_method method, double *out, cnr_error *e
     return forget(q, status);
 }
 
-/* Tries all methods on the same pictures if none was chosen. */
+/* Computes ranges by the method; CNRI_METHOD_AUTO: tries all on the same pictures and takes the one
+ * with the least noise. */
 static cnr_status choose_ranges(job *q, cnri_method method, cnr_error *err) {
     double best = INFINITY;
     cnr_status status = CNR_OK;
@@ -365,7 +373,7 @@ static cnr_status compare_outputs(job *q, cnri_runner *runners, cnr_error *err) 
     return CNR_OK;
 }
 
-/* Runs one picture through both nets, and counts whether they agree. */
+/* Runs one picture through both nets, keeps the times, and counts in q->out whether they agree. */
 static cnr_status check_one(job *q, cnri_runner *runners, const cnr_sample *sample,
                             cnr_error *err) {
     int64_t said[2] = {-1, -1};
@@ -393,7 +401,8 @@ static cnr_status check_one(job *q, cnri_runner *runners, const cnr_sample *samp
     return compare_outputs(q, runners, err);
 }
 
-/* Compares both nets on at most `maximum` pictures. */
+/* Runs both nets on at most `maximum` pictures, and notes agreement, times and decibels in the
+ * result. */
 static cnr_status check(job *q, int64_t maximum, cnr_error *err) {
     const cnr_graph *nets[2] = {q->given, q->out->quantized};
     cnr_model *models[2] = {NULL, NULL};
@@ -426,7 +435,7 @@ static cnr_status check(job *q, int64_t maximum, cnr_error *err) {
 
 static double share(int64_t part, int64_t all) { return all ? (double)part / (double)all : NAN; }
 
-/* Bytes of all weights of a net. */
+/* Bytes of all weights of a net that are used. */
 static int64_t weight_bytes(const cnr_graph *g) {
     int64_t sum = 0;
     for (int32_t i = 0; i < g->values.n; i++) {
@@ -494,7 +503,7 @@ static cnr_status warn(const job *q, cnr_error *err) {
     return CNR_OK;
 }
 
-/* Fills the rows of layers. */
+/* Fills the result's rows of layers, with node names owned by the net. */
 static cnr_status take(job *q, cnr_error *err) {
     cnri_quantising *out = q->out;
     const int32_t n = out->net->nodes.n;
@@ -538,7 +547,7 @@ static cnr_status take(job *q, cnr_error *err) {
 /* Least number of pictures for holding some back. */
 enum { LEAST_TO_HOLD_BACK = 2 * CNRI_HELD_BACK };
 
-/* Calibrates, quantises and compares. */
+/* Calibrates, quantises and compares a net by the job's options, into the job's result. */
 static cnr_status quantise_all(job *q, const cnr_graph *net, cnr_error *err) {
     const int64_t limit = q->o->limit > 0 ? q->o->limit : 100;
     cnr_status status =
@@ -592,6 +601,7 @@ cnr_status cnri_quantise(cnr_runtime *rt, const cnr_graph *net,
     return status;
 }
 
+/* Frees both nets and the layers, and zeroes the result. */
 void cnri_quantising_free(cnri_quantising *q) {
     cnri_graph_free(q->quantized);
     cnri_graph_free(q->net);

@@ -47,7 +47,7 @@ static double middle(const cnri_range *all, int i) {
 
 /* ---- choosing ---- */
 
-/* Range that leaves out TAIL of the numbers at either end. */
+/* Range that leaves out the share TAIL of the numbers at either end. */
 static cnri_range by_percentile(const cnri_histogram *h, const cnri_range *all) {
     cnri_range r = *all;
     const double tail = h->n * TAIL, width = (all->high - all->low) / BINS;
@@ -70,7 +70,7 @@ static double square_error(const cnri_histogram *h, const cnri_range *all, doubl
     return sum;
 }
 
-/* Which of the 8-bit levels a bin falls into. */
+/* Number of the 8-bit level that a bin falls into, 0 to LEVELS - 1; wide: bins per level. */
 static int level_of(int bin, double wide) {
     const int level = (int)(bin / wide);
     return level < LEVELS ? level : LEVELS - 1;
@@ -115,7 +115,8 @@ static double divergence(const cnri_histogram *h, const cnri_range *all, double 
 
 typedef double (*cost_fn)(const cnri_histogram *h, const cnri_range *all, double low, double high);
 
-/* Finds the range of least cost, first along one end, then along the other. */
+/* Finds the range of least cost, first along the low end, then along the high end; 0 stays
+ * inside. */
 static cnri_range by_cost(const cnri_histogram *h, const cnri_range *all, cost_fn cost) {
     cnri_range r = *all;
     r.low = fmin(0, all->low);
@@ -135,7 +136,7 @@ static cnri_range by_cost(const cnri_histogram *h, const cnri_range *all, cost_f
     return r;
 }
 
-/* Range by one method. */
+/* Range of a histogram by one method; `all` if nothing was counted. */
 static cnri_range by_method(cnri_method method, const cnri_histogram *h, const cnri_range *all) {
     if (!all->seen || !h->bin || h->n == 0) return *all;
     switch (method) {

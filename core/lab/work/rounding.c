@@ -13,18 +13,23 @@
 enum { BLOCK = 128, POSITIONS = 40, LEVELS = 127, PICTURES = 64 };
 #define DAMPING 0.01 /* of the mean of the diagonal */
 
+/* A layer whose weights are rounded, with sums over the positions of its inputs. */
 typedef struct layer {
     int32_t node;
     cnr_value x, y, w, bias;
     int64_t rows, depth, groups, row_step, step;
-    float *patch;     /* the inputs of one position, by group; then those of the picture's first */
+    /* the inputs of one position, by group; then those of the first position of the first
+     * picture */
+    float *patch;
     double *mean;     /* by group, then element: sum of the inputs */
     float *square;    /* by group, then block: sums of products, upper triangles of side_of rows */
     int64_t *largest; /* by row: where its largest weight is */
-    int64_t n;        /* positions */
+    int64_t n;        /* number of positions added so far */
     bool is_wrong;    /* its outputs are not those of the gathered inputs */
 } layer;
 
+/* State of rounding weights: the calibration, the layers, and the seed by which positions are
+ * drawn. */
 typedef struct rounding {
     cnri_calibration *c;
     CNRI_VEC(layer) layers;
@@ -40,12 +45,14 @@ static int64_t block_size(const layer *l, int64_t block) {
     return cnr_min(BLOCK, l->depth - block * BLOCK);
 }
 
+/* The BLOCK x BLOCK matrix of input products of one group's block. */
 static float *square_of(const layer *l, int64_t group, int64_t block) {
     return l->square + (group * blocks_of(l) + block) * side_of(l) * side_of(l);
 }
 
 /* ---- which layers ---- */
 
+/* True for a constant f32 weight of two or more axes, with data, that only one node reads. */
 static bool is_constant(const cnr_graph *g, cnr_value v) {
     const cnr_tensor *t = v >= 0 ? g->values.at[v].type : NULL;
     return t && t->dtype == CNR_f32 && !t->encoding && t->data && t->rank >= 2 &&
@@ -53,6 +60,7 @@ static bool is_constant(const cnr_graph *g, cnr_value v) {
            g->values.at[v].uses == 1 && cnr_count(t) > 0;
 }
 
+/* True if node `index` is a linear layer of known ports whose weights can be rounded; fills *l. */
 static bool is_layer(const cnr_graph *g, int32_t index, layer *l) {
     const cnri_node *node = g->nodes.at[index];
     cnr_linear ports;
@@ -74,11 +82,13 @@ static bool is_layer(const cnr_graph *g, int32_t index, layer *l) {
     return l->groups > 0 && l->rows % l->groups == 0;
 }
 
+/* Weight of a layer's row (output) and input k within its group. */
 static double weight_at(const rounding *r, const layer *l, int64_t row, int64_t k) {
     const float *w = r->c->net->values.at[l->w].type->data;
     return (double)w[row * l->row_step + k * l->step];
 }
 
+/* Notes for each row of weights the index of the largest magnitude. */
 static void find_largest(const rounding *r, layer *l) {
     for (int64_t row = 0; row < l->rows; row++)
         for (int64_t k = 0; k < l->depth; k++)
@@ -86,6 +96,7 @@ static void find_largest(const rounding *r, layer *l) {
                 l->largest[row] = k;
 }
 
+/* Frees the layers and their sums. */
 static void free_layers(rounding *r) {
     for (int32_t i = 0; i < r->layers.n; i++) {
         cnri_free(r->layers.at[i].patch);
@@ -96,6 +107,7 @@ static void free_layers(rounding *r) {
     cnri_vec_free(&r->layers);
 }
 
+/* Adds a node to the layers with its lists, if its weights can be rounded. */
 static cnr_status add_layer(rounding *r, int32_t node, cnr_error *err) {
     layer l;
     if (!is_layer(r->c->net, node, &l)) return CNR_OK;
@@ -154,6 +166,7 @@ static int64_t positions(const rounding *r, const layer *l, const cnr_tensor *x,
     return n;
 }
 
+/* Copies the inputs of position `at` of a layer to `to`; outside of the picture they are 0. */
 static void gather(const layer *l, const cnr_tensor *x, const cnr_window *w, int64_t at,
                    float *to) {
     if (w->spatial > 0) gather_window(w, x, at, to);
@@ -170,6 +183,7 @@ static void add_block(const float *x, int64_t n, int64_t side, float *square) {
     }
 }
 
+/* Adds the gathered inputs to the layer's means and products; skips those that aren't finite. */
 static void add_patch(layer *l) {
     const int64_t inputs = l->groups * l->depth;
     for (int64_t i = 0; i < inputs; i++)
@@ -182,6 +196,7 @@ static void add_patch(layer *l) {
     l->n++;
 }
 
+/* Gathers inputs of a layer from the tensor x at random positions, and adds them up. */
 static void add_inputs(rounding *r, layer *l, const cnr_tensor *x) {
     cnr_window w = {0};
     const int64_t n = positions(r, l, x, &w);
@@ -197,7 +212,8 @@ static void add_inputs(rounding *r, layer *l, const cnr_tensor *x) {
 
 /* ---- the layer is what it was taken for ---- */
 
-/* Compares the first position's outputs with those of the gathered inputs. */
+/* Compares the first position's outputs with those computed from gathered inputs; l->is_wrong: they
+ * differ. */
 static void verify(const rounding *r, layer *l, const cnr_tensor *y) {
     const cnri_node *node = r->c->net->nodes.at[l->node];
     const cnr_tensor *w = r->c->net->values.at[l->w].type;
@@ -219,6 +235,7 @@ static void verify(const rounding *r, layer *l, const cnr_tensor *y) {
     }
 }
 
+/* Session tap: adds inputs of layers, and checks outputs once. */
 static void tap(void *arg, const char *node, int32_t output, const cnr_tensor *value) {
     rounding *r = arg;
     const cnr_value v = cnri_tapped_value(r->c->net, node, output);
@@ -245,7 +262,8 @@ static bool factor(double *a, int64_t n) {
     return true;
 }
 
-/* Replaces the lower triangle by that of the inverse, given a factor. */
+/* Replaces the lower triangle of a, a factor, by that of the inverse, in place; column: room for
+ * n. */
 static void invert(double *a, int64_t n, double *column) {
     for (int64_t j = 0; j < n; j++) { /* the factor's inverse, column by column */
         for (int64_t i = j; i < n; i++) {
@@ -314,6 +332,8 @@ static void shift_row(const rounding *r, const layer *l, int64_t row, const floa
                       mean[k] / (double)l->n;
 }
 
+/* Rounds the weights of a layer so that its outputs change least, into c->rounded, with shifts of
+ * its bias. */
 static cnr_status round_layer(const rounding *r, const layer *l, cnr_error *err) {
     cnri_rounded *to = &r->c->rounded[l->node];
     double *u = cnri_alloc_zero((size_t)BLOCK * BLOCK * sizeof *u);

@@ -17,7 +17,7 @@ cnr_status cnri_runner_open(cnri_runner *r, cnr_model *model, const cnr_observer
     return status;
 }
 
-/* Closes session and plan. */
+/* Closes session and plan, unless the session is an adaptation's, and frees the input. */
 static void let_go(cnri_runner *r) {
     if (r->session && !r->adapts) cnr_session_close(r->session);
     if (r->plan) cnr_plan_release(r->plan);
@@ -27,12 +27,14 @@ static void let_go(cnri_runner *r) {
     r->own = r->input.data = NULL;
 }
 
+/* Closes session and plan, and frees the preprocessing. */
 void cnri_runner_close(cnri_runner *r) {
     let_go(r);
     cnri_preprocess_free(&r->preprocess);
 }
 
-/* Makes a plan for the wanted batch, or for the batch that the net allows. */
+/* Makes a plan for the wanted batch, or for the batch that the net allows, which shape->dim[0] then
+ * is. */
 static cnr_status plan_for(cnri_runner *r, int64_t batch, cnr_tensor *shape, cnr_error *err) {
     const cnr_tensor *shapes[] = {shape};
     if (r->axis == 0 && shape->dim[0] != batch) {
@@ -91,7 +93,8 @@ bool cnri_runner_slice(const cnri_runner *r, const cnr_tensor *whole, int64_t sl
     return true;
 }
 
-/* Points r->input at the memory that the session reads. */
+/* Points r->input at the memory that the session reads, or at the runner's own where there is
+ * none. */
 static void find_input(cnri_runner *r) {
     void *buffer = r->adapts ? NULL : cnri_session_input_buffer(r->session, 0);
     r->input.data = buffer ? buffer : r->own;

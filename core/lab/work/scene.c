@@ -4,7 +4,7 @@
 #include "board/board.h"
 #include <math.h>
 
-/* A number as a tensor that borrows it. */
+/* An f64 tensor of rank 0 that borrows the number. */
 static cnr_tensor number(double *value) {
     return (cnr_tensor){.size = sizeof(cnr_tensor), .dtype = CNR_f64, .data = value, .bytes = 8};
 }
@@ -51,6 +51,7 @@ cnr_status cnri_scene_open(cnr_runtime *rt, const cnri_board *board, const cnri_
     return status;
 }
 
+/* Frees the simulated machine. */
 void cnri_scene_close(cnri_scene *s) {
     cnr_object_free(s->machine);
     s->machine = NULL;
@@ -147,7 +148,7 @@ static cnr_status look(void *arg, cnri_seen *seen, cnr_error *err) {
     return CNR_OK;
 }
 
-/* Sets a clock of the machine. */
+/* Method set of cnri_machine: sets clock `knob` of the scene to hz; cores are ignored. */
 static cnr_status set(void *arg, int32_t knob, uint64_t hz, int32_t cores, cnr_error *err) {
     (void)cores;
     return ask(arg, "set", 2, knob + 1, (double)hz, NULL, 0, err);

@@ -20,10 +20,10 @@ typedef struct cnri_scene {
 /* board, scene: NULL if not given. Values of the scene replace those of the board. */
 cnr_status cnri_scene_open(cnr_runtime *rt, const cnri_board *board, const cnri_board *scene,
                            cnri_scene *out, cnr_error *err);
-void cnri_scene_close(cnri_scene *s);
-/* Simulates the next `seconds` of the scene. */
+void cnri_scene_close(cnri_scene *s); /* frees the simulated machine */
+/* Simulates the next `seconds` of the scene in virtual time, and adds its runs to s->runs. */
 cnr_status cnri_scene_pass(cnri_scene *s, double seconds, cnr_error *err);
-/* The scene as the machine of a governor. */
+/* The scene as the machine of a governor; it borrows s. */
 cnri_machine cnri_scene_machine(cnri_scene *s);
 
 #endif

@@ -17,7 +17,7 @@ static void mark_before(const cnr_graph *net, bool *nodes) {
         }
 }
 
-/* Node that computes an answer's value. */
+/* Number of the node that computes an answer's value. */
 static int32_t node_of(const cnr_graph *net, const cnri_answer *a) {
     return net->values.at[a->as.real].producer;
 }
@@ -59,7 +59,7 @@ bool *cnri_values_behind(const cnr_graph *net, const cnri_answers *answers) {
 
 /* ---- one layer alone ---- */
 
-/* Noise of all answers if only these layers are quantised. */
+/* out, by watched value: noise of all answers if only the layers in `wanted` are quantised. */
 static cnr_status compare_alone(cnri_sensitivity *s, const bool *wanted, double *out,
                                 cnr_error *err) {
     cnri_answers answers = {0};
@@ -76,7 +76,8 @@ static cnr_status compare_alone(cnri_sensitivity *s, const bool *wanted, double 
     return status;
 }
 
-/* Measures the noise that one layer makes alone, once. */
+/* Measures, unless that was done, the noise that one layer makes alone: s->alone[node], by
+ * value. */
 static cnr_status measure(cnri_sensitivity *s, int32_t node, cnr_error *err) {
     const cnr_graph *net = s->c->net;
     if (!s->alone) s->alone = cnri_alloc_zero(((size_t)net->nodes.n + 1) * sizeof *s->alone);
@@ -138,6 +139,9 @@ static double noise_behind(const cnri_sensitivity *s, const cnri_answers *answer
     return behind > 0 ? behind : all;
 }
 
+/* Sorts the layers in `answers` into `order`, as long as the answers, with their number in *n: the
+ * noisiest first, by the noise that each alone makes in the watched values that are no layers (if
+ * there are none, in all watched values). */
 cnr_status cnri_noisiest_first(cnri_sensitivity *s, const cnri_answers *answers, int32_t *order,
                                int32_t *n, cnr_error *err) {
     double *noise = cnri_alloc_zero(((size_t)answers->n + 1) * sizeof *noise);
@@ -160,6 +164,7 @@ cnr_status cnri_noisiest_first(cnri_sensitivity *s, const cnri_answers *answers,
     return status;
 }
 
+/* Frees the lists; the struct is the caller's. */
 void cnri_sensitivity_free(cnri_sensitivity *s) {
     for (int32_t i = 0; s->alone && i < s->c->net->nodes.n; i++) cnri_free(s->alone[i]);
     cnri_free(s->alone);

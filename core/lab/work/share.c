@@ -20,7 +20,7 @@ static bool list_parts(behind *b) {
     return true;
 }
 
-/* Places the model by the options. */
+/* Places the model by the options' policy, devices and settings; b->placing holds the result. */
 static cnr_status place(cnr_model *model, const cnr_share_options *o, const cnr_observer *observer,
                         behind *b, cnr_error *err) {
     const cnri_place_options options = {.policy = o->policy,

@@ -22,6 +22,7 @@ static void replace_data(cnri_value *value, float *data) {
     value->seal = NULL; /* the data is no longer the file's */
 }
 
+/* Gives the net's weight a copy of the rounded weights, which it owns; false: out of memory. */
 static bool give_weights(cnr_graph *g, const cnri_rounded *rounded) {
     cnri_value *value = &g->values.at[rounded->w];
     float *own = cnri_alloc((size_t)value->type->bytes + 1);
@@ -31,6 +32,8 @@ static bool give_weights(cnr_graph *g, const cnri_rounded *rounded) {
     return true;
 }
 
+/* Gives the net's bias v, by row, a copy of itself with `shift` and `more` added, which it owns;
+ * either may be NULL. False: out of memory. */
 static bool shift_bias(cnr_graph *g, cnr_value v, const double *shift, const double *more) {
     cnri_value *value = &g->values.at[v];
     float *own = cnri_alloc((size_t)value->type->bytes + 1);
@@ -62,6 +65,7 @@ void cnri_add_off(cnri_answer *a, const cnr_tensor *value, int64_t k, double off
     a->off[channel * 2 + 1]++;
 }
 
+/* Frees the shifts of all nodes. */
 void cnri_shifts_free(cnri_calibration *c) {
     for (int32_t i = 0; c->shifts && i < c->net->nodes.n; i++) cnri_free(c->shifts[i]);
     cnri_free(c->shifts);

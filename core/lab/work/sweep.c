@@ -60,7 +60,8 @@ static bool add_all(words *w, const cnr_sweep_options *o) {
     return good && cnri_push(w); /* the last one is NULL */
 }
 
-/* This process's program, if it is ours. */
+/* Path of the program to start: o->program, else this process's program if it is cnnrun, else
+ * "cnnrun". self: room for the path. */
 static const char *program_of(const cnr_sweep_options *o, char self[MOST_PATH]) {
     const ssize_t n = readlink("/proc/self/exe", self, MOST_PATH - 1);
     self[n > 0 ? n : 0] = 0;
@@ -76,7 +77,7 @@ typedef struct child {
     cnri_text said[2];
 } child;
 
-/* Starts a program with pipes for its outputs. */
+/* Starts a program with pipes for its stdout and stderr, and /dev/null as stdin. */
 static cnr_status spawn(child *c, const char *program, words *w, cnr_error *err) {
     int ends[2][2];
     posix_spawn_file_actions_t actions;
@@ -104,7 +105,8 @@ static cnr_status spawn(child *c, const char *program, words *w, cnr_error *err)
                      strerror(failed));
 }
 
-/* False: the pipe is closed. */
+/* Appends some output of the child to c->said[i], which keeps only the last part; false: the pipe
+ * is closed. */
 static bool read_some(child *c, int i) {
     char some[4096];
     const ssize_t n = read(c->from[i], some, sizeof some);
@@ -117,7 +119,8 @@ static bool read_some(child *c, int i) {
     return n > 0;
 }
 
-/* Until it has ended; its exit status. *stopped: the observer ended it. */
+/* Collects the child's output until it has ended; returns its wait status. *stopped: the observer
+ * ended it. */
 static int listen(child *c, const cnr_observer *observer, bool *stopped) {
     const cnr_progress p = {.size = sizeof p, .what = "sweep"};
     bool open[2] = {true, true};
@@ -145,7 +148,7 @@ static double number_in(const cnri_text *said, const char *key) {
     return at && cnri_parse_double(at + strlen(key), &end, &value) ? value : -1;
 }
 
-/* Reads the result that the child printed. */
+/* Fills the result with numbers of the JSON that the child printed. */
 static void read_result(const cnri_text *said, cnr_sweep_result *out) {
     out->points = (int64_t)number_in(said, "\"points\":");
     out->done = (int64_t)number_in(said, "\"done\":");
@@ -154,7 +157,7 @@ static void read_result(const cnri_text *said, cnr_sweep_result *out) {
     out->seconds = number_in(said, "\"seconds\":");
 }
 
-/* What the command said last, without its own name. */
+/* Fails with what the command said last, without its own name. */
 static cnr_status pass_error(child *c, cnr_error *err) {
     static const char name[] = "cnnrun sweep: ";
     cnri_text *said = &c->said[1];
@@ -164,7 +167,7 @@ static cnr_status pass_error(child *c, cnr_error *err) {
     return cnri_fail(err, CNR_E_STATE, "sweep", "%.*s", (int)strcspn(text, "\n"), text);
 }
 
-/* Runs the sweep in a child process. */
+/* Runs the sweep in a child process, the command `sweep` of the program, and reads its result. */
 static cnr_status run(const cnr_sweep_options *o, const cnr_observer *observer,
                       cnr_sweep_result *out, cnr_error *err) {
     char self[MOST_PATH];

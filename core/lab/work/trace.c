@@ -41,7 +41,7 @@ static void add_step(tracing *t, const cnri_event *e) {
     cnri_text_add(&t->text, "}}");
 }
 
-/* Event function: appends steps and runs. */
+/* Event function of the session: appends steps and runs to the trace, in microseconds. */
 static void hear(void *arg, const cnri_event *e) {
     tracing *t = arg;
     if (e->kind == CNRI_EVENT_RUN_BEGIN) t->run_ns = e->now_ns;
@@ -54,7 +54,7 @@ static void hear(void *arg, const cnri_event *e) {
                       micro(e->now_ns - t->run_ns));
 }
 
-/* Names a row of the trace. */
+/* Appends the name of row `row`; 0 is that of runs. */
 static void add_row(tracing *t, int32_t row, const char *name) {
     cnri_text_add(&t->text,
                   "%s\n{\"ph\":\"M\",\"pid\":1,\"tid\":%d,\"name\":\"thread_name\","

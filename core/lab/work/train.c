@@ -59,7 +59,7 @@ static void add_metric(cnri_text *t, double x) {
     cnri_text_add(t, ",%s", number);
 }
 
-/* All epochs so far, each time: whoever looks sees a whole table. */
+/* Writes a CSV of all epochs so far, each time anew: whoever looks sees a whole table. */
 static cnr_status write_curves(const char *path, const cnri_metrics *m,
                                const cnri_train_progress *p, cnr_error *err) {
     cnri_text t = {0};
@@ -87,7 +87,8 @@ static cnr_status write_curves(const char *path, const cnri_metrics *m,
     return status;
 }
 
-/* Appends the epoch to the curves, and tells the observer. */
+/* Appends the finished epoch to the curves, and tells the observer; false: stop, or the file can't
+ * be written. */
 static bool tell(void *arg, const cnri_train_progress *p) {
     job *j = arg;
     if (p->epoch_done && j->o.curves && write_curves(j->o.curves, &j->metrics, p, &j->curves))
@@ -130,7 +131,7 @@ static cnr_status agree_on_file(const job *j, bool *there, cnr_error *err) {
                      (int)seen, (int)cnri_group_ranks());
 }
 
-/* Judges the existing file on the same pictures. */
+/* Judges the net of the existing output file on the same pictures, to keep the better one. */
 static cnr_status judge_there(job *j, cnr_error *err) {
     struct stat about;
     cnr_graph *g = NULL;
@@ -153,7 +154,8 @@ static cnr_status judge_there(job *j, cnr_error *err) {
     return CNR_OK;
 }
 
-/* Writes the net, unless the file that is there is better. */
+/* Writes the net to options.output (NULL: nowhere); CNR_E_STATE if the file that is there is
+ * better. */
 static cnr_status write_net(const job *j, const cnri_train_progress *p, cnr_error *err) {
     if (!j->o.output) return CNR_OK;
     if (j->is_there && j->there.by > p->by && j->o.best_by)
@@ -191,7 +193,7 @@ static cnr_status test(job *j, cnr_error *err) {
 
 /* ---- all of it ---- */
 
-/* Trains and writes the net. */
+/* Opens a trainer, trains, and writes the net if it is to be written. */
 static cnr_status train(job *j, cnri_train_progress *last, cnr_error *err) {
     cnri_trainer *trainer = NULL;
     cnr_status status = cnri_trainer_open(j->task->rt, j->task->net, &j->how, &trainer, err);
@@ -205,7 +207,7 @@ static cnr_status train(job *j, cnri_train_progress *last, cnr_error *err) {
     return status;
 }
 
-/* Fills the result. */
+/* Fills the result of an application from the last progress. */
 static void take(const job *j, const cnri_train_progress *p) {
     cnr_train_result *out = j->out;
     out->ended = p->stopped ? CNR_TRAIN_STOPPED : p->diverged ? CNR_TRAIN_DIVERGED : 0;
@@ -232,7 +234,7 @@ static cnr_status open_metrics(job *j, cnr_error *err) {
     return cnri_metrics_best(&j->metrics, o->best_by, &index, &least, err);
 }
 
-/* Turns the options of an application into those of the trainer. */
+/* Turns the options of an application into those of the trainer, which borrow them. */
 static void take_how(job *j) {
     const cnr_train_options *o = &j->o;
     const cnr_load_options *how = j->task->how;

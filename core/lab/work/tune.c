@@ -49,7 +49,7 @@ static void hear(void *arg, const cnri_event *e) {
     if (step->node != 0) t->left += took;
 }
 
-/* Sets all inputs to made-up numbers. */
+/* Sets all inputs of the trial's session to made-up numbers. */
 static cnr_status put_inputs(trial *t, const cnr_graph *g, cnr_error *err) {
     cnr_status status = CNR_OK;
     for (int32_t i = 0; i < g->inputs.n && !status; i++) {
@@ -93,7 +93,7 @@ static cnr_status run_once(trial *t, int64_t hang_ms, bool *hangs, cnr_error *er
     return status;
 }
 
-/* A kernel that computes regions, of which the segment is one. */
+/* True for the name of a kernel that computes regions, of which the segment is one. */
 static bool is_for_regions(const char *kernel) {
     for (int32_t i = 0; kernel && i < cnri_descriptor_count(CNR_KIND_KERNEL); i++) {
         const cnr_kernel *k = cnri_descriptor_at(CNR_KIND_KERNEL, i);
@@ -171,7 +171,7 @@ bool cnri_outputs_agree(const cnr_tensor *got, const cnr_tensor *want) {
     return off <= AGREE * largest + 1e-6;
 }
 
-/* Compares the outputs of a trial with those of the judge. */
+/* *agreed: the outputs of a trial are those of the judge (the reference's), within a tolerance. */
 static cnr_status agrees(trial *t, trial *judge, const cnr_graph *g, bool *agreed, cnr_error *err) {
     cnr_status status = CNR_OK;
     *agreed = true;
@@ -184,8 +184,8 @@ static cnr_status agrees(trial *t, trial *judge, const cnr_graph *g, bool *agree
     return status;
 }
 
-/* Rules out kernels whose answers differ from the reference's, or, for large nodes, from the
- * processor's kernel. If neither can run, answers are not checked. */
+/* Rules out, in `in`, kernels whose answers differ from the reference's, or, for large nodes, from
+ * the processor's kernel. If neither can run, answers are not checked. */
 static cnr_status judge_all(timing *m, const cnr_graph *g, trial *trials, bool *in, int32_t n,
                             const char *const *kernels, cnr_error *err) {
     const cnri_device *host;
@@ -281,7 +281,7 @@ static double mhz_of(cnr_runtime *rt, const char *device) {
     return hz / 1e6;
 }
 
-/* Median cost of a trial, with joules if there is a meter. */
+/* *cost: median cost of a trial, with joules if there is a meter and the kernel is still in. */
 static cnr_status cost_of(timing *m, trial *t, const char *device, bool in, cnri_cost *cost,
                           cnr_error *err) {
     if (t->rounds == 0) return CNR_OK;
@@ -390,7 +390,7 @@ static cnr_status time_link(const cnri_device *from, const cnri_device *to, cnri
     return status;
 }
 
-/* Records the idle power of a device. */
+/* Records the idle watts of a device, as a row of one second. */
 static cnr_status keep_idle(const timing *m, const cnri_device *d, cnri_tuning *t, cnr_error *err) {
     const cnri_cost second = {.ns = 1e9, .joules = m->idle_watts, .mhz = mhz_of(m->rt, d->name)};
     char key[CNRI_TUNING_KEY];
@@ -410,7 +410,7 @@ static cnr_status time_around(const timing *m, const cnri_device_set *set, cnri_
     return status;
 }
 
-/* Makes a plan while timing kernels that are not on record. */
+/* Makes a plan in *out while timing kernels that are not on record. */
 static cnr_status tune(cnr_model *m, const cnr_tensor *const *types, int32_t n, timing timing,
                        cnr_plan **out, cnr_error *err) {
     cnri_plan_options options = m->plan_options;
@@ -460,7 +460,7 @@ static bool first_of_key(const cnri_tuning *t, int32_t row) {
     return true;
 }
 
-/* The kernel with the least time; *several: there was a choice. */
+/* The kernel with the least time for a key; *several: there was a choice. NULL: none has a time. */
 static const cnri_timed *fastest(const cnri_tuning *t, const char *key, bool *several) {
     const cnri_timed *best = NULL;
     *several = false;

@@ -1,6 +1,8 @@
 /* Plans of a net at its default sizes: to look at, or made and stored for quick starts. */
 #include "work/work.h"
 
+/* Plans for the default sizes at `batch`, in *out; `table`: keeps the table. The caller frees the
+ * plan with cnri_plan_free. */
 cnr_status cnri_plan_default_sizes(const cnr_model *model, int64_t batch, bool table,
                                    cnr_plan **out, cnr_error *err) {
     cnri_shapes shapes;

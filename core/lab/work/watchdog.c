@@ -2,7 +2,7 @@
 #include "work/watchdog.h"
 #include <signal.h>
 
-/* Thread: cancels the session if the time is over first. */
+/* Thread: cancels the session if the time is over before the run is; sets w->late. */
 static void *watch(void *arg) {
     cnri_watchdog *w = arg;
     pthread_mutex_lock(&w->lock);

@@ -68,8 +68,8 @@ typedef struct cnri_runner {
 /* Prepares to run a model of one input on pictures. */
 cnr_status cnri_runner_open(cnri_runner *r, cnr_model *model, const cnr_observer *observer,
                             cnr_error *err);
-void cnri_runner_close(cnri_runner *r);
-/* Makes plan and session for `batch` pictures like this one; quick if nothing changed. A net
+void cnri_runner_close(cnri_runner *r); /* closes session and plan */
+/* Makes plan and session for `batch` pictures of this one's size; quick if nothing changed. A net
  * made for one batch size keeps it: see r->batch. */
 cnr_status cnri_runner_shape(cnri_runner *r, int64_t batch, const cnr_tensor *picture,
                              cnr_error *err);
@@ -98,7 +98,7 @@ typedef struct cnri_extent {
 cnri_extent cnri_extent_of(const cnr_tensor *t);
 
 /* ---- recognise.c ---- */
-/* What a net says of one picture. */
+/* What a net says of one picture: its classes, or an error; borrowed during the event. */
 typedef struct cnri_recognised {
     const char *picture;
     double seconds;       /* position in a video; NaN: not a video */
@@ -107,7 +107,7 @@ typedef struct cnri_recognised {
     bool classes, shares; /* output 0 holds scores of classes; these are shares of 1 */
     const cnr_top *top;   /* the best classes */
     int32_t n;
-    cnr_session *session; /* holds all outputs */
+    cnr_session *session; /* holds all outputs until the next run */
 } cnri_recognised;
 /* Runs the model on the chosen pictures of each spec. The observer gets a CNRI_EVENT_PICTURE for
  * each, with up to `top` classes. A picture or spec that can't be read is reported the same way,
@@ -131,8 +131,8 @@ typedef struct cnri_fed {
     /* Ns by the machine's clock: sample read; run begun and ended. */
     uint64_t came_ns, begun_ns, ended_ns;
 } cnri_fed;
-/* Opens a feed, which owns the samples, after an error too. With a live source the latest sample
- * goes first, and older ones are dropped. */
+/* Opens a feed in *out, which owns the samples, after an error too. With a live source the latest
+ * sample goes first, and older ones are dropped. */
 cnr_status cnri_feed_open(cnri_samples *samples, cnri_feed **out, cnr_error *err);
 /* From now on pictures of that size are prepared for an input of that type and run, in a session
  * of the feed's own. On success the feed owns `preprocess`. The model must live until
@@ -148,8 +148,8 @@ cnr_status cnri_feed_next(cnri_feed *feed, uint64_t until_ns, bool (*cancelled)(
                           cnri_fed **out, cnr_error *err);
 /* True if the source is a camera or stream. */
 bool cnri_feed_is_live(const cnri_feed *feed);
-void cnri_fed_free(cnri_fed *fed);
-void cnri_feed_close(cnri_feed *feed);
+void cnri_fed_free(cnri_fed *fed);     /* NULL: nothing */
+void cnri_feed_close(cnri_feed *feed); /* stops threads, frees all; NULL: nothing */
 
 /* ---- evaluate.c ---- */
 /* cnr_evaluate on open samples; `data` in the options names them in messages. */
@@ -181,7 +181,7 @@ cnr_status cnri_trace_run(cnr_session *s, const char *path, cnr_error *err);
 /* ---- energy.c ---- */
 /* Returns the runtime's energy sampler, which is opened at first use; the runtime closes it. */
 struct cnri_sampler;
-/* The runtime's sampler of meters, opened at first use; the runtime closes it. */
+/* *out: the runtime's sampler of meters, opened at first use; the runtime closes it. */
 cnr_status cnri_energy_sampler(cnr_runtime *rt, struct cnri_sampler **out, cnr_error *err);
 /* Brackets of work that measures energy on request. `requested_shape` 0: *region stays NULL, and
  * closing it does nothing. Closing fills *out with the energy of the region, counted in
@@ -215,7 +215,7 @@ typedef struct cnri_follow_options {
 } cnri_follow_options;
 /* Present power of the domains; NaN: could not be read. */
 typedef struct cnri_energy_row {
-    double seconds; /* since the beginning */
+    double seconds; /* since the beginning of the work */
     int32_t n;
     const double *watts, *joules;
     const char *const *names;
@@ -239,7 +239,8 @@ cnr_status cnri_energy_command(cnr_runtime *rt, char *const *argv,
  * determinism. */
 cnr_status cnri_tune(cnr_model *model, const cnr_tensor *const *types, int32_t n, bool energy,
                      cnri_tuning *t, const cnr_observer *observer, cnr_plan **out, cnr_error *err);
-/* How kernels are timed. */
+/* How kernels are timed: for which batch size, how often, where times are kept, and the limit in
+ * ms. */
 typedef struct cnri_tune_options {
     const char *folder;    /* folder whose record is read and written */
     int64_t batch, repeat; /* batch: pictures at a time; repeat: how often everything is measured */
@@ -247,7 +248,7 @@ typedef struct cnri_tune_options {
     bool no_energy;        /* measures no joules even if there is a meter */
     int64_t hang_ms;       /* a kernel that runs longer is never timed again, in ms (0: a minute) */
 } cnri_tune_options;
-/* What timing kernels gave. */
+/* Result of timing kernels: how many rows were measured, and how well repeats agree. */
 typedef struct cnri_tuned {
     int32_t repeats, rows; /* rows: in the record now */
     int32_t joules;        /* number of rows with joules */
@@ -264,11 +265,11 @@ cnr_status cnri_tune_model(cnr_model *model, const cnri_tune_options *options,
                            const cnr_observer *observer, cnri_tuned *out, cnr_error *err);
 
 /* ---- warm.c ---- */
-/* Plans for the default sizes at `batch`; `table`: keeps the table. The caller frees the plan
- * with cnri_plan_free. */
+/* Plans for the default sizes at `batch`, in *out; `table`: keeps the table. The caller frees the
+ * plan with cnri_plan_free. */
 cnr_status cnri_plan_default_sizes(const cnr_model *model, int64_t batch, bool table,
                                    cnr_plan **out, cnr_error *err);
-/* How a plan was warmed up. */
+/* How a plan was warmed up: where it came from, milliseconds, and blobs in bytes. */
 typedef struct cnri_warmed {
     int64_t batch;
     char origin[1024]; /* "hit", or "miss" or "stale" with the reason */
@@ -281,7 +282,7 @@ typedef struct cnri_warmed {
 cnr_status cnri_warm(cnr_model *model, int64_t batch, cnri_warmed *out, cnr_error *err);
 
 /* ---- compile.c ---- */
-/* What was compiled for one batch. */
+/* What was compiled for one batch size: milliseconds, blobs and programs, sizes in bytes. */
 typedef struct cnri_compiled {
     int64_t batch;
     /* Device of all nodes that are not placed elsewhere; the runtime owns the text. */
@@ -345,14 +346,14 @@ typedef struct cnri_placing {
 /* Finds a placement and applies it to the model. */
 cnr_status cnri_place(cnr_model *model, const cnri_place_options *options,
                       const cnr_observer *observer, cnri_placing *out, cnr_error *err);
-void cnri_placing_free(cnri_placing *placing);
+void cnri_placing_free(cnri_placing *placing); /* frees lists and texts, zeroes it */
 /* placed.c: prints the placement as a policy of its own, made for the devices `made_for` (NULL:
  * not stated). */
 void cnri_placing_print(const cnri_placing *p, const char *made_for, cnri_text *out);
 /* Writes it to a file. own: into the cache folder, readable by this user only. */
 cnr_status cnri_placing_write(const cnri_placing *p, const char *path, bool own, cnr_error *err);
-/* The last placement of a net, kept for other commands. A model without placements of its own
- * follows it, if the devices are still those that it was made for. */
+/* Whether a model without placements of its own follows the last one kept for its net, which it
+ * does if the devices are still those that it was made for. */
 typedef enum cnri_follows {
     CNRI_FOLLOWS_NOTHING,
     CNRI_FOLLOWS_PLACEMENT,
@@ -369,7 +370,7 @@ cnr_status cnri_placing_path(const cnr_model *m, const cnri_place_options *o,
                              const char *const *devices, char **path, cnr_error *err);
 
 /* ---- quantise.c ---- */
-/* Options of quantising a net. */
+/* Options of quantising a net: pictures, layers, method and limits. 0 and NULL are the defaults. */
 typedef struct cnri_quantise_options {
     const char *data;      /* spec: calibrates on its split "train", checks on "eval" */
     cnri_samples *samples; /* replaces `data` for both; NULL: none */
@@ -389,7 +390,7 @@ typedef struct cnri_quantise_options {
      * and the best of these nets, by a tenth of the pictures that is not trained on, is quantised.
      */
     int64_t epochs, batch; /* batch 0: 32 */
-    double rate;           /* 0: 0.001 */
+    double rate;           /* learning rate; 0: 0.001 */
     uint64_t seed;
     const char *keep_zeros;      /* a pattern of weights whose zeros stay; NULL: none */
     const cnr_load_options *how; /* of all nets that are run; NULL: as they come */
@@ -411,28 +412,30 @@ typedef struct cnri_quantising {
     cnr_graph *net;               /* rewritten as plans do */
     cnri_quantised_layer *layers; /* layers that could be quantised; `net` owns the names */
     int32_t n_layers, n_quantised;
-    int64_t checked;       /* pictures; the next three are of those: before, after */
+    int64_t checked; /* pictures compared; the next three members are of those: before, after */
     double top1[2], ms[2]; /* parts of 1 (NaN without labels); of a picture, the median */
-    double agree;          /* part with the same answer; NaN: answers are no classes */
+    double agree;          /* share of pictures with the same answer; NaN: answers are no classes */
     double decibels;    /* signal to noise of the output with the most noise; NaN: not compared */
     const char *method; /* of the ranges, static: minmax, percentile, mse or kl */
     int32_t n_float;    /* layers that could have been quantised */
-    double top1_range[2][2], agree_range[2]; /* intervals of 95%, low and high; NaN as those */
-    int64_t bytes[2];                        /* of all weights, before and after */
+    /* intervals of 95%, low and high, before and after; NaN as top1 and agree */
+    double top1_range[2][2], agree_range[2];
+    int64_t bytes[2]; /* of all weights, before and after */
     double bias_gain; /* decibels of the outputs by bias correction, kept above 0; NaN: not asked */
     double lost;      /* points, on the pictures that were held back; NaN: there is no bound */
-    int64_t held_back; /* so many; of less than eight all, which are calibrated on, too */
+    /* number of pictures kept for checking; of less than eight all are checked and calibrated on */
+    int64_t held_back;
     /* Of training: the best epoch (0: the net as it was), and what it and the net as it was were
      * right on, as if quantised; NaN without training. */
     int64_t best_epoch;
-    double trained[2]; /* before, after */
+    double trained[2]; /* accuracy on the validation part, before and after training */
 } cnri_quantising;     /* what a person should hear of: quantized->warnings */
 /* CNR_E_STATE: both nets were compared, and their outputs have nothing in common. */
 /* Quantises a net; *out must be freed by cnri_quantising_free, also on failure. */
 cnr_status cnri_quantise(cnr_runtime *rt, const cnr_graph *net,
                          const cnri_quantise_options *options, const cnr_observer *observer,
                          cnri_quantising *out, cnr_error *err);
-void cnri_quantising_free(cnri_quantising *q);
+void cnri_quantising_free(cnri_quantising *q); /* frees both nets, zeroes it */
 
 /* ---- conversions.c: conversions between floats and 8-bit integers ---- */
 /* How many conversions between floats and 8-bit integers a net has. */
@@ -523,7 +526,7 @@ cnr_status cnri_encode_weights(cnr_graph *g, const cnri_encode_options *options,
 /* Finds the kernels that a plan of the graph uses for the encoded weights, and so whether time
  * is saved. */
 void cnri_encoded_judge(cnri_encoded *e, const cnr_plan *plan);
-void cnri_encoded_free(cnri_encoded *e);
+void cnri_encoded_free(cnri_encoded *e); /* Frees the list of layers; the struct is zero then. */
 /* Encodes weights of a model that nobody has a plan of; `encoding` is "NAME:OPTION=VALUE".
  * (nets.c) */
 cnr_status cnri_encode_model(cnr_model *m, const char *encoding, const char *layers,
@@ -545,8 +548,8 @@ typedef struct cnri_import_options {
 } cnri_import_options;
 /* Number of elements of all weights that have data. */
 int64_t cnri_parameters_of(const cnr_graph *g);
-/* Imports a net with all its weights. *mean_taken: the mean image was in the importer's format
- * and is set; else it is a picture that the caller still has to use. */
+/* Imports a net with all its weights into *out. *mean_taken: the mean image was in the importer's
+ * format and is set; else it is a picture that the caller still has to use. */
 cnr_status cnri_import_model(const cnri_import_options *options, cnr_graph **out, bool *mean_taken,
                              cnr_error *err);
 

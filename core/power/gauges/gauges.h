@@ -59,7 +59,8 @@ int32_t cnri_knob_bring_back(const cnr_knob *knob, void *state, const char *root
 /* Call before the first setting: stores the original settings, and locks the knob against other
  * processes. */
 cnr_status cnri_knob_keep(cnri_knob_set *k, cnr_error *err);
-/* Ends that; `restored`: removes the stored settings. */
+/* Ends what cnri_knob_keep began: gives up lock and exit hook; `restored`: removes the stored
+ * settings, too. */
 void cnri_knob_kept(cnri_knob_set *k, bool restored);
 
 #endif

@@ -9,8 +9,8 @@ static double least(double a, double b, double c) {
     return d < c ? d : c;
 }
 
-/* The columns that row i may use: those near the diagonal, and at least one next to the row
- * before. */
+/* *from .. *to: the columns (0 .. m - 1) that row i of n may use: those within `reach` of the
+ * diagonal, and at least one next to the row before. */
 static void bounds(int32_t i, int32_t n, int32_t m, double reach, int32_t *from, int32_t *to) {
     const double middle = n > 1 ? (double)i * (m - 1) / (n - 1) : 0;
     const double low = floor(middle - reach), high = ceil(middle + reach);

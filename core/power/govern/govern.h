@@ -53,11 +53,12 @@ typedef struct cnri_seen {
     char device[64]; /* devices that run passes, separated by commas; "": none ran yet */
 } cnri_seen;
 typedef struct cnri_wish { /* wish for one knob */
-    double hz;             /* 0: unchanged */
-    int32_t cores;         /* -1: unchanged */
+    double hz;             /* frequency that is wanted; 0: unchanged */
+    int32_t cores;         /* cores that are wanted; -1: unchanged */
 } cnri_wish;
 
-/* A policy of frequencies. */
+/* A policy of frequencies: called at each tick with what is seen, it answers a wish for each
+ * knob. */
 typedef struct cnri_frequency_policy {
     void *arg;
     /* Fills wishes[knob], and *period in seconds. Both keep their values if the policy sets
@@ -126,21 +127,21 @@ int32_t cnri_seen_main(const cnri_seen *s);
 typedef struct cnri_live cnri_live;
 /* Opens the meters and knobs of this machine. Free *out with cnri_live_close. */
 cnr_status cnri_live_open(const cnr_gauge_options *options, cnri_live **out, cnr_error *err);
-/* This machine, for a governor. */
+/* This machine as a governor's machine; it borrows l. */
 cnri_machine cnri_live_machine(cnri_live *l);
-/* Number of knobs. */
+/* Number of knobs that were found. */
 int32_t cnri_live_knobs(const cnri_live *l);
 /* Notes that a pass begins or ends now, on a device; any thread may call it. */
 void cnri_live_run(cnri_live *l, bool begins, uint64_t now_ns, const char *device);
 /* Time at which the last pass ended, in seconds since the first tick; negative: none did. */
 double cnri_live_last_end(cnri_live *l);
-/* Restores all knobs and closes. */
+/* Restores all knobs, closes the gauges and frees l; NULL: nothing. */
 cnr_status cnri_live_close(cnri_live *l, cnr_error *err);
 
 /* ---- pacer.c ---- */
 typedef struct cnri_pacer cnri_pacer;
-/* Starts a thread that ticks. `each` (may be NULL) is called there after each tick. The thread
- * owns g until cnri_pacer_stop. */
+/* Starts a thread in *out that ticks. `each` (may be NULL) is called there after each tick. The
+ * thread owns g until cnri_pacer_stop. */
 cnr_status cnri_pacer_start(cnri_governor *g, void (*each)(void *arg, const cnri_governor *g),
                             void *arg, cnri_pacer **out, cnr_error *err);
 /* Stops the ticks, waits for the thread and frees; NULL: does nothing. */
@@ -150,7 +151,7 @@ void cnri_pacer_stop(cnri_pacer *p);
  *     # measured on ...
  *     time,gpu.hz,gpu.load,gpu.temperature,gpu.cores,NAME.watts,runs
  * A column may be left out; an empty cell was not told. */
-/* One column of a recording. */
+/* One column of a recording: a number for each row, NaN where the cell is empty. */
 typedef struct cnri_trace_column {
     char name[64];
     int32_t what;
@@ -158,7 +159,7 @@ typedef struct cnri_trace_column {
 } cnri_trace_column;
 /* A recording: columns of numbers over time. */
 typedef struct cnri_trace {
-    char *note;          /* the comment lines */
+    char *note;          /* the comment lines at the file's head */
     int32_t n, capacity; /* number of rows */
     CNRI_VEC(cnri_trace_column) columns;
 } cnri_trace;
@@ -173,7 +174,7 @@ enum {
 };
 /* Reads a recording from a .csv file. Free *out with cnri_trace_free. */
 cnr_status cnri_trace_read(const char *path, cnri_trace *out, cnr_error *err);
-void cnri_trace_free(cnri_trace *t);
+void cnri_trace_free(cnri_trace *t); /* frees columns and note */
 /* The column of that name and kind; name NULL: the first of the kind; NULL: there is none. */
 const cnri_trace_column *cnri_trace_column_of(const cnri_trace *t, const char *name, int32_t what);
 /* Append the CSV header (before the first row), and a row with what is seen. */
@@ -191,7 +192,7 @@ typedef struct cnri_replay {
 } cnri_replay;
 /* Replays a recording as if it were a machine; the trace must stay. */
 cnr_status cnri_replay_open(const cnri_trace *t, cnri_replay *out, cnr_error *err);
-/* The replay, for a governor. */
+/* The replay as a governor's machine; it borrows r. */
 cnri_machine cnri_replay_machine(cnri_replay *r);
 /* Goes on in the recording by some seconds. */
 void cnri_replay_pass(cnri_replay *r, double seconds);
@@ -199,13 +200,13 @@ void cnri_replay_pass(cnri_replay *r, double seconds);
 /* ---- socket.c: a Unix socket that listens, and its file ---- */
 /* A Unix socket that listens, and its file. */
 typedef struct cnri_socket {
-    int fd;                 /* -1: not open */
+    int fd;                 /* descriptor of the socket; -1: not open */
     uint64_t device, inode; /* of the socket's file */
 } cnri_socket;
 /* Opens a socket for a group (-1: for its owner only). A left-over socket of this user is
  * replaced; any other file there is an error. */
 cnr_status cnri_socket_listen(const char *path, int64_t group, cnri_socket *out, cnr_error *err);
-/* Closes it, and removes its file if that is still the same one. */
+/* Closes the socket, and removes its file if that is still the same one; not open: nothing. */
 void cnri_socket_close(const char *path, cnri_socket *s);
 
 /* ---- serve.c: gives readings and settings to processes without root's rights ---- */
@@ -214,7 +215,7 @@ enum { CNRI_SERVING_ROOM = 512 };
 /* Opens all meters and knobs, to serve them to other processes. *out is freed by
  * cnri_serving_close. */
 cnr_status cnri_serving_open(const cnr_gauge_options *options, cnri_serving **out, cnr_error *err);
-void cnri_serving_close(cnri_serving *s);
+void cnri_serving_close(cnri_serving *s); /* closes gauges, frees it; NULL: nothing */
 /* Serves until *cancel is not 0, on a socket for a group (-1: for its owner only). */
 cnr_status cnri_serve(cnri_serving *s, const char *path, int64_t group,
                       const volatile int32_t *cancel, cnr_error *err);
@@ -241,7 +242,7 @@ typedef struct cnri_governor_scripts {
                               cnr_error *err);
     char *(*folder)(void);
 } cnri_governor_scripts;
-/* Any thread may call it. */
+/* Sets the functions that open policies of scripts; kept, not copied. Any thread may call it. */
 void cnri_governor_scripts_register(const cnri_governor_scripts *scripts);
 /* Call the registered functions. CNR_E_UNSUPPORTED or NULL: none are registered. */
 cnr_status cnri_frequency_policy_open(const char *spec, const cnri_learns *from,

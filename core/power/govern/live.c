@@ -4,7 +4,7 @@
 #include <pthread.h>
 #include <string.h>
 
-/* A knob of this machine. */
+/* A knob of this machine: domain of an open plugin's knob. */
 typedef struct knob_at {
     cnri_knob_set *set;
     int32_t domain;
@@ -46,7 +46,8 @@ static bool is_better(const cnri_live *l, const char *name) {
     return false;
 }
 
-/* Adds a domain of a knob, unless another one sets the same frequency. */
+/* Adds a domain of a knob to what is seen, unless another one sets the same frequency; beyond
+ * CNRI_MAX_KNOBS it is dropped. */
 static cnr_status find_knob(cnri_live *l, cnri_knob_set *set, int32_t domain, cnr_error *err) {
     const cnr_knob_domain *d = &set->domains[domain];
     if (!d->is_writable && is_better(l, d->name)) return CNR_OK;
@@ -71,7 +72,7 @@ static cnr_status find_knob(cnri_live *l, cnri_knob_set *set, int32_t domain, cn
     return CNR_OK;
 }
 
-/* Adds a domain of a meter. */
+/* Adds a domain of a meter to what is seen; beyond CNRI_MAX_METERS it is dropped. */
 static void find_meter(cnri_live *l, const cnri_meter_set *set, int32_t domain) {
     const cnr_meter_domain *d = &set->domains[domain];
     if (l->found.n_meters == CNRI_MAX_METERS) return;
@@ -218,7 +219,7 @@ static cnr_status look(void *arg, cnri_seen *s, cnr_error *err) {
     return CNR_OK;
 }
 
-/* Sets a knob of this machine. */
+/* Method set of cnri_machine: sets a knob of this machine to hz and a number of cores. */
 static cnr_status set(void *arg, int32_t knob, uint64_t hz, int32_t cores, cnr_error *err) {
     const knob_at *at = &((cnri_live *)arg)->knobs[knob];
     return cnri_knob_set_to(at->set, at->domain, hz, cores, err);

@@ -4,7 +4,7 @@
 #include <pthread.h>
 #include <time.h>
 
-/* A thread that ticks. */
+/* A thread that calls a governor's tick each period, and `each` behind it. */
 struct cnri_pacer {
     cnri_governor *governor;
     void (*each)(void *arg, const cnri_governor *g);
@@ -27,7 +27,7 @@ static bool wait_by_plugin(cnri_pacer *p, uint64_t ns) {
     return !__atomic_load_n(&p->stopping, __ATOMIC_ACQUIRE);
 }
 
-/* Waits until that time; false: it is to stop. */
+/* Waits until that time in ns; false: the thread is to stop. */
 static bool wait_until(cnri_pacer *p, uint64_t ns) {
     if (!cnri_clock_is_real()) return wait_by_plugin(p, ns);
     const struct timespec until = {(time_t)(ns / 1000000000u), (long)(ns % 1000000000u)};
@@ -57,6 +57,8 @@ static void *pace(void *arg) {
     return NULL;
 }
 
+/* Starts a thread in *out that ticks. `each` (may be NULL) is called there after each tick. The
+ * thread owns g until cnri_pacer_stop. */
 cnr_status cnri_pacer_start(cnri_governor *g, void (*each)(void *arg, const cnri_governor *g),
                             void *arg, cnri_pacer **out, cnr_error *err) {
     cnri_pacer *p = cnri_alloc_zero(sizeof *p);

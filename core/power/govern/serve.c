@@ -115,7 +115,7 @@ static cnr_status say_meter(cnri_serving *s, const int64_t *a, char *out, cnr_er
     return CNR_OK;
 }
 
-/* Answers with a reading of meter a[0]. */
+/* Answers "ok VALUE TIME" with a reading of meter a[0] into out. */
 static cnr_status say_reading(cnri_serving *s, const int64_t *a, char *out, cnr_error *err) {
     int32_t i;
     cnr_reading r;
@@ -127,7 +127,7 @@ static cnr_status say_reading(cnri_serving *s, const int64_t *a, char *out, cnr_
     return status;
 }
 
-/* Answers with what knob a[0] is. */
+/* Answers with the description of knob a[0] into out. */
 static cnr_status say_knob(cnri_serving *s, const int64_t *a, char *out, cnr_error *err) {
     int32_t i;
     const cnri_knob_set *k = knob_of(s, a[0], &i);
@@ -154,7 +154,7 @@ static cnr_status say_step(cnri_serving *s, const int64_t *a, char *out, cnr_err
     return status;
 }
 
-/* Answers with the state of knob a[0]. */
+/* Answers with the state of knob a[0] (Hz, load, cores, temperature, time) into out. */
 static cnr_status say_state(cnri_serving *s, const int64_t *a, char *out, cnr_error *err) {
     int32_t i;
     cnr_knob_state state;
@@ -185,7 +185,7 @@ static cnr_status set(cnri_serving *s, const int64_t *a, char *out, cnr_error *e
     return status;
 }
 
-/* Restores all knobs. */
+/* Restores all knobs of the machine, and answers "ok". */
 static cnr_status restore(cnri_serving *s, const int64_t *a, char *out, cnr_error *err) {
     (void)a;
     const cnr_status status = cnri_knobs_restore(&s->gauges, err);
@@ -258,6 +258,7 @@ cnr_status cnri_serving_open(const cnr_gauge_options *options, cnri_serving **ou
     return status;
 }
 
+/* Closes the gauges and frees s; NULL: nothing. */
 void cnri_serving_close(cnri_serving *s) {
     if (!s) return;
     cnri_gauges_close(&s->gauges, NULL);

@@ -19,8 +19,8 @@ static bool is_same(const struct stat *a, const struct stat *b) {
     return S_ISSOCK(a->st_mode) && a->st_dev == b->st_dev && a->st_ino == b->st_ino;
 }
 
-/* Removes the socket with these numbers, but no other file that took its name meanwhile. False: it
- * failed. */
+/* Removes the socket with these numbers, by way of another name, but no other file that took its
+ * name meanwhile. False: it isn't there, or could not be removed. */
 static bool remove_same(const char *path, const struct stat *is) {
     struct stat now;
     char *aside = cnri_format("%s.%d.old", path, (int)getpid());

@@ -49,7 +49,7 @@ void cnri_trace_row(const cnri_seen *s, cnri_text *out) {
 
 /* ---- reading ---- */
 
-/* What a column is, by the word behind its dot; -1: unknown. */
+/* The CNRI_COLUMN_... kind of a column, by the word behind its dot; -1: unknown. */
 static int32_t kind_of(const char *word) {
     for (int32_t i = 0; i < (int32_t)CNRI_COUNT(kinds); i++)
         if (strcmp(word, kinds[i]) == 0) return i;
@@ -80,7 +80,7 @@ static cnr_status read_column(cnri_trace *t, const char *path, const char *word,
     return CNR_OK;
 }
 
-/* Reads the names of the columns. */
+/* Reads the names of the columns from the line; fails without a time column. */
 static cnr_status read_header(cnri_trace *t, const char *path, const char *line, cnr_error *err) {
     cnr_status status = CNR_OK;
     const char *end = line + strcspn(line, "\r\n");
@@ -163,6 +163,7 @@ cnr_status cnri_trace_read(const char *path, cnri_trace *out, cnr_error *err) {
     return status;
 }
 
+/* Frees columns and note, and zeroes t. */
 void cnri_trace_free(cnri_trace *t) {
     for (int32_t i = 0; i < t->columns.n; i++) cnri_free(t->columns.at[i].at);
     cnri_vec_free(&t->columns);
@@ -179,8 +180,8 @@ const cnri_trace_column *cnri_trace_column_of(const cnri_trace *t, const char *n
 
 /* ---- replay: the cycles that were worked, at other frequencies ---- */
 
-/* The n-th knob's column of frequencies; knobs are the frequency columns that have a load
- * column. */
+/* The frequency column of knob number `knob`; knobs are the frequency columns that have a load
+ * column. NULL: fewer. */
 static const cnri_trace_column *hz_column(const cnri_trace *t, int32_t knob) {
     for (int32_t i = 0; i < t->columns.n; i++) {
         const cnri_trace_column *c = &t->columns.at[i];
@@ -201,7 +202,7 @@ cnr_status cnri_replay_open(const cnri_trace *t, cnri_replay *out, cnr_error *er
                                     "it has no frequency with a load: want NAME.hz and NAME.load");
 }
 
-/* Row that is valid at the replay's time. */
+/* Number of the row that is valid at the replay's time: the last one not after it. */
 static int32_t row_at(const cnri_replay *r) {
     const double *time = cnri_trace_column_of(r->trace, "", CNRI_COLUMN_TIME)->at;
     int32_t low = 0, high = r->trace->n - 1;

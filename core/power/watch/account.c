@@ -99,7 +99,8 @@ static void drop_sums(cnr_energy *e, const cnr_energy_domain *d) {
     for (int32_t i = 0; i < e->n; i++) e->at[i].summed = 0;
 }
 
-/* Names the domains that the sums lack, and clears the sums if one of these failed meanwhile. */
+/* Names in e->missing the domains that the sums lack, and clears the sums if one of these failed
+ * meanwhile. */
 static void judge_missing(const cnri_sampler *s, const bool *lost, cnr_energy *e) {
     const bool estimated = e->source == CNR_ENERGY_ESTIMATED || e->source == CNR_ENERGY_SIMULATED;
     const cnr_energy_domain *failed = NULL;
@@ -146,7 +147,8 @@ static void apply_given_idle(cnr_energy *e, double idle_watts) {
     e->idle_watts = NAN;
 }
 
-/* Sums the domains that do not overlap. */
+/* Computes each measured domain's joules and EDP, and sums those that do not overlap; NaN without
+ * any. */
 static void sum_up(cnr_energy *e) {
     e->joules = e->watts = e->idle_watts = e->source ? 0 : NAN;
     for (int32_t i = 0; i < e->n; i++) {

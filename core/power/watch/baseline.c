@@ -9,7 +9,8 @@
 #define FEWEST 3   /* readings of each half; with fewer, halves are not compared */
 #define NOISE 0.02 /* relative, for sensors whose readings do not vary */
 
-/* Mean watts of the readings between two points, and their variance. */
+/* Mean watts of the readings between two points; *variance: theirs. At least two readings are
+ * wanted. */
 static double mean_of(const cnri_domain_totals *a, const cnri_domain_totals *b, double *variance) {
     const double n = b->n - a->n, mean = (b->sum - a->sum) / n,
                  square = (b->squares - a->squares) / n;

@@ -40,7 +40,8 @@ static void begin_anew(cnri_sampled_domain *d, const cnr_reading *r, const char 
     d->time_ns = d->changed_ns = r->time_ns;
 }
 
-/* Adds joules since the last reading. */
+/* Adds joules since the last reading, and the time that they cover in ns; the reading becomes the
+ * last. */
 static void add(cnri_sampled_domain *d, const cnr_reading *r, double joules) {
     d->totals.joules += joules;
     d->totals.covered_ns += r->time_ns - d->time_ns;
@@ -63,7 +64,7 @@ static double counted(const cnri_sampled_domain *d, int64_t value) {
     return all > 0 && round >= 0 && round <= all / 2 ? round : -1;
 }
 
-/* Adds a reading of an energy counter. */
+/* Adds a reading of an energy counter in microjoules; one that went back begins anew. */
 static void add_counted(cnri_sampled_domain *d, const cnr_reading *r) {
     const double micro = counted(d, r->value);
     if (micro < 0) {
@@ -102,7 +103,7 @@ void cnri_sampled(cnri_sampled_domain *d, const cnr_reading *r) {
 
 /* ---- reading ---- */
 
-/* Reads a domain and adds the reading. */
+/* Reads a domain and adds the reading; an error is kept in its totals. */
 static void read_domain(cnri_sampled_domain *d) {
     cnr_error why = CNR_ERROR_INIT;
     cnr_reading reading;
@@ -136,7 +137,8 @@ static void read_and_weigh(cnri_sampled_domain *d) {
     if (d->every_ns < d->interval_ns) d->every_ns = d->interval_ns;
 }
 
-/* Reads the domains that are due. Returns when the next one is. The lock is held. */
+/* Reads the domains that are due, or all. Returns when, in ns, the next one is. The lock is
+ * held. */
 static uint64_t read_due(cnri_sampler *s, uint64_t now, bool all) {
     uint64_t next = now + LONGEST_EVERY_NS;
     for (int32_t i = 0; i < s->domains.n; i++) {
@@ -189,7 +191,7 @@ static bool is_counted(const cnri_meter_set *set, const cnr_meter_domain *d) {
            (parent >= 0 && parent < set->n && set->domains[parent].quantity == CNR_QUANTITY_ENERGY);
 }
 
-/* Lists all domains but temperatures. */
+/* Lists all domains of the meters but temperatures. */
 static cnr_status take_domains(cnri_sampler *s, cnr_error *err) {
     for (int32_t m = 0; m < s->gauges.meters.n; m++) {
         const cnri_meter_set *set = &s->gauges.meters.at[m];
@@ -229,6 +231,7 @@ cnr_status cnri_sampler_open(const cnr_gauge_options *options, cnri_sampler **ou
     return status;
 }
 
+/* Stops sampling, closes the gauges and frees the sampler; NULL: nothing. */
 void cnri_sampler_close(void *sampler) {
     cnri_sampler *s = sampler;
     if (!s) return;
@@ -294,7 +297,8 @@ cnr_status cnri_sampler_point(cnri_sampler *s, bool all, cnri_reading_point *out
     return CNR_OK;
 }
 
-/* Period in ns of the slowest domain that can be read. */
+/* Period in ns of the slowest domain that can be read; counters of energy count as read at their
+ * own period unless counters_too. */
 static uint64_t slowest(cnri_sampler *s, bool counters_too) {
     uint64_t maximum = 0;
     pthread_mutex_lock(&s->lock);
@@ -342,7 +346,7 @@ static cnr_status measure_idle(cnri_sampler *s, const volatile int32_t *cancel,
     return status;
 }
 
-/* Allocates n idle baselines. */
+/* Allocates n idle baselines in *out; CNR_E_MEMORY: it can't. */
 static cnr_status alloc_baselines(cnri_idle_baseline **out, int32_t n, cnr_error *err) {
     *out = cnri_alloc_zero((size_t)(n + 1) * sizeof **out);
     return *out ? CNR_OK : cnri_out_of_memory(err, "energy");

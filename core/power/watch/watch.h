@@ -31,7 +31,7 @@ typedef struct cnri_domain_totals {
 typedef struct cnri_reading_point {
     /* Time of the point; processor time of the sampling thread so far. */
     uint64_t now_ns, sampler_ns;
-    cnri_domain_totals *at; /* by domain */
+    cnri_domain_totals *at; /* sums of each domain */
 } cnri_reading_point;
 /* Idle power of a domain in watts: mean and standard deviation; NaN: not measured. why: the
  * reason why they are not reliable, or "". */
@@ -56,12 +56,14 @@ typedef struct cnri_sampled_domain {
 
 /* Opens all meters of a machine. Free *out with cnri_sampler_close. */
 cnr_status cnri_sampler_open(const cnr_gauge_options *options, cnri_sampler **out, cnr_error *err);
-void cnri_sampler_close(void *sampler);
-/* Number of domains. */
+void cnri_sampler_close(void *sampler); /* NULL: nothing */
+/* Number of domains of the sampler. */
 int32_t cnri_sampler_count(const cnri_sampler *s);
-/* The domain's constant fields may be read at any time, the others only while no thread samples. */
+/* Domain number `index`, owned by the sampler. Its constant fields may be read at any time, the
+ * others only while no thread samples. */
 const cnri_sampled_domain *cnri_sampler_domain(const cnri_sampler *s, int32_t index);
-/* Start and stop sampling; calls nest. */
+/* Starts sampling on a thread, if the clock is real; calls nest: each is undone by one
+ * cnri_sampler_stop. */
 cnr_status cnri_sampler_start(cnri_sampler *s, cnr_error *err);
 /* Ends one use of the sampler; with the last its thread ends. */
 void cnri_sampler_stop(cnri_sampler *s);
@@ -77,7 +79,7 @@ cnr_status cnri_sampler_idle(cnri_sampler *s, const volatile int32_t *cancel, cn
 /* Measures idle power again after a region. If a domain draws less than before, it was not idle
  * before: its baseline is marked as taken under load. */
 cnr_status cnri_sampler_idle_recheck(cnri_sampler *s, cnr_error *err);
-/* Makes the next cnri_sampler_idle measure again. */
+/* Forgets the idle power, so that the next cnri_sampler_idle measures again. */
 void cnri_sampler_forget_idle(cnri_sampler *s);
 /* The shortest time, in ns, that the readable domains can measure. */
 uint64_t cnri_sampler_shortest_ns(cnri_sampler *s);

@@ -17,8 +17,8 @@ const cnr_observer *cnri_watch_script(cnri_call *call) {
     return &call->watching.observer;
 }
 
-/* A file name as a word for an application; "./" is put before a leading dash, which would make
- * it an option. */
+/* A file name as a word for an application, for cnri_free; "./" is put before a leading dash, which
+ * would make it an option. */
 static char *as_word(const char *path) {
     return cnri_format("%s%s", *path == '-' ? "./" : "", path);
 }

@@ -26,6 +26,7 @@ typedef struct application {
     cnri_lua_rights rights;
 } application;
 
+/* Frees options, values, texts and the description. */
 static void application_free(application *a) {
     for (int32_t i = 0; a->values && i < a->command.n_options; i++)
         if (a->options[i].type == CNRI_T_LIST) cnri_free((void *)a->values[i].list);
@@ -39,13 +40,14 @@ static void application_free(application *a) {
 
 /* ---- the command ---- */
 
-/* The name of an application: "detect" for "scripts/apps/detect.lua". */
+/* The name of an application, for cnri_free: "detect" for "scripts/apps/detect.lua". */
 static char *name_of(const char *path) {
     const char *slash = strrchr(path, '/'), *from = slash ? slash + 1 : path;
     return cnri_format("%.*s", (int)strcspn(from, "."), from);
 }
 
-/* Turns an option that a script declares into one of the command line. */
+/* Turns an option that a script declares into option i of the command line, which borrows its
+ * texts. */
 static cnri_option option_of(const cnri_lua_flag *flag, int32_t i) {
     cnri_option o = {.name = flag->name,
                      .argument = flag->argument,
@@ -66,7 +68,7 @@ static cnri_option option_of(const cnri_lua_flag *flag, int32_t i) {
     return o;
 }
 
-/* Value of an option that was not given. */
+/* Value of an option that was not given, by its type: NaN, CNRI_NONE or NULL. */
 static slot default_of(const cnri_option *o) {
     if (o->type == CNRI_T_REAL) return (slot){.real = NAN};
     if (o->type == CNRI_T_I64) return (slot){.whole = CNRI_NONE};
@@ -129,7 +131,7 @@ static bool take_lists(cnri_common *to, const cnri_common *from) {
 
 /* ---- what the script gets ---- */
 
-/* Adds a named argument. */
+/* Adds a named argument to those of main; without memory it is dropped, and the caller notices. */
 static void add(application *a, cnri_lua_named row) {
     cnri_lua_named *at = cnri_push(&a->named);
     if (at) *at = row;
@@ -145,7 +147,7 @@ static void add_number(application *a, const char *name, double value) {
     add(a, (cnri_lua_named){.name = name, .number = value, .is_zero = value == 0});
 }
 
-/* Adds the value of an option. */
+/* Adds the value of an option as named arguments, if it was given. */
 static void add_value(application *a, const cnri_option *o, const slot *v) {
     const char *name = o->name + 2;
     if (o->type == CNRI_T_LIST)
@@ -158,7 +160,7 @@ static void add_value(application *a, const cnri_option *o, const slot *v) {
     else if (o->type == CNRI_T_I64 && v->whole != CNRI_NONE) add_number(a, name, (double)v->whole);
 }
 
-/* Collects all named arguments of main. */
+/* Collects all named arguments of the script's main: options, common options and output. */
 static cnr_status gather(application *a, const cnri_call *call, const char *output,
                          cnr_error *err) {
     static const char *const orders[] = {NULL, "rgb", "bgr", "gray"};
@@ -189,8 +191,8 @@ static cnr_status gather(application *a, const cnri_call *call, const char *outp
 
 /* ---- running ---- */
 
-/* Opens a runtime as the options behind the name say, and runs the script's top level again in
- * it. */
+/* Closes the program *p and its runtime, opens a runtime as the options behind the name say, and
+ * runs the script's top level again in it, as *p. */
 static cnr_status open_again(cnri_call *early, cnri_call *call, cnri_lua_program **p,
                              const char *path, const cnri_lua_rights *rights, cnr_error *err) {
     cnri_lua_close(*p);

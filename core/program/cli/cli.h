@@ -51,7 +51,7 @@ CNRI_COMMANDS(X)
 enum { CNRI_COMMANDS(X) CNRI_N_COMMANDS };
 #undef X
 /* ---- cmd_completions.c ---- */
-/* One row of CNRI_COMMANDS. */
+/* One row of CNRI_COMMANDS: a command and its line of help. */
 typedef struct cnri_row {
     const cnri_command *command;
     const char *help;
@@ -65,9 +65,11 @@ bool cnri_print_completions(const char *form);
 extern const cnri_command cnri_version;
 
 /* ---- app.c ---- */
-/* cnri_watch for work that runs a script, which may print where the progress bar is. */
+/* cnri_watch for work that runs a script, which may print: the progress bar is cleared before. The
+ * call owns the observer. */
 const cnr_observer *cnri_watch_script(cnri_call *call);
-/* Draws the table `csv` to `picture` with the application of that name. */
+/* Draws the table `csv` to `picture` with the application of that name. Fails if it is not
+ * installed, or ends with an error. */
 cnr_status cnri_app_draw(const cnri_call *call, const char *name, const char *csv,
                          const char *picture, cnr_error *err);
 /* Calls an installed script of scripts/calls with the object in `json`, which it ends and frees,
@@ -91,7 +93,7 @@ cnr_status cnri_call_open(cnri_call *call, cnr_error *err);
 cnr_status cnri_call_join_group(cnri_call *call, cnr_error *err);
 /* Leaves the group if call->code is 0; else ends all processes of the job with that code. */
 void cnri_call_leave_group(const cnri_call *call);
-/* How nets are loaded, by the options; free it after an error too. */
+/* How nets are loaded, by the options, with lists that it owns; free it after an error too. */
 typedef struct cnri_loading {
     cnr_load_options options;
     const char **names; /* names of the symbols */
@@ -100,14 +102,14 @@ typedef struct cnri_loading {
 } cnri_loading;
 /* Fills the load options from the command line; cnri_loading_free frees *out. */
 cnr_status cnri_call_loading(const cnri_call *call, cnri_loading *out, cnr_error *err);
-void cnri_loading_free(cnri_loading *l);
+void cnri_loading_free(cnri_loading *l); /* frees the lists */
 /* True if an option says how pictures become a net's input. */
 bool cnri_call_prepares(const cnri_common *c);
 /* Takes the words behind the net as files of its weights. Loading the net calls this. */
 cnr_status cnri_call_weights(cnri_call *call, cnr_error *err);
 /* Loads the net of the first operand by the options, and sets its preprocessing. */
 cnr_status cnri_call_model(cnri_call *call, cnr_error *err);
-/* The same, without following a kept placement. */
+/* cnri_call_model without following a kept placement. */
 cnr_status cnri_call_model_unplaced(cnri_call *call, cnr_error *err);
 /* Loads the graph of operand 0 into call->graph. */
 cnr_status cnri_call_graph(cnri_call *call, cnr_error *err);
@@ -125,6 +127,7 @@ cnr_status cnri_call_preprocess(const cnri_call *call, cnr_graph *graph, cnr_err
 typedef struct cnri_step_words {
     const char *option, *text;
 } cnri_step_words;
+/* Writes the words --mean, --std and so on into the graph's metadata for picture inputs. */
 cnr_status cnri_preprocess_words(cnr_graph *g, const cnri_step_words *words, int32_t n,
                                  cnr_error *err);
 /* Whether a text begins with a number that a comma, a space or the end follows: "104,117,123". */
@@ -142,18 +145,18 @@ void cnri_json_facts(cnri_json *j, const cnri_fact_list *list);
 
 /* ---- power_page.c: the live page of `energy log` and `watch` ---- */
 typedef struct cnri_power_page cnri_power_page;
-/* where: "8080" or "ADDRESS:8080". Prints the address on stderr. To be closed before the runtime.
- */
+/* Opens the page of the meters at `where`, "8080" or "ADDRESS:8080", in *out, and prints the
+ * address on stderr. To be closed before the runtime. */
 cnr_status cnri_power_page_open(const cnri_call *call, const char *where, cnri_power_page **out,
                                 cnr_error *err);
-/* The newest row, to whoever looks. */
+/* Shows the newest row of power to the page's visitors. */
 cnr_status cnri_power_page_show(const cnri_power_page *p, const cnri_energy_row *r, cnr_error *err);
 /* Closes the page of power; NULL: nothing. */
 void cnri_power_page_close(cnri_power_page *p);
 
 /* ---- metrics.c: values of metrics, as an object of JSON and as a line ("before" stands first)
  * ---- */
-/* Nothing without metrics. */
+/* Adds an object of n metrics under a key; none: nothing. */
 void cnri_json_metrics(cnri_json *j, const char *key, const cnr_metric_value *values, int64_t n);
 /* Prints "BEFORE name value, name value"; nothing if n is 0. */
 void cnri_say_metrics(const char *before, const cnr_metric_value *values, int64_t n);

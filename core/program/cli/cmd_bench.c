@@ -143,7 +143,7 @@ static cnr_status measure_peak(const cnri_call *call, const char *device, peak *
     return status;
 }
 
-/* Measured devices. */
+/* Peaks of the devices measured so far, at most 16. */
 typedef struct peaks {
     peak at[16];
     int32_t n;
@@ -217,7 +217,7 @@ static void tell_titles(const cnr_timing *t) {
              title_of(t->joules_by));
 }
 
-/* Prints what the columns mean. */
+/* Prints what the columns mean; exceeded: also of what is above 100%. */
 static void tell_legend(const peaks *p, bool exceeded) {
     for (int32_t i = 0; i < p->n; i++)
         if (!isnan(p->at[i].fma_gflops))
@@ -230,7 +230,7 @@ static void tell_legend(const peaks *p, bool exceeded) {
     if (exceeded) cnri_say(stdout, ">100%%: %s\n", above);
 }
 
-/* Prints all steps, then operators. */
+/* Prints all steps and then sums by operator, as lines or JSON. */
 static cnr_status tell_steps(const cnri_call *call, const cnr_timing *t, cnr_error *err) {
     const bool titles = !call->common.json;
     bool exceeded = false;
@@ -260,7 +260,7 @@ static cnr_status tell_steps(const cnri_call *call, const cnr_timing *t, cnr_err
     return status;
 }
 
-/* Draws the steps as a picture. */
+/* Draws the steps as a picture to b->output, by the script. */
 static cnr_status draw_steps(const cnri_call *call, const bench *b, const whole *w,
                              cnr_error *err) {
     char title[400];

@@ -38,7 +38,7 @@ static const cnri_field judged_fields[] = {CNRI_FIELD(judged, "board", board),
 static const cnri_record judged_record =
     CNRI_RECORD(judged_fields, "{board}: {units} units, {rails} rails, {clocks} clocks\n");
 
-/* Prints all keys. */
+/* Prints all keys that a board file may have, one a line. */
 static cnr_status tell_keys(const cnri_call *call, cnr_error *err) {
     int32_t n;
     cnr_status status = CNR_OK;

@@ -27,7 +27,7 @@ typedef struct work {
     cnri_cache_files files;
 } work;
 
-/* Bytes that the cache may have. */
+/* *out: bytes that the cache may have, by the options or the default. */
 static cnr_status limit_of(const work *w, uint64_t *out, cnr_error *err) {
     const cnr_status status = cnri_call_cache_limit(w->call, out, err);
     if (!status && !*out) *out = CNRI_CACHE_LIMIT;
@@ -86,7 +86,7 @@ static int64_t count_blobs(const work *w, const cnri_cache_file *file) {
     return n;
 }
 
-/* cache list. */
+/* cache list: prints each file of the folder, and the totals. */
 static cnr_status list(work *w, cnr_error *err) {
     total t = {.folder = w->folder, .files = w->files.n};
     cnr_status status = limit_of(w, &t.limit, err);
@@ -125,7 +125,7 @@ static bool is_wanted(const work *w, const cnri_cache_file *file) {
     return wanted;
 }
 
-/* Fails unless each word names a file. */
+/* CNR_E_NOT_FOUND unless each word behind the first names a file of the cache. */
 static cnr_status check_words(const work *w, cnr_error *err) {
     for (int32_t i = 1; i < w->call->operands.n; i++) {
         bool found = false;
@@ -171,7 +171,7 @@ static cnr_status show_plan(work *w, const cnri_cache_file *file, const cnri_cac
     return status;
 }
 
-/* cache show. */
+/* cache show: prints what the wanted stored plans are made for. */
 static cnr_status show(work *w, cnr_error *err) {
     CNR_TRY(check_words(w, err));
     cnr_status status = CNR_OK;
@@ -205,7 +205,7 @@ static const cnri_record verified_record =
     CNRI_RECORD(verified_fields,
                 "{file}: {error?{error}|{ok?ok|{damaged} damaged blob{damaged+s}}}\n");
 
-/* cache verify. */
+/* cache verify: checks the digests of the wanted plans, prints each; fails if any is damaged. */
 static cnr_status verify(work *w, cnr_error *err) {
     CNR_TRY(check_words(w, err));
     cnr_status status = CNR_OK;
@@ -234,7 +234,7 @@ static cnr_status verify(work *w, cnr_error *err) {
 
 /* ---- clear ---- */
 
-/* cache clear. */
+/* cache clear: removes the wanted files, all without words, and prints how much. */
 static cnr_status clear(work *w, cnr_error *err) {
     CNR_TRY(check_words(w, err));
     total t = {.folder = w->folder};
@@ -255,7 +255,7 @@ static cnr_status clear(work *w, cnr_error *err) {
 
 /* ---- export, import ---- */
 
-/* Writes a stored plan to another path. */
+/* Writes a stored plan to another path, through a temporary file. */
 static cnr_status copy(const cnri_cached *c, const char *to, uint32_t flags, cnr_error *err) {
     cnri_writer out;
     CNR_TRY(cnri_write_begin(&out, to, flags, err));
@@ -265,7 +265,7 @@ static cnr_status copy(const cnri_cached *c, const char *to, uint32_t flags, cnr
     return status;
 }
 
-/* cache export. */
+/* cache export: copies one stored plan to the output file. */
 static cnr_status export_plan(work *w, cnr_error *err) {
     const char *word = w->call->operands.n == 2 ? w->call->operands.at[1] : NULL;
     const cnri_cache_file *found = NULL;
@@ -308,7 +308,7 @@ static cnr_status import_plan(const work *w, const char *from, uint64_t limit, c
     return status;
 }
 
-/* cache import. */
+/* cache import: copies plans from files into the folder, within its limit. */
 static cnr_status import_all(work *w, cnr_error *err) {
     uint64_t limit = 0;
     cnr_status status = limit_of(w, &limit, err);

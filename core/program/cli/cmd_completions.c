@@ -114,7 +114,7 @@ static void put_app(void *format, const char *name) { printf(format, name); }
 
 /* ---- bash: a function with a case for each command ---- */
 
-/* Prints the names of all commands. */
+/* Prints the names of all commands, with `between` between them. */
 static void put_commands(const char *between) {
     for (int32_t i = 0; i < CNRI_N_COMMANDS; i++)
         printf("%s%s", i ? between : "", cnri_commands[i].command->name);
@@ -142,14 +142,14 @@ static void bash_name(const cnri_command *c, const cnri_option *o) {
     printf(" %s", o->name);
 }
 
-/* Prints an option's choices for bash. */
+/* Prints the case of bash's completion for an option with choices; others: nothing. */
 static void bash_choices(const cnri_command *c, const cnri_option *o) {
     (void)c;
     if (o->choices)
         printf("        %s) values=\"%s\" ;;\n", o->name, cnri_option_choices(o, "", " "));
 }
 
-/* Prints a command for bash. */
+/* Prints the case of bash's completion for a command: its options and their choices. */
 static void bash_command(const cnri_command *c) {
     printf("    %s)\n        words=\"--help", c->name);
     each_of_command(c, bash_name);

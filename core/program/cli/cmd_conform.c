@@ -45,7 +45,7 @@ static const cnri_plugin *plugin_of(const char *path) {
     return found;
 }
 
-/* Kernels and operators that it brings. */
+/* Number of kernels and operators that the plugin brings. */
 static int32_t count_kernels(const cnri_plugin *plugin) {
     static const int32_t kinds[] = {CNR_KIND_KERNEL, CNR_KIND_OPERATOR};
     int32_t n = 0;

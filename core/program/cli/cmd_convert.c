@@ -16,7 +16,8 @@ static const cnri_option options[] =
                  "store weights in this encoding where a kernel reads it and it pays"),
      CNRI_OPTION(convert, layers, "--layers", "GLOB", "only in layers of these names (*)")};
 
-/* Encodes the weights of a net. */
+/* Encodes the weights of the graph in place, by --encode and --layers; *done: what became of
+ * them. */
 static cnr_status encode(const convert *c, cnr_graph *graph, cnri_encoded *done, cnr_error *err) {
     cnri_encode_options o = {.layers = c->layers};
     cnr_attr **settings;
@@ -40,8 +41,8 @@ static const cnri_record record =
                 "{layer:-24} {encoded?encoded|left   }  {bytes_before:10} to {bytes_after:10} bytes"
                 "{kept?, {kept:.1%} of the numbers}, pays in {pays}{kernel?: {kernel}}\n");
 
-/* Finds by planning which kernels use the encoded layers. A net that can't be planned here is
- * written all the same. */
+/* Notes in *done which kernels use the encoded layers, by planning. A net that can't be planned
+ * here is no error; only out of memory is. */
 static cnr_status judge(cnri_call *call, cnri_encoded *done, cnr_error *err) {
     cnr_plan *plan = NULL;
     cnr_status status = cnri_call_model_of_graph(call, err);

@@ -72,7 +72,8 @@ static cnr_status tell(const cnri_call *call, const row *r, const cnri_fact_list
     return status;
 }
 
-/* Prints a device. Its number of threads is known only once it is open. */
+/* Prints device `index`, with what is measured of it if `measure`. Its number of threads is known
+ * only once it is open. */
 static cnr_status tell_device(const cnri_call *call, bool measure, int32_t index,
                               cnr_device_entry *d, cnr_error *err) {
     cnri_fact_list list = {0};

@@ -80,7 +80,7 @@ static cnr_status unmeasured(cnr_error *err) {
     return cnri_fail(err, CNR_E_NOT_FOUND, "", "unmeasured: no plugin finds a meter here");
 }
 
-/* energy list. */
+/* energy list: prints the domains of all meters; CNR_E_NOT_FOUND: there are none. */
 static cnr_status list(cnri_call *call, const energy *e, cnr_error *err) {
     cnr_gauge_list gauges = {0};
     int32_t n = 0;
@@ -112,7 +112,7 @@ static const cnri_field whole_fields[] = {CNRI_KEY(whole, seconds),
 static const cnri_record whole_record =
     CNRI_RECORD(whole_fields, "time      {seconds:.3f} s\n" CNRI_ENERGY_LINE);
 
-/* Prints the energy of a command, in all and by domain. */
+/* Prints the energy of a command that ended with `code`, in all and by domain. */
 static cnr_status tell_whole(const cnri_call *call, const cnr_energy *e, int code, cnr_error *err) {
     const whole w = {e->seconds, code, cnri_energy_show(e, "in all", 0), e->sampler_share};
     const cnr_status status = cnri_tell(call, &whole_record, &w, err);
@@ -125,7 +125,7 @@ enum { WIDTH = 48, MAX_LINES = 32, EVERY = 2 /* WIDTH: readings in a curve */ };
 /* The curves that energy watch draws. */
 typedef struct curves {
     const cnri_call *call;
-    cnri_power_page *page; /* NULL: none */
+    cnri_power_page *page; /* where rows are shown; NULL: nowhere */
     bool terminal, blocks, watched;
     int64_t readings;
     int32_t drawn; /* lines that are on the screen now */
@@ -139,7 +139,7 @@ static bool speaks_utf8(void) {
     return is && (strstr(is, "UTF-8") || strstr(is, "utf8"));
 }
 
-/* Draws the curve of one domain. */
+/* Draws the curve of one domain, in blocks of a line as high as its largest power. */
 static void draw_line(const curves *c, int32_t line, const cnri_energy_row *r) {
     static const char *const blocks[] = {" ", "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
     static const char *const plain[] = {" ", ".", ":", "-", "=", "+", "*", "%", "#"};
@@ -160,7 +160,7 @@ static void draw_line(const curves *c, int32_t line, const cnri_energy_row *r) {
     else cnri_say(stdout, " unread\n");
 }
 
-/* Draws all curves over those drawn before. */
+/* Draws all curves over those drawn before, by moving the cursor up. */
 static void draw(curves *c, const cnri_energy_row *r) {
     const int32_t n = r->n < MAX_LINES ? r->n : MAX_LINES;
     if (c->drawn) cnri_say(stdout, "\033[%dA", (int)c->drawn);
@@ -219,7 +219,8 @@ static int32_t hear(void *arg, int32_t kind, const void *of) {
 
 /* ---- log and watch ---- */
 
-/* Follows the meters until the time is over or it is stopped. */
+/* Follows the meters until the time is over or it is stopped; watched: draws curves on the screen.
+ */
 static cnr_status follow(cnri_call *call, const energy *e, bool watched, cnr_error *err) {
     curves c = {.call = call,
                 .watched = watched,
@@ -251,20 +252,20 @@ static cnr_status follow(cnri_call *call, const energy *e, bool watched, cnr_err
     return status;
 }
 
-/* energy log. */
+/* energy log: writes readings to a CSV file until the end. */
 static cnr_status keep_log(cnri_call *call, const energy *e, cnr_error *err) {
     return follow(call, e, false, err);
 }
 
-/* energy watch. */
+/* energy watch: draws the domains' power until the end. */
 static cnr_status watch(cnri_call *call, const energy *e, cnr_error *err) {
     return follow(call, e, true, err);
 }
 
 /* ---- run ---- */
 
-/* Prints the result apart from the command's own output on stdout: for people on standard error,
- * as JSON behind that output. */
+/* Prints the result apart from the command's own output on stdout: for people on standard error, as
+ * JSON behind that output; code: the command's. */
 static cnr_status tell_apart(const cnri_call *call, const cnr_energy *e, int code, cnr_error *err) {
     if (call->common.json) return tell_whole(call, e, code, err);
     fflush(stdout);
@@ -278,7 +279,7 @@ static cnr_status tell_apart(const cnri_call *call, const cnr_energy *e, int cod
     return status;
 }
 
-/* energy run -- COMMAND. */
+/* energy run -- COMMAND: runs it and prints its energy; its exit code becomes ours. */
 static cnr_status run_command(cnri_call *call, const energy *e, cnr_error *err) {
     cnr_energy got = {.size = sizeof got};
     const int32_t n = call->operands.n - 1;

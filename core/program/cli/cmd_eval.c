@@ -62,7 +62,7 @@ static const cnri_record record =
                         "loss      {loss:.4f}\ntime      {seconds:.2f} s, {rate:.1f} pictures a "
                         "second\n" CNRI_ENERGY_LINE);
 
-/* Reads --class-map: a file, or offset:N. */
+/* Reads --class-map, a file or offset:N, into *map, for cnri_free; NULL: it was not given. */
 static cnr_status read_map(eval *e, const cnr_model *model, int64_t **map, cnr_error *err) {
     static const char offset[] = "offset:";
     const char *text = e->class_map;
@@ -76,7 +76,7 @@ static cnr_status read_map(eval *e, const cnr_model *model, int64_t **map, cnr_e
     return cnri_fail(err, CNR_E_ARG, "--class-map", "wanted offset:N, got \"%s\"", text);
 }
 
-/* Prints the confusion matrix. */
+/* Prints the confusion matrix, rows by label, columns by answer; named: with the classes' names. */
 static void print_confusion(const cnr_model *model, const cnr_evaluation *got, bool named) {
     cnri_say(stdout, "\nconfusion (row: label, column: answer)\n      ");
     for (int64_t c = 0; c < got->labels; c++) cnri_say(stdout, "%6lld", (long long)c);
@@ -109,7 +109,7 @@ static cnr_status tell_json(const cnri_call *call, const result *all, cnr_error 
     return cnri_json_print(&j, err);
 }
 
-/* Prints the result. */
+/* Prints the result; named: with the classes' names. */
 static cnr_status tell(const cnri_call *call, const cnr_evaluation *got, bool named,
                        cnr_error *err) {
     result all = {.r = *got,
@@ -162,7 +162,7 @@ static cnr_status write_rows(const cnri_call *call, cnri_json *j, const cnr_eval
     return status;
 }
 
-/* Writes the report of -o as a web page. */
+/* Writes the report of -o as a web page; named: with the classes' names. */
 static cnr_status write_report(const cnri_call *call, const eval *e, const cnr_evaluation *got,
                                bool named, cnr_error *err) {
     cnri_json j;

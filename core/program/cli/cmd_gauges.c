@@ -36,7 +36,7 @@ static const cnri_record record =
                         "{feeds}}{estimated? (estimated)}"
                         "{low? {low:.0f} to {high:.0f} MHz}{error? {error}}\n");
 
-/* The result row of a gauge. */
+/* The result row of a gauge, in MHz, J, W or degrees C; it borrows g's texts. */
 static gauge row_of(const cnr_gauge *g) {
     static const char *const quantities[] = {"knob", "energy", "power", "temperature"};
     static const char *const units[] = {"MHz", "J", "W", "C"};

@@ -139,6 +139,7 @@ static void draw(const char *name, const cnr_governed *g, size_t at, double unit
     cnri_say(stdout, "  %.4g to %.4g %s\n", minimum, maximum, what);
 }
 
+/* Why the result has no joules, for people; NULL: it has. */
 static const char *no_joules(const govern *v, const cnr_governed *g) {
     if (!isnan(g->joules)) return NULL;
     return v->replay ? "a recording tells what other frequencies do to the load, not what they "
@@ -146,6 +147,7 @@ static const char *no_joules(const govern *v, const cnr_governed *g) {
                      : "no meter measures this machine";
 }
 
+/* Prints the result of governing, as lines or JSON. */
 static cnr_status tell(const cnri_call *call, const govern *v, const char *on, cnr_governed *g,
                        cnr_error *err) {
     result r = {.policy = v->o.policy ? v->o.policy : "no policy",
@@ -215,7 +217,7 @@ void cnri_call_end_govern(cnri_call *call) {
 
 /* ---- ways to use it ---- */
 
-/* Turns the options into those of the library. */
+/* Turns the command's options into those of the library, in v->o. */
 static cnr_status run_options(cnri_call *call, govern *v, cnr_error *err) {
     v->o.size = sizeof v->o;
     v->o.keep_ticks = 1;
@@ -260,7 +262,7 @@ static cnr_status beside_command(cnri_call *call, govern *v, cnr_governed *g, cn
     return status ? status : ended;
 }
 
-/* Governs now, alone or beside a command. */
+/* Governs now, alone or beside a command, and prints the result. */
 static cnr_status govern_now(cnri_call *call, govern *v, cnr_error *err) {
     cnr_governed g = {.size = sizeof g};
     cnr_status status = run_options(call, v, err);
@@ -272,7 +274,7 @@ static cnr_status govern_now(cnri_call *call, govern *v, cnr_error *err) {
     return status;
 }
 
-/* govern record. */
+/* govern record: observes this machine without a policy, into the file of -o. */
 static cnr_status keep_record(cnri_call *call, govern *v, cnr_error *err) {
     if (!v->out) {
         call->code = cnri_mistake("govern", NULL, "where to? want record -o TRACE.csv");
@@ -282,7 +284,7 @@ static cnr_status keep_record(cnri_call *call, govern *v, cnr_error *err) {
     return govern_now(call, v, err);
 }
 
-/* govern restore. */
+/* govern restore: sets knobs back that a killed process left set, and prints how many. */
 static cnr_status restore(cnri_call *call, govern *v, cnr_error *err) {
     static const cnri_field own[] = {CNRI_FIELD(result, "restored", restored)};
     static const cnri_record line =
@@ -338,7 +340,7 @@ typedef struct window {
     double distance;
     bool inside;
 } window;
-/* A calibration of recordings. */
+/* State of govern calibrate: the template, its scene, and distances of windows. */
 typedef struct calibration {
     double template[TEMPLATE];
     char scene[MAX_PATH_SHOWN]; /* the template's */
@@ -384,7 +386,8 @@ static int by_distance(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
-/* The threshold with the fewest windows on the wrong side, in the middle of the widest such gap. */
+/* The distance with the fewest windows on its wrong side, in the middle of the widest gap of that
+ * kind; NaN: there is none. Sorts the windows. */
 static distance threshold_of(calibration *c) {
     distance out = {.threshold = NAN};
     double gap = -1;
@@ -406,7 +409,8 @@ static distance threshold_of(calibration *c) {
     return out;
 }
 
-/* govern calibrate. */
+/* govern calibrate: finds the distance that separates windows of the first recording from those of
+ * other scenes. */
 static cnr_status calibrate(cnri_call *call, govern *v, cnr_error *err) {
     calibration c = {.band = v->band};
     if (call->operands.n < 3) {

@@ -34,7 +34,8 @@ static cnr_status run(cnri_call *call, void *values, cnr_error *err) {
     return status;
 }
 
-/* Removes CNNRUN_HELPER from the environment, so that the helper is no client of itself. */
+/* Removes CNNRUN_HELPER from the environment, so that the helper is no client of itself; returns
+ * what is wrong, NULL: nothing. */
 static const char *wrong(const cnri_call *call, const void *values) {
     (void)call, (void)values;
     return unsetenv("CNNRUN_HELPER") == 0 ? NULL : "the environment can't be changed";

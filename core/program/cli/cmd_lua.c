@@ -18,7 +18,7 @@ static const cnri_option options[] = {
 
 /* ---- for people ---- */
 
-/* Prints a call such as "c.load(net, options?)". */
+/* Appends a call such as "c.load(net, options?)". */
 static void call_of(const cnri_lua_help *row, cnri_text *out) {
     const char *args = row->args, *item;
     size_t n;
@@ -174,7 +174,7 @@ static bool names_row(const cnri_lua_help *row, const char *name) {
     return (size_t)(mark - name) == n && strncasecmp(name, row->owner, n) == 0;
 }
 
-/* Fails with CNR_E_NOT_FOUND and the nearest name. */
+/* CNR_E_NOT_FOUND: no function has the name; the text has the nearest one. */
 static cnr_status unknown(const cnri_lua_manual *r, const char *name, cnr_error *err) {
     CNRI_VEC(const char *) names = {0};
     const char *mark = strpbrk(name, ".:");
@@ -189,7 +189,8 @@ static cnr_status unknown(const cnri_lua_manual *r, const char *name, cnr_error 
                      near ? "?" : "");
 }
 
-/* Prints all functions and parts of that name. */
+/* Prints all functions and parts of that name (NULL: all), as text or JSON; CNR_E_NOT_FOUND: there
+ * are none. */
 static cnr_status show(const cnri_lua_manual *r, const char *name, bool json, cnr_error *err) {
     cnr_status status = CNR_OK;
     int32_t found = 0;
@@ -253,7 +254,7 @@ static const cnri_record record =
     CNRI_RECORD(fields, "{file}: {functions} functions\n"
                         "What .luarc.json beside your scripts should hold:\n{settings}\n");
 
-/* Writes annotations for editors to a folder. */
+/* Writes annotations for editors and their settings to a folder, which is made if need be. */
 static cnr_status annotate(const cnri_call *call, const cnri_lua_manual *r, const char *folder,
                            cnr_error *err) {
     cnri_text text = {0}, settings = {0};

@@ -26,9 +26,9 @@ static void add_name(names *list, const char *name) {
     if (slot) *slot = name;
 }
 
-/* Where results go: into a JSON object, or to people. */
+/* Where results go: into a JSON object, or to people; err: the first error of printing. */
 typedef struct telling {
-    cnri_json *json; /* NULL: to people */
+    cnri_json *json; /* JSON object to add to; NULL: lines for people */
     cnr_error *err;
 } telling;
 
@@ -43,20 +43,20 @@ static void tell_list(telling *t, const char *key, const char *title, const name
     else if (list->n) cnri_say(stdout, "\n");
 }
 
-/* Begins a list of rows. */
+/* Begins a list of n rows: a JSON list, or a title if there are any. */
 static void begin_rows(telling *t, const char *key, int32_t n) {
     if (t->json) cnri_json_list(t->json, key);
     else if (n) cnri_say(stdout, "\n%s:\n", key);
 }
 
-/* Prints a row. */
+/* Prints a row by its record, as a JSON object that end_rows ends, or a line. */
 static void tell_row(telling *t, const cnri_record *record, const void *of) {
     if (t->json) cnri_json_object(t->json, NULL);
     if (t->json) cnri_json_fields(t->json, record, of);
     else (void)cnri_tell_line(record, of, t->err);
 }
 
-/* Ends a row or list of JSON. */
+/* Ends a row or list of JSON; for people nothing. */
 static void end_rows(telling *t) {
     if (t->json) cnri_json_end(t->json);
 }
@@ -173,8 +173,8 @@ static const cnri_field kernel_fields[] = {CNRI_KEY(cnr_kernel, name),
                                            CNRI_KEY(cnr_kernel, device)};
 static const cnri_record kernel_record = CNRI_RECORD(kernel_fields, "  {name:-25} {device}\n");
 
-/* Prints the kernels of an operator. Whether a kernel for any operator accepts this one is known
- * only for a node of a net. */
+/* Prints the kernels of an operator; general: those for any operator. Whether these accept it is
+ * known only for a node of a net. */
 static void tell_kernels(telling *t, const cnr_op *op, bool general) {
     const cnr_kernel *const *kernels;
     const int32_t n = cnri_kernels_for(op, &kernels);

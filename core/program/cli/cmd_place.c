@@ -135,7 +135,7 @@ static cnr_status tell_node(const cnri_call *call, const cnri_place_node *n, cnr
     return status;
 }
 
-/* Prints all results. */
+/* Prints the devices alone, the policy's notes, the nodes' places and the totals. */
 static cnr_status tell_all(const cnri_call *call, const cnri_placing *p, cnr_error *err) {
     cnr_status status = CNR_OK;
     for (int32_t i = 0; i < p->alone.n && !status; i++)
@@ -160,6 +160,7 @@ static const char *wrong(const cnri_call *call, const void *values) {
                : "by which policy? want --policy NAME, such as best or edp_set";
 }
 
+/* The command place: places the net by the policy and prints the result. */
 static cnr_status run(cnri_call *call, void *values, cnr_error *err) {
     const place *given = values;
     const char *const **settings = &call->common.load.policy_options;

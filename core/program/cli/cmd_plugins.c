@@ -31,7 +31,8 @@ static const cnri_record record =
                 "{known?    about     {summary} ({licence?{licence}|no licence given})\n"
                 "    touches   {touches}\n}");
 
-/* CNR_TOUCHES_... bits as words, in `text` and as a JSON list (null: the plugin does not say). */
+/* Writes CNR_TOUCHES_... bits as words into `text`, which is returned, and as a JSON list (null:
+ * the plugin does not say) if j is not NULL. */
 static const char *tell_touches(int32_t touches, char text[64], cnri_json *j) {
     static const char *const names[] = {"nothing", "files", "network", "devices"};
     size_t n = 0;
@@ -97,8 +98,8 @@ static void tell_problem(void *arg, const char *text) {
     else cnri_say(stdout, "    problem   %s\n", text);
 }
 
-/* Prints names that other plugins hold, and references to names that no plugin brings. judged:
- * other plugins were loaded later. */
+/* Prints names that other plugins hold, and references to names that no plugin brings; returns
+ * their number. judged: other plugins were loaded later. */
 static int32_t tell_problems(const cnri_plugin *p, bool judged, cnri_json *j) {
     if (j) cnri_json_list(j, "problems");
     int32_t n = cnri_plugin_problems(p, tell_problem, j);
@@ -107,7 +108,7 @@ static int32_t tell_problems(const cnri_plugin *p, bool judged, cnri_json *j) {
     return n;
 }
 
-/* Index of a plugin. */
+/* Index of a plugin in the list of all; their number: it is not there. */
 static int32_t index_of(const cnri_plugin *p) {
     int32_t i = 0;
     while (i < cnri_plugin_count() && cnri_plugin_at(i) != p) i++;
@@ -149,7 +150,7 @@ static cnr_status tell(const cnri_call *call, const cnri_plugin *p, bool judged,
     return cnri_json_print(j, err);
 }
 
-/* Prints all plugins. */
+/* Prints all plugins, refused ones included; none found is only a note. */
 static cnr_status list(cnri_call *call, cnr_error *err) {
     if (!call->common.verbose) call->common.quiet++; /* the list gives the reasons itself */
     cnr_status status = cnri_call_open(call, err);
@@ -170,7 +171,8 @@ typedef struct judging {
     const char *path;
 } judging;
 
-/* Prints the result, in the child process. */
+/* Prints the result in the child process; returns its exit code, not 0 if the plugin is refused or
+ * has problems. */
 static int tell_judged(void *arg, const cnri_plugin *p, const char *refused) {
     cnri_call *call = ((const judging *)arg)->call;
     const char *path = ((const judging *)arg)->path;

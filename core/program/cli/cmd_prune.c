@@ -45,7 +45,7 @@ static char *schedule_of(const char *word) {
     return path;
 }
 
-/* An option of the command as a named argument of the schedule. */
+/* An option of the command as a named argument of the schedule; it borrows the text. */
 static cnri_lua_named named_of(const cnri_option *o, const prune *p) {
     const void *at = (const char *)p + o->at;
     cnri_lua_named named = {.name = o->name + 2};
@@ -103,7 +103,7 @@ static cnr_status run(cnri_call *call, void *values, cnr_error *err) {
 }
 
 /* Refuses options of loading, because the schedule loads nets by itself, also from files that it
- * writes. */
+ * writes; NULL: there are none. */
 static const char *wrong(const cnri_call *call, const void *values) {
     const cnri_common *c = &call->common;
     (void)values;

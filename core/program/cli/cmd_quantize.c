@@ -137,7 +137,7 @@ static cnr_status tell(const cnri_call *call, const cnri_quantising *q, cnr_erro
     return cnri_json_print(&j, err);
 }
 
-/* Draws the layers' signal-to-noise ratios. */
+/* Draws the layers' signal-to-noise ratios in dB as a picture to `path`. */
 static cnr_status draw(const cnri_call *call, const char *path, const cnri_quantising *q,
                        cnr_error *err) {
     cnri_json j;

@@ -13,7 +13,7 @@ enum { BAR = 30, WIDEST = 40 };
 typedef struct run {
     int64_t top, every, repeat;
     double from, to;
-    const char *output; /* --output of scripts */
+    const char *output; /* word of --output, for scripts */
     bool energy;
 } run;
 
@@ -45,7 +45,7 @@ static int32_t columns(const char *text) {
     return n;
 }
 
-/* The label of a class, or its number, written to `number`. */
+/* The label of a class; without one its number, written to `number`, which is returned. */
 static const char *name_of(const cnr_model *model, int64_t class, char number[24]) {
     const char *label = cnr_label(model, class);
     snprintf(number, 24, "%lld", (long long)class);
@@ -77,7 +77,7 @@ static void print_bars(const cnr_model *model, const cnri_recognised *a) {
     }
 }
 
-/* Adds the best classes as JSON. */
+/* Adds the best classes as a JSON list of index, label and score. */
 static void json_top(cnri_json *j, const cnr_model *model, const cnri_recognised *a) {
     cnri_json_list(j, "top");
     for (int32_t i = 0; i < a->n; i++) {
@@ -115,7 +115,7 @@ static void json_output(cnri_json *j, const char *name, const cnr_tensor *t) {
     cnri_json_end(j);
 }
 
-/* Prints the outputs; j NULL: for people. */
+/* Prints the outputs that aren't class scores: into j, or for people if j is NULL. */
 static cnr_status outputs(const cnr_model *model, const cnri_recognised *a, cnri_json *j,
                           cnr_error *err) {
     const cnr_tensor *t;
@@ -249,7 +249,7 @@ static bool add_operand(const char *word, cnri_words *out, glob_t *found) {
     return true;
 }
 
-/* Counts the pictures that were recognised. */
+/* Event function: counts the pictures that were recognised. */
 static int32_t count(void *arg, int32_t kind, const void *of) {
     answer_context *h = arg;
     h->n_told += kind == CNRI_EVENT_PICTURE && !((const cnri_recognised *)of)->err;
@@ -282,7 +282,7 @@ static cnr_status tell_energy(const cnri_call *call, cnr_energy *e, int32_t pict
     return status;
 }
 
-/* Recognises all pictures that the operands name. */
+/* Recognises all pictures that the operands name, prints each, and the energy of all. */
 static cnr_status run_pictures(cnri_call *call, void *values, cnr_error *err) {
     const run *r = values;
     cnr_energy_region *region = NULL;
@@ -338,7 +338,8 @@ static const cnri_load_option *load_option_of(const cnr_load_options *o) {
     return NULL;
 }
 
-/* Runs an experiment's main, which loads its nets itself. Returns the exit code. */
+/* Runs an experiment's main, which loads its nets itself; options for loading are a mistake.
+ * Returns the exit code. */
 static int run_experiment(cnri_call *call, cnri_lua_program *p, const char *path) {
     const cnri_load_option *lost = load_option_of(&call->common.load);
     cnr_error err = CNR_ERROR_INIT;
@@ -377,8 +378,8 @@ static bool begin_script(cnri_call *call, const char *output, const char *path, 
     return false;
 }
 
-/* Handles experiments before options are parsed: the words behind one are its own, so parsing
- * stops at the first operand. */
+/* Handles experiments before options are parsed: the words behind one are its own, so parsing stops
+ * at the first operand. False: the command is done. */
 static bool leads(cnri_call *call, void *values) {
     cnri_call early = {.command = call->command, .argc = call->argc, .argv = call->argv},
               now = early;

@@ -18,6 +18,7 @@ static void fill_blank(cnr_graph *g) {
     }
 }
 
+/* Options of show. */
 typedef struct show {
     bool dot, graph_json, candidates, profile;
     int64_t batch;

@@ -126,7 +126,7 @@ static const char *find_result(const place *p, const char *line, const char *nam
     return at;
 }
 
-/* Joules in a result line; 0: none. */
+/* Joules in a point's result line; 0: none. */
 static double joules_in(const place *p, const char *line) {
     const char *at = find_result(p, line, "joules"), *end;
     double value = 0;
@@ -152,7 +152,7 @@ typedef struct line {
     char list[128]; /* the list that is being written */
 } line;
 
-/* Ends the list that is being written. */
+/* Ends the JSON list that is being written; none: nothing. */
 static void end_list(line *l) {
     if (*l->list) cnri_json_end(&l->json);
     *l->list = 0;
@@ -216,7 +216,7 @@ static cnr_status run_study(const state *t, const cnri_lua_named *values, line *
     return status;
 }
 
-/* Runs one point, in a child. */
+/* Runs one point, in a child process, and prints its result line; ends with the parent. */
 static cnr_status run_point(state *t, cnr_error *err) {
     cnri_lua_named *values = cnri_alloc((size_t)(t->axes.n + 1) * sizeof *values);
     cnri_drawn *room = cnri_alloc((size_t)(t->axes.n + 1) * sizeof *room);
@@ -249,7 +249,7 @@ static cnr_status run_point(state *t, cnr_error *err) {
 
 /* ---- the parent: children that run at once ---- */
 
-/* Starts a child for a point. */
+/* Starts a child for a point, with its share of the cores; *j: its process and pipe. */
 static cnr_status spawn(const state *t, int64_t point, job *j, cnr_error *err) {
     char number[24], threads[24], flags[3][10] = {"--point", "--threads", "--group"};
     char alone[] = "none";
@@ -286,14 +286,15 @@ static cnr_status spawn(const state *t, int64_t point, job *j, cnr_error *err) {
                   : CNR_OK;
 }
 
-/* The last line of a child's output. */
+/* The last line of a child's output, inside it, without newlines; the text's end is cut. A constant
+ * text if there is none. */
 static const char *last_line(cnri_text *said) {
     while (said->n && strchr("\r\n ", said->at[said->n - 1])) said->at[--said->n] = 0;
     const char *end = said->n ? strrchr(said->at, '\n') : NULL;
     return end ? end + 1 : said->n ? said->at : "it said nothing";
 }
 
-/* Reports why a point failed, and stores all of its output. */
+/* Reports why a point failed, by the process's status `how`, and stores all of its output. */
 static cnr_status keep_failure(state *t, job *j, const place *p, int how, cnr_error *err) {
     char *log = cnri_format("%s/failed/%s.txt", t->s->output, p->name);
     cnr_status status = log ? write_text(log, &j->said, err) : cnri_out_of_memory(err, "sweep");
@@ -370,7 +371,7 @@ static bool may_begin(const state *t) {
            !(t->s->joules > 0 && t->joules >= t->s->joules);
 }
 
-/* The next point without a result; -1: there is none. */
+/* The next point without a result, and how often it was tried in *tries; -1: there is none. */
 static int64_t next_point(state *t, int64_t *tries) {
     *tries = 0;
     for (; t->next < t->n; t->next++) {
@@ -389,7 +390,7 @@ static int64_t next_point(state *t, int64_t *tries) {
     return t->again.at[t->again.n];
 }
 
-/* Shows progress. */
+/* Tells the observer how many points are done. */
 static void show(state *t, const cnr_observer *observer) {
     const cnr_progress p = {.size = sizeof p,
                             .what = "points",
@@ -399,7 +400,7 @@ static void show(state *t, const cnr_observer *observer) {
     if (observer->progress) observer->progress(observer->arg, &p);
 }
 
-/* Starts children until enough are running. */
+/* Starts children until as many as wanted are running, or no point is left. */
 static cnr_status begin_more(state *t, cnr_error *err) {
     cnr_status status = CNR_OK;
     int64_t tries, point;
@@ -479,7 +480,7 @@ static cnr_status summarise(const state *t, cnr_error *err) {
     return cnri_call_script(t->call, "calls/sweep.lua", &j, NULL, 0, err);
 }
 
-/* Result of sweep. */
+/* Result of sweep: numbers of points, and seconds. */
 typedef struct told {
     const char *output;
     int64_t points, done, failed, left;
@@ -493,7 +494,7 @@ static const cnri_record record = CNRI_RECORD(
     "{done} of {points} points are done{failed?, {failed} failed|}{left?, {left} are left: "
     "--resume goes on|}; {seconds:.1f} s; {output}/results.csv, summary.csv, results.jsonl\n");
 
-/* Makes the folders of results. */
+/* Makes the folders of results, unless they are there: the output's, points and failed. */
 static cnr_status make_folders(const sweep *s, cnr_error *err) {
     static const char *const parts[] = {"", "/points", "/failed"};
     struct stat info;
@@ -545,7 +546,7 @@ static cnr_status run_shared(state *t, cnr_error *err) {
     return status;
 }
 
-/* Runs the sweep and summarises it. */
+/* Runs the sweep with its children, then summarises it and prints the result. */
 static cnr_status run_parent(state *t, cnr_error *err) {
     int64_t done = 0;
     cnr_status status = run_shared(t, err);

@@ -167,7 +167,7 @@ static cnr_status tell_ending(const cnri_call *call, const ending *end, cnr_erro
     return cnri_json_print(&j, err);
 }
 
-/* Prints epochs as they end, and that a file is replaced. */
+/* Observer function: prints epochs as they end, and that a file is replaced. */
 static int32_t hear(void *arg, int32_t kind, const void *of) {
     const hearing *h = arg;
     cnr_error err = CNR_ERROR_INIT;
@@ -179,13 +179,13 @@ static int32_t hear(void *arg, int32_t kind, const void *of) {
     return 0;
 }
 
-/* Shows progress. */
+/* Observer function: shows progress as a bar; nonzero: stop. */
 static int32_t show(void *arg, const cnr_progress *p) {
     const hearing *h = arg;
     return cnri_watch_show(&h->call->watching, p);
 }
 
-/* Fills the options with their defaults. */
+/* Fills the options with the library's defaults; returns true. */
 static bool set_defaults(cnri_call *call, void *values) {
     (void)call;
     cnr_train_options_default(&((train *)values)->o);

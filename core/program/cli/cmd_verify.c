@@ -29,19 +29,19 @@ typedef struct hearing {
 
 /* ---- why, a line each ---- */
 
-/* Appends a list of numbers. */
+/* Appends n numbers as "[1,2]". */
 static void add_list(const int64_t *at, int32_t n, cnri_text *out) {
     for (int32_t i = 0; i < n; i++) cnri_text_add(out, "%s%lld", i ? "," : "[", (long long)at[i]);
     cnri_text_add(out, n ? "]" : "[]");
 }
 
-/* Appends type and shape. */
+/* Appends type and shape as "f32[1,2]". */
 static void add_shape(const cnr_tensor *t, cnri_text *out) {
     cnri_text_add(out, "%s", cnr_dtype_name(t->dtype));
     add_list(t->dim, t->rank, out);
 }
 
-/* Appends the position of element i. */
+/* Appends the position of element i as "[0,3,1]". */
 static void add_place(const cnr_tensor *t, int64_t i, cnri_text *out) {
     int64_t at[CNR_MAX_RANK];
     for (int32_t a = t->rank - 1; a >= 0; a--) {
@@ -51,7 +51,8 @@ static void add_place(const cnr_tensor *t, int64_t i, cnri_text *out) {
     add_list(at, t->rank, out);
 }
 
-/* Appends a difference. */
+/* Appends a difference as a comment line for people: type and shape, or number of elements and the
+ * worst. */
 static void add_difference(const cnri_difference *d, cnri_text *out) {
     if (d->type) {
         cnri_text_add(out, "# %s is ", d->output);
@@ -96,7 +97,7 @@ static void report_tap(int32_t number, const cnri_compared *c, char *why) {
     fflush(stdout);
 }
 
-/* Prints a case as JSON. */
+/* Prints a case as JSON; why: its text, whose last newline is cut off, or NULL. */
 static void report_json(const cnri_call *call, const cnri_compared *c, char *why) {
     static const char *const words[] =
         {[CNRI_CASE_RIGHT] = "ok", [CNRI_CASE_WRONG] = "failed", [CNRI_CASE_SKIPPED] = "skipped"};
@@ -119,7 +120,7 @@ static int32_t hear(void *arg, int32_t kind, const void *of) {
     return 0;
 }
 
-/* Prints the totals. */
+/* Prints the totals, and for people the plan line of TAP. */
 static void report_all(const hearing *h, const cnri_comparison *all) {
     const int32_t *n = all->n;
     (void)cnri_tell(h->call, &record, all, NULL);
@@ -134,7 +135,8 @@ static void quiet_log(void *arg, int32_t level, const char *who, const char *tex
     (void)arg, (void)level, (void)who, (void)text; /* what is wrong is told in the TAP */
 }
 
-/* Compares all models that the operands name. */
+/* Compares the outputs of all models that the operands name with their stored ones; until the user
+ * cancels. */
 static cnr_status compare_all(cnri_call *call, const cnri_compare_options *o, cnr_error *err) {
     cnri_comparison all = {{0}}, one;
     hearing h = {.call = call};

@@ -28,7 +28,7 @@ static const cnri_record record =
                         "{prepared} prepared, "
                         "{ms:.1f} ms\n");
 
-/* Warms one batch size. */
+/* Makes and stores the plan for the batch size in `text` (1 to 65536), and prints the result. */
 static cnr_status warm_batch(cnri_call *call, const char *text, cnr_error *err) {
     warmed w = {.net = call->operands.at[0]};
     int64_t batch;

@@ -28,7 +28,7 @@ const cnri_record cnri_conform_record =
     CNRI_RECORD(fields, "{failed?not }ok {number} - {kind} {name}{device? on {device}}: "
                         "{judgement}{skipped? # SKIP {why}|{failed?: {why}}}\n");
 
-/* Where findings are printed, and the parts of the report. */
+/* Where findings are printed, and the parts of the report: TAP, HTML, JSON. */
 typedef struct telling {
     cnri_call *call;
     const cnri_conform_call *c;
@@ -86,7 +86,7 @@ static void add_rows(telling *t, const row *r) {
     cnri_text_add(&t->html, "</tr>\n");
 }
 
-/* Prints a finding. */
+/* Prints a finding, and adds it to the reports; an error of writing is kept in t->err. */
 static void found(void *arg, const cnri_finding *f) {
     static const char *const words[] = {[CNRI_VERDICT_FAILS] = "failed",
                                         [CNRI_VERDICT_HOLDS] = "passed",
@@ -108,7 +108,7 @@ static void found(void *arg, const cnri_finding *f) {
     fflush(stdout);
 }
 
-/* Prints a remark. */
+/* Prints a remark as a comment line: to stderr if stdout has JSON. */
 static void note(void *arg, const char *text) {
     const telling *t = arg;
     cnri_say(t->call->common.json ? stderr : stdout, "# %s\n", text);
@@ -122,6 +122,8 @@ static const char *ending_of(const char *path) {
     return dot ? dot : "";
 }
 
+/* The `wrong` hook of both commands: NULL, or what is wrong with -o's ending. The first member of
+ * `values` is a cnri_conform_call. */
 const char *cnri_conform_wrong(const cnri_call *call, const void *values) {
     const cnri_conform_call *c = values;
     const char *ending = ending_of(c->output);

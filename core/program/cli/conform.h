@@ -31,7 +31,8 @@ typedef struct cnri_conform_call {
     }
 
 extern const cnri_record cnri_conform_record;
-/* The `wrong` hook of both commands. The first member of `values` is a cnri_conform_call. */
+/* The `wrong` hook of both commands: NULL, or what is wrong with -o's ending. The first member of
+ * `values` is a cnri_conform_call. */
 const char *cnri_conform_wrong(const cnri_call *call, const void *values);
 /* Judges and prints; or does the work of a child process. Writes the report. */
 cnr_status cnri_conform_command(cnri_call *call, cnri_conform_call *c, cnr_error *err);

@@ -106,7 +106,7 @@ static bool can_run(const char *word) {
     return net || app;
 }
 
-/* cnnrun help [COMMAND]. */
+/* Runs `cnnrun help [COMMAND]`: prints the help. Returns the exit code. */
 static int help(int argc, char **argv) {
     const char *of = argc < 3 ? NULL : argv[2];
     char flag[] = "--help", *words[] = {argv[0], argv[2], flag, NULL};
@@ -123,7 +123,7 @@ static int help(int argc, char **argv) {
     return 0;
 }
 
-/* Moves options in front of a command behind it, so that the command parses them. */
+/* Moves options in front of a command behind it, in argv, so that the command parses them. */
 static void command_first(int argc, char **argv) {
     const int at = cnri_command_at(argc, argv);
     if (at < 1 || !cnri_command_find(argv[at])) return;

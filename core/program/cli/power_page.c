@@ -8,6 +8,8 @@ struct cnri_power_page {
     cnr_script *script;
 };
 
+/* Opens the page of the meters at `where`, "8080" or "ADDRESS:8080", in *out, and prints the
+ * address on stderr. To be closed before the runtime. */
 cnr_status cnri_power_page_open(const cnri_call *call, const char *where, cnri_power_page **out,
                                 cnr_error *err) {
     *out = NULL;

@@ -19,6 +19,7 @@ typedef CNRI_VEC(cnri_sweep_axis) cnri_sweep_axes;
 cnr_status cnri_axis_parse(const char *text, cnri_sweep_axes *axes, cnr_error *err);
 /* Adds the last axis, "seed": "1..5", or a list of whole numbers. */
 cnr_status cnri_seeds_parse(const char *text, cnri_sweep_axes *axes, cnr_error *err);
+/* Frees the axes with their names and values, not the struct. */
 void cnri_sweep_axes_free(cnri_sweep_axes *axes);
 
 /* Number of points. drawn 0: all combinations; else that many draws, each with every seed. -1:

@@ -21,7 +21,8 @@ static const char *libc_version(void) {
 #endif
 }
 
-/* Name of the distribution from /etc/os-release; "" if it has none. */
+/* Writes the name of the distribution from /etc/os-release to `out`, cut to `capacity`; "" if it
+ * has none. */
 static void distribution(char *out, size_t capacity) {
     static const char key[] = "PRETTY_NAME=";
     char *text = NULL;

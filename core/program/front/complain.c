@@ -6,13 +6,14 @@
 /* Static, because errors may come before options are parsed, and from a signal handler. */
 static volatile bool as_json;
 
-/* Looks for --json as the option parser will; words behind "--" are no options. */
+/* Makes errors JSON if --json is among the words, as the option parser will find it; words behind
+ * "--" are no options. */
 void cnri_errors_begin(int argc, char **argv) {
     for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++)
         if (strcmp(argv[i], "--json") == 0) as_json = true;
 }
 
-/* Prints an error as a JSON object. */
+/* Prints an error as a JSON object: exit code, place and text. */
 static void print_object(int code, const char *where, const char *text) {
     cnri_json j;
     cnri_json_begin(&j);
@@ -48,8 +49,8 @@ static bool is_word_given(const cnri_call *call, const char *where) {
     return strpbrk(where, "./") != NULL;
 }
 
-/* Prints only the line for people; the command reports the rest in an object of its own
- * (`is_told`). */
+/* Prints an error as a line for people, with a hint, or as JSON unless is_told: then the command
+ * has an object of its own. Returns the exit code. */
 static int complain(const cnri_call *call, const cnr_error *err, bool is_told) {
     const char *what = *err->text  ? err->text
                        : err->code ? cnr_status_text(err->code)
@@ -93,6 +94,8 @@ int cnri_mistake(const char *command, const char *nearest, const char *format, .
     return -CNR_E_ARG;
 }
 
+/* Prints an error as JSON from a signal handler, if --json was given; code: the exit code, text:
+ * short and without need of escaping. */
 void cnri_error_at_once(const char *text, int code) {
     char line[128] = "{\"error\":{\"code\":   ,\"place\":\"\",\"text\":\"";
     size_t n = strlen(line);

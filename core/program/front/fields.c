@@ -55,7 +55,8 @@ void cnri_json_fields(cnri_json *j, const cnri_record *r, const void *of) {
 
 /* ---- lines ---- */
 
-/* The condition of {key?yes|no}. */
+/* True if the condition of {key?yes|no} holds: a text that isn't empty, or a number that isn't
+ * 0. */
 static bool is_so(const cnri_field *f, const void *at) {
     if (is_text(f) && text_of(f, at)) return *text_of(f, at) != 0;
     return is_there(f, at) && (f->type == CNRI_T_REAL || whole_of(f, at) != 0);
@@ -74,7 +75,8 @@ void cnri_duration(double seconds, char *out, size_t capacity) {
     }
 }
 
-/* Appends a number in its unit: % of 1, M for millions, t a duration, g as short as possible. */
+/* Appends a number in its unit (% of 1, M for millions, t a duration, g as short as possible), with
+ * that width and precision. */
 static void add_real(telling *t, double value, int width, int precision, char unit) {
     const double scaled = unit == '%' ? value * 100 : unit == 'M' ? value / 1e6 : value;
     char text[32];

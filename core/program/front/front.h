@@ -239,10 +239,11 @@ char *cnri_path_with_ending(const char *path, const char *ending);
  * first operand, and sets *next to its index in argv (argc: none). False: exit with call->code,
  * because help or an error was printed. */
 bool cnri_call_parse(cnri_call *call, void *values, int *next);
-/* Parses a size such as "300", "20K", "1.5G" or "4GiB". */
+/* Parses a size such as "300", "20K", "1.5G" or "4GiB" into *out, in bytes; false: it is none. */
 bool cnri_parse_bytes(const char *text, uint64_t *out);
 /* Appends a word to a CNRI_T_LIST; false: out of memory. */
 bool cnri_list_add(const char *const **list, const char *word);
+/* Frees what the call holds, closes its net and runtime; the struct stays. */
 void cnri_call_free(cnri_call *call);
 /* Index in argv of the first word behind the options that may stand before a command; -1: none. */
 int cnri_command_at(int argc, char **argv);
@@ -278,7 +279,7 @@ void cnri_put_results(const cnri_command *c, void (*put)(const char *));
 /* ---- complain.c: prints "cnnrun COMMAND: where: text" on stderr; with --json also, on stdout,
  * {"error": {"code": the exit code, "place": ..., "text": ...}}. Functions return the exit code.
  * ---- */
-/* Looks for --json before anything is parsed. */
+/* Makes errors JSON if --json is among the words; called before anything is parsed. */
 void cnri_errors_begin(int argc, char **argv);
 /* Prints an error; returns the exit code. */
 int cnri_complain(const cnri_call *call, const cnr_error *err);
@@ -288,7 +289,8 @@ int cnri_complain_line(const cnri_call *call, const cnr_error *err);
 /* Reports a mistake in the command line, and what may have been meant (NULL: nothing). */
 int cnri_mistake(const char *command, const char *nearest, const char *format, ...)
     CNRI_PRINTF(3, 4);
-/* The same for signal handlers; the text is short and needs no escaping. */
+/* Prints an error as JSON from a signal handler, if --json was given; code: the exit code, text:
+ * short and without need of escaping. */
 void cnri_error_at_once(const char *text, int code);
 /* The same from any thread while the command's own thread hangs. */
 void cnri_complain_at_once(const cnr_error *err);
@@ -297,7 +299,8 @@ void cnri_complain_at_once(const cnr_error *err);
 /* The cache folder of --cache, or else of CNNRUN_CACHE; NULL: there is none, or
  * MODEL_CACHE_DISABLE is set. */
 const char *cnri_call_cache(const cnri_call *call);
-/* The limit of --cache-limit, or else of MODEL_CACHE_MAXSIZE, in bytes; 0: the default. */
+/* *out: the limit of --cache-limit, or else of MODEL_CACHE_MAXSIZE, in bytes; 0: the default. Fails
+ * if the variable is no size. */
 cnr_status cnri_call_cache_limit(const cnri_call *call, uint64_t *out, cnr_error *err);
 /* Opens the runtime of the options, unless one is open. */
 cnr_status cnri_call_runtime(cnri_call *call, cnr_error *err);

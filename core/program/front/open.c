@@ -29,6 +29,8 @@ const char *cnri_call_cache(const cnri_call *call) {
     return folder && *folder ? folder : NULL;
 }
 
+/* *out: the limit of --cache-limit, or else of MODEL_CACHE_MAXSIZE, in bytes; 0: the default. Fails
+ * if the variable is no size. */
 cnr_status cnri_call_cache_limit(const cnri_call *call, uint64_t *out, cnr_error *err) {
     const char *text = secure_getenv("MODEL_CACHE_MAXSIZE");
     *out = call->common.load.cache_bytes;

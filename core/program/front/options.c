@@ -108,7 +108,7 @@ void cnri_help(const cnri_command *c) {
 
 /* ---- values ---- */
 
-/* Parses a size such as "16", "64K" or "1.5G". */
+/* Parses a size such as "16", "64K" or "1.5G" into *out, in bytes; false: it is none. */
 bool cnri_parse_bytes(const char *text, uint64_t *out) {
     static const char units[] = "KMG";
     const char *end;
@@ -124,7 +124,7 @@ bool cnri_parse_bytes(const char *text, uint64_t *out) {
     return true;
 }
 
-/* Appends a word. Lists for the core end in a NULL that does not count. */
+/* Appends a word to the list, which ends in a NULL that does not count. False: out of memory. */
 static bool parse_word(const char *text, cnri_words *words) {
     const char **slot = cnri_push(words);
     if (slot) *slot = text;
@@ -235,7 +235,8 @@ static bool is_shared(const char *name) {
     return false;
 }
 
-/* Says that there is no such option, with a similar one; returns false. */
+/* Says that there is no option of these `length` letters, with a similar one; sets the exit code
+ * and returns false. */
 static bool unknown_option(const parser *p, const char *word, int length) {
     cnri_words names = {0};
     char name[128];
@@ -258,8 +259,8 @@ static bool unknown_option(const parser *p, const char *word, int length) {
     return false;
 }
 
-/* Finds an option by its name, or by its letter if that is not 0. *at: where its value is
- * stored. */
+/* Finds an option by its name of `length` letters, or by its letter if that is not 0; NULL: none.
+ * *at: where its value is stored. */
 static const cnri_option *find(const parser *p, const char *word, int length, char letter,
                                void **at) {
     for (int32_t g = 0; g < p->n; g++)
@@ -275,7 +276,8 @@ static const cnri_option *find(const parser *p, const char *word, int length, ch
     return NULL;
 }
 
-/* The next word, if it can be the value of an option that may have none: "114,corner", "false". */
+/* The word behind word `at`, if it can be the value of an option that may have none ("114,corner",
+ * "false"); else NULL. */
 static const char *optional_value(const cnri_call *c, int at) {
     const char *word = at + 1 < c->argc ? c->argv[at + 1] : "", *end;
     double value;

@@ -102,7 +102,8 @@ static const char *const *aliases_of(const cnr_op *op) {
     return op && CNRI_HAS(op, aliases) ? op->aliases : none;
 }
 
-/* Appends a function with its annotations. */
+/* Appends the annotations of a function: a class for its options, if it has any, then parameters,
+ * results and its declaration in `table`. */
 static void add_function(cnri_text *out, const cnri_lua_manual *r, const cnri_lua_help *row,
                          const char *table) {
     const char *item, *args = row->args, *gives = row->gives;
@@ -130,7 +131,8 @@ static void add_function(cnri_text *out, const cnri_lua_manual *r, const cnri_lu
 
 /* ---- parts ---- */
 
-/* Annotations that belong to a section; "": none. */
+/* Annotations of the section with this name, a constant text; "": it has none, or there is no such
+ * section. */
 static const char *marks_of(const char *name) {
     const cnri_lua_section *s = cnri_lua_sections;
     while (s->name && strcmp(s->name, name) != 0) s++;

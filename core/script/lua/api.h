@@ -29,13 +29,13 @@ typedef struct cnri_lua_key {
 /* A key whose value the function reads itself. */
 #define CNRI_OTHER(text, type) \
     { text, CNRI_KEY_OTHER, type, 0, 0, 0, NULL }
-/* A key with a text. */
+/* Row of a table of keys: a key whose value is a text, stored as a pointer in member `field`. */
 #define CNRI_TEXT(text, in, field) \
     { text, CNRI_KEY_TEXT, "string", offsetof(in, field), 0, 0, NULL }
 /* A key with one of several texts. */
 #define CNRI_CHOICE(text, in, field, choices) \
     { text, CNRI_KEY_TEXT, "string", offsetof(in, field), 0, 0, choices }
-/* A key with true or false. */
+/* Row of a table of keys: a key with true or false, stored as 1 or 0. */
 #define CNRI_FLAG(text, in, field) \
     { text, CNRI_KEY_FLAG, "boolean", offsetof(in, field), 0, 1, NULL }
 /* A key with a whole number from minimum to maximum. */
@@ -53,7 +53,7 @@ typedef struct cnri_lua_row {
     const char *text; /* "load(path: string, options?: table)"; `keys` describes `options` */
     lua_CFunction f;
     const char *gives; /* types of the results, "cnnrun.Tensor, string?"; "": none */
-    const char *help;  /* one line */
+    const char *help;  /* one line, what the option does */
     /* keys of the table that it takes; NULL: it takes none, or any key */
     const cnri_lua_key *keys;
 } cnri_lua_row;
@@ -79,20 +79,22 @@ extern const cnri_lua_module cnri_lua_cnnrun; /* module.c */
 /* ---- rows.c ---- */
 /* Before the first state is opened (cnri_lua_install does); any thread. */
 void cnri_lua_module_register(const cnri_lua_module *module);
-/* Pushes the registered module's table. */
+/* Pushes the table of the registered module `cnnrun`. */
 void cnri_lua_push_module(lua_State *L);
 /* Puts the rows' functions into the table on top. */
 void cnri_lua_set_rows(lua_State *L, const cnri_lua_row *rows);
-/* t.name, with the upvalues methods and `what`: the method, or an error. */
+/* Implements t.name, with the upvalues methods (by name) and `what`: pushes the method, or raises
+ * an error that names a similar one. */
 int cnri_lua_find_method(lua_State *L);
-/* Makes a type of userdata. `events` go into its metatable. `index` is called for t[k] with the
- * upvalues of cnri_lua_find_method; NULL: that function is. `what` names it in messages: "a
- * tensor". `methods`: the sections of that name, or NULL. Scripts never see the metatable. */
+/* Makes a type of userdata, by its metatable `type`, which scripts never see. `events` go into it.
+ * `index` is called for t[k] with the upvalues of cnri_lua_find_method; NULL: cnri_lua_find_method
+ * itself is. `what` names the type in messages: "a tensor". `methods`: the sections of that name,
+ * or NULL. */
 void cnri_lua_new_type(lua_State *L, const char *type, const char *what, const luaL_Reg *events,
                        const char *methods, lua_CFunction index);
-/* The first of the list at `args` that is no name: 2 when [1] is a string. */
+/* Index of the first item of the list at `args` that is no name: 2 if [1] is a string, else 1. */
 int cnri_lua_first_item(lua_State *L, int args);
-/* How long the name is that a text such as "track(picture) -> box" begins with. */
+/* Length in bytes of the name that a text such as "track(picture) -> box" begins with; 0: none. */
 size_t cnri_word_length(const char *text);
 /* Pushes t[name], where `text` begins with the name, without calling metamethods; returns its
  * type. */

@@ -72,7 +72,8 @@ static void read_details(lua_State *L, reading *r) {
     lua_pop(L, 1);
 }
 
-/* Lua function: reads the whole description. */
+/* Lua function: reads the whole description of an application from the script's result table;
+ * raises an error for a wrong entry. */
 static int read_all(lua_State *L) {
     reading *r = lua_touserdata(L, 1);
     cnri_lua_application *a = r->to;
@@ -106,6 +107,7 @@ cnr_status cnri_lua_application_read(cnri_lua_program *p, bool details, cnri_lua
     return status || !r.failed ? status : cnri_out_of_memory(err, p->script.path);
 }
 
+/* Frees the texts and flags, not the struct. */
 void cnri_lua_application_free(cnri_lua_application *a) {
     for (int32_t i = 0; i < a->flags.n; i++) {
         cnri_lua_flag *flag = &a->flags.at[i];

@@ -18,7 +18,8 @@ static cnr_tensor *copy(lua_State *L, const cnr_tensor *t) {
     return cnri_lua_push_copy(L, t);
 }
 
-/* t:plus(u, factor) is t + factor * u. */
+/* Implements t:plus(u, factor): pushes t + factor * u as a new tensor; the factor is 1 by
+ * default. */
 int cnri_lua_tensor_plus(lua_State *L) {
     const cnr_tensor *t = cnri_lua_tensor_at(L, 1), *u = like(L, 2, t);
     const double factor = luaL_optnumber(L, 3, 1);
@@ -37,7 +38,7 @@ int cnri_lua_tensor_plus(lua_State *L) {
     return 1;
 }
 
-/* t:times(u): element by element, or every element times a number. */
+/* Implements t:times(u): pushes a copy, multiplied element by element, or by a number. */
 int cnri_lua_tensor_times(lua_State *L) {
     const cnr_tensor *t = cnri_lua_tensor_at(L, 1);
     const bool number = lua_type(L, 2) == LUA_TNUMBER;
@@ -53,7 +54,7 @@ int cnri_lua_tensor_times(lua_State *L) {
 
 /* ---- pruning ---- */
 
-/* Options of prune. */
+/* Options of t:pruned; block: rows that are kept or set to 0 together. */
 typedef struct pruning {
     int64_t block;
 } pruning;
@@ -63,8 +64,9 @@ const cnri_lua_key cnri_pruning_keys[] =
                 65536),
      {0}};
 
-/* t:pruned(keep): keeps the share `keep` of the elements with the largest magnitude; the others
- * become 0. */
+/* Implements t:pruned(keep, options): pushes a copy that keeps the share `keep` of the elements
+ * with the largest magnitude; the others become 0. Options: block, and `by`, whose magnitudes count
+ * instead. */
 int cnri_lua_tensor_pruned(lua_State *L) {
     cnr_error err = CNR_ERROR_INIT;
     const cnr_tensor *t = cnri_lua_tensor_at(L, 1), *by = NULL;
@@ -81,7 +83,8 @@ int cnri_lua_tensor_pruned(lua_State *L) {
     return cnri_prune(to, by, p.block, keep, &err) ? cnri_script_raise(L, &err) : 1;
 }
 
-/* t:density(): the share of the elements whose magnitude exceeds a number. */
+/* Implements t:density(minimum): pushes the share of the elements whose magnitude exceeds the
+ * minimum (0); NaN counts, too. */
 int cnri_lua_tensor_density(lua_State *L) {
     const cnr_tensor *t = cnri_lua_tensor_at(L, 1);
     const double minimum = luaL_optnumber(L, 2, 0);
@@ -93,7 +96,7 @@ int cnri_lua_tensor_density(lua_State *L) {
     return 1;
 }
 
-/* t:norms(): the Euclidean norm of each part along the first axis. */
+/* Implements t:norms(): pushes a list with the Euclidean norm of each part along the first axis. */
 int cnri_lua_tensor_norms(lua_State *L) {
     const cnr_tensor *t = cnri_lua_tensor_at(L, 1);
     luaL_argcheck(L, t->rank > 0, 1, "want a dimension or more");

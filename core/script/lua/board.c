@@ -11,22 +11,24 @@ enum { MAX_DEPTH = 8, MAX_ENTRIES = 20000, MAX_PATH = 240 };
 
 /* A board or scene that is being read. */
 typedef struct reading {
-    const char *name; /* "odroid_xu3", "mine.lua" */
+    const char *name; /* name or file of the board: "odroid_xu3", "mine.lua" */
     char *values;     /* "seed=3,dry": the text after the name, cut at its commas */
-    size_t bytes;     /* length of values */
+    size_t bytes;     /* length of values in bytes */
     cnri_board *board;
     int32_t n;
     bool scene; /* the file describes a scene, not a board: its keys are not checked against the
                    board's schema */
 } reading;
 
-/* The next of the values, which lie one behind the other; NULL at the end. */
+/* The next of the values, which lie one behind the other; `at` NULL: the first; returns NULL at the
+ * end. */
 static const char *next_value(const reading *r, const char *at) {
     const char *next = at ? at + strlen(at) + 1 : r->values;
     return next < r->values + r->bytes ? next : NULL;
 }
 
-/* Splits "seed=3" into the length of the key and the value. "dry" alone has the value 1. */
+/* Returns the length of the key in "seed=3", and sets *value behind the "=". "dry" alone has the
+ * value "1". */
 static size_t split_value(const char *word, const char **value) {
     const size_t n = strcspn(word, "=");
     *value = word[n] ? word + n + 1 : "1";
@@ -57,7 +59,8 @@ static void push_values(lua_State *L, const reading *r) {
     }
 }
 
-/* Stores one entry; raises an error if there are too many. */
+/* Stores an entry of this kind at `path`: its number and text; raises an error if there are too
+ * many. */
 static void put(lua_State *L, reading *r, const char *path, int kind, double number,
                 const char *text) {
     if (++r->n > MAX_ENTRIES) luaL_error(L, "%s: more than %d entries", path, (int)MAX_ENTRIES);
@@ -66,7 +69,7 @@ static void put(lua_State *L, reading *r, const char *path, int kind, double num
 
 static void flatten(lua_State *L, reading *r, const char *path, int depth);
 
-/* Stores entry `key` of `path`, whose value is on top. */
+/* Stores entry `key` of `path`, whose value is on top; depth: tables around it. */
 static void flatten_entry(lua_State *L, reading *r, const char *path, const char *key, int depth) {
     char inner[MAX_PATH];
     const int n = snprintf(inner, sizeof inner, "%s%s%s", path, *path ? "." : "", key);
@@ -96,7 +99,8 @@ static void flatten_table(lua_State *L, reading *r, const char *path, int depth)
     }
 }
 
-/* Stores the value on top. */
+/* Stores the value on top at `path`: numbers, flags and texts; of tables each entry, by the path
+ * PATH.KEY. Raises an error for other types. */
 static void flatten(lua_State *L, reading *r, const char *path, int depth) {
     switch (lua_type(L, -1)) {
     case LUA_TNUMBER: put(L, r, path, CNRI_BOARD_NUMBER, lua_tonumber(L, -1), ""); break;
@@ -148,6 +152,8 @@ static void no_such_board(lua_State *L, const char *name) {
                lua_tostring(L, -1));
 }
 
+/* Lua function: runs the board's file, or the module "boards.NAME", and reads the table that it
+ * returns. */
 static int run(lua_State *L) {
     reading *r = lua_touserdata(L, 1);
     if (strchr(r->name, '/') || strstr(r->name, ".lua")) {
@@ -185,7 +191,8 @@ static cnr_status unknown(const reading *r, const char *path, cnr_error *err) {
                      near ? "; did you mean " : "", near ? near : "");
 }
 
-/* Replaces values of the board by those behind the name. */
+/* Replaces values of the board by the words "NAME=VALUE" behind its name; CNR_E_ARG for one that
+ * does not fit. */
 static cnr_status replace(reading *r, cnr_error *err) {
     for (const char *word = NULL, *value; (word = next_value(r, word));) {
         char path[MAX_PATH];

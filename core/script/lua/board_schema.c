@@ -11,7 +11,7 @@ enum { MAX_PATH = 240 };
 /* A row for a number, with its unit and limits. */
 #define NUMBER(path, unit, low, high, otherwise, help) \
     { path, unit, help, CNRI_BK_NUMBER, low, high, otherwise, NULL }
-/* A row of another type. */
+/* Row of the schema: a value of a type without limits. */
 #define OTHER(type, path, otherwise, help) \
     { path, "", help, CNRI_BK_##type, 0, 0, otherwise, NULL }
 /* A row for a list of at most `maximum` entries. */
@@ -145,7 +145,8 @@ static void generic_path(const char *path, char out[MAX_PATH]) {
     out[n] = 0;
 }
 
-/* Length of the part up to the last name or "[]": for "units[].classes[]" that of "units[]". */
+/* Length in bytes of the part before the last name or "[]": for "units[].classes[]" that of
+ * "units[].classes"; 0: it is a top key. */
 static size_t parent_of(const char *generic) {
     size_t n = strlen(generic);
     if (n > 2 && strcmp(generic + n - 2, "[]") == 0) return n - 2;
@@ -237,7 +238,7 @@ static void range_text(const cnri_board_key *k, char *out, size_t capacity) {
              high);
 }
 
-/* Judges a number: type and limits. */
+/* Notes a number that is outside of its row's limits, or a value that is no number. */
 static void judge_number(judge *j, const char *path, const cnri_board_key *k) {
     char want[120], is[40];
     double value = NAN;
@@ -304,7 +305,7 @@ static void judge_flag(judge *j, const char *path, const cnri_board_key *k) {
     wrong(j, path, "want %s", cnri_board_type_name(k->type));
 }
 
-/* Judges one entry by its row. */
+/* Notes what is wrong with one entry of the board by its row, or that no row knows it. */
 static void judge_entry(judge *j, const char *path, int32_t kind) {
     char generic[MAX_PATH];
     generic_path(path, generic);
@@ -360,7 +361,7 @@ static void judge_required(judge *j, const char *path) {
     }
 }
 
-/* Judges that steps of a clock rise. */
+/* Notes the first steps of a clock that do not rise in MHz. */
 static void judge_steps(judge *j, const char *path) {
     double before = 0, mhz;
     char at[MAX_PATH];
@@ -427,7 +428,7 @@ static void judge_model(judge *j, const char *path) {
         wrong(j, join(at, path, "steps"), "missing: want steps of mhz and volts, or unit");
 }
 
-/* Judges entries that must fit each other. */
+/* Notes entries below `path` that do not fit each other. */
 static void judge_together(judge *j, const char *path) {
     static const struct {
         const char *path;

@@ -7,8 +7,8 @@
 
 /* ---- which net ---- */
 
-/* Pushes the name of the net with the arguments at `args`: its own, or the file's without its
- * ending. */
+/* Pushes and returns the name of the net with the arguments at `args`: its own, or the file's
+ * without its ending. */
 static const char *push_name(lua_State *L, int args) {
     lua_rawgeti(L, args, 1);
     if (lua_type(L, -1) == LUA_TSTRING) return lua_tostring(L, -1);
@@ -20,7 +20,7 @@ static const char *push_name(lua_State *L, int args) {
     return lua_pushlstring(L, file, dot && dot != file ? (size_t)(dot - file) : strlen(file));
 }
 
-/* Raises an error: the script returns no net of that name; lists its nets. */
+/* Raises an error: the table of nets has none of that name; lists its nets. */
 static void no_such_net(lua_State *L, int table, const char *wanted) {
     CNRI_VEC(const char *) names = {0};
     lua_pushnil(L);
@@ -187,7 +187,8 @@ static void complain_of_place(cnr_graph *g, const char *where, const char *layer
     cnri_vec_free(&names);
 }
 
-/* place = { conv1 = "opencl:0", ["*"] = "cpu" }, of the net: the same as in the layers. */
+/* Adds the net's placements, place = { conv1 = "opencl:0", ["*"] = "cpu" }, to g, as those in
+ * layers. Mistakes become the graph's problems, at `where`. */
 void cnri_lua_add_places(lua_State *L, cnr_graph *g, int args, const char *where) {
     const int top = lua_gettop(L), type = cnri_lua_get(L, args, "place");
     if (type != LUA_TNIL && type != LUA_TTABLE)
@@ -226,7 +227,8 @@ void cnri_lua_build(lua_State *L, int net, cnri_lua_built *out) {
 
 /* ---- the verdict: one mistake with where it is, several as a list ---- */
 
-/* The line of "net.lua:14", with or without " (from ...)" behind it. */
+/* The line number in a place such as "net.lua:14", with or without " (from ...)" behind it; 0:
+ * none. */
 static int64_t line_of(const char *where) {
     const char *colon = strchr(where, ':');
     return colon ? strtoll(colon + 1, NULL, 10) : 0;

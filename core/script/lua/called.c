@@ -53,7 +53,9 @@ static int tell(lua_State *L) {
     return 0;
 }
 
-/* Lua function: calls the script's function with text and tensors. */
+/* Lua function: calls the script's function with its text, a function that tells, the net and
+ * copies of the tensors. Keeps the text that it returns, "" for nil; raises an error for other
+ * answers. */
 static int call_function(lua_State *L) {
     cnr_script *s = lua_touserdata(L, 1);
     luaL_checkstack(L, s->n_tensors + 20, "too many tensors");

@@ -51,7 +51,8 @@ static const char *given_text(const char *const *words, const char *what, const 
     return last;
 }
 
-/* The number of such an option; 0: it is not given. */
+/* The number of the policy's option for `what` of the devices a and b; 0: it is not given, or no
+ * number. */
 static double given_number(const char *const *words, const char *what, const char *a,
                            const char *b) {
     const char *text = given_text(words, what, a, b), *end;
@@ -74,6 +75,7 @@ static void set_measured(lua_State *L, const cnri_table *t, const cnri_table_row
     set_text(L, "joules_from", "measured");
 }
 
+/* Pushes a row of the table as a Lua table, with times in ns and joules. */
 static void push_row(lua_State *L, const cnri_table *t, int32_t row) {
     const cnri_table_row *r = &t->rows.at[row];
     lua_createtable(L, 0, 24);
@@ -122,7 +124,7 @@ int cnri_lua_push_rows(lua_State *L, const cnri_table *t, const char *const *wor
 
 /* ---- what is seen beside them ---- */
 
-/* Pushes a node as a table. */
+/* Pushes a node of the table of costs as a Lua table. */
 static void push_node(lua_State *L, const cnri_table_node *n) {
     lua_createtable(L, 0, 11);
     set_text(L, "name", n->name);
@@ -176,7 +178,7 @@ static void push_alone(lua_State *L, const cnri_table *t, int32_t device,
     set_known(L, "joules", seconds > 0 ? joules : rows.joules);
 }
 
-/* Pushes a device as a table. */
+/* Pushes a device of the table of costs as a Lua table, with watts and MHz if known. */
 static void push_device(lua_State *L, const cnri_table_device *d) {
     lua_createtable(L, 0, 9);
     set_text(L, "name", d->name);
@@ -188,6 +190,8 @@ static void push_device(lua_State *L, const cnri_table_device *d) {
     set_known(L, "mhz", d->mhz);
 }
 
+/* Pushes the costs of transfers between two devices as a table, as measured if options give
+ * them. */
 static void push_link(lua_State *L, const cnri_table *t, const cnri_table_link *l,
                       const char *const *words) {
     const char *from = t->devices.at[l->from].name, *to = t->devices.at[l->to].name;
@@ -217,7 +221,8 @@ static void push_options(lua_State *L, const char *const *words) {
     }
 }
 
-/* between(row, row). Upvalues: the cnri_table, and the indices of the rows. */
+/* Implements between(row, row): pushes the ns of moving values between them. Upvalues: the
+ * cnri_table, and the indices of the rows. */
 static int between(lua_State *L) {
     const cnri_table *t = lua_touserdata(L, lua_upvalueindex(1));
     int32_t row[2];
@@ -278,7 +283,7 @@ static int by_text(lua_State *L) {
     return 1;
 }
 
-/* Pushes the keys that are texts, sorted. */
+/* Pushes a sorted list of the keys that are texts; returns its length. */
 static lua_Integer push_keys(lua_State *L, int table) {
     lua_Integer n = 0;
     lua_newtable(L);
@@ -300,7 +305,7 @@ static lua_Integer push_keys(lua_State *L, int table) {
     return n;
 }
 
-/* Appends a list as JSON. */
+/* Appends the n items of the list at `table` as a JSON array; raises errors. */
 static void add_list(lua_State *L, int table, lua_Integer n, int depth, cnri_text *out) {
     cnri_text_add(out, "[");
     for (lua_Integer i = 1; i <= n; i++) {

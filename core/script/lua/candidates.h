@@ -12,8 +12,8 @@ int cnri_lua_push_rows(lua_State *L, const cnri_table *t, const char *const *wor
 /* Pushes nodes, devices, links, options ("name=value", NULL-terminated) and between(row, row).
  * `index`: stack index of the map of rows. The functions are valid as long as `t`. */
 void cnri_lua_push_seen(lua_State *L, const cnri_table *t, const char *const *options, int index);
-/* Appends a value as JSON. Values other than numbers, texts, booleans and tables of these become
- * null. Raises errors. */
+/* Appends the value at `at` as JSON. Values other than numbers, texts, booleans and tables of these
+ * become null. Raises an error for tables that are nested too deeply. */
 void cnri_lua_to_json(lua_State *L, int at, cnri_text *out);
 
 #endif

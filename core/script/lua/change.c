@@ -7,7 +7,8 @@
 #include "work/work.h"
 #include <string.h>
 
-/* net:copy. */
+/* Implements net:copy(): pushes a net with the same layers and weights of its own; raises
+ * errors. */
 static int copy_net(lua_State *L) {
     cnr_error err = CNR_ERROR_INIT;
     const cnr_model *from = cnri_lua_net_at(L, 1)->model;
@@ -18,7 +19,7 @@ static int copy_net(lua_State *L) {
     return 1;
 }
 
-/* net:close. */
+/* Implements net:close(): frees the model; later calls of its methods raise errors. */
 static int close_net(lua_State *L) {
     cnri_lua_close_net(L, cnri_lua_net_at(L, 1));
     return 0;
@@ -34,7 +35,7 @@ static const char *name_at(lua_State *L) {
     return name;
 }
 
-/* net:weights. */
+/* Implements net:weights(): pushes a list of the weights' names. */
 static int list_weights(lua_State *L) {
     const cnr_model *m = cnri_lua_model_at(L, 1);
     const char *name;
@@ -46,7 +47,8 @@ static int list_weights(lua_State *L) {
     return 1;
 }
 
-/* net:weight: copies a weight. */
+/* Implements net:weight(name): pushes a copy as a tensor; raises an error if it is encoded or
+ * unknown. */
 static int copy_weight(lua_State *L) {
     cnr_error err = CNR_ERROR_INIT;
     const cnr_tensor *t;
@@ -57,7 +59,8 @@ static int copy_weight(lua_State *L) {
     return 1;
 }
 
-/* net:set_weight. */
+/* Implements net:set_weight(name, tensor): replaces a weight by a copy of the tensor; raises
+ * errors. */
 static int set_weight(lua_State *L) {
     cnr_error err = CNR_ERROR_INIT;
     const cnri_lua_model *net = cnri_lua_net_at(L, 1);
@@ -69,7 +72,7 @@ static int set_weight(lua_State *L) {
     return 0;
 }
 
-/* net:mask: keeps the zeros of a weight, or no longer. */
+/* Implements net:mask(name, on): training keeps the zeros of a weight, or no longer. */
 static int mask(lua_State *L) {
     cnr_error err = CNR_ERROR_INIT;
     const cnri_lua_model *net = cnri_lua_net_at(L, 1);
@@ -89,7 +92,7 @@ typedef struct resizing {
     int32_t n;
 } resizing;
 
-/* The next free entry; raises an error if there are too many. */
+/* Returns the next free entry, zeroed; raises an error if there are too many. */
 static cnri_resizing *one_more(lua_State *L, resizing *r) {
     if (r->n == MAX_RESIZED) luaL_error(L, "want at most %d weights and attributes", MAX_RESIZED);
     return &r->at[r->n++];
@@ -130,7 +133,7 @@ static const cnri_lua_key resizing_keys[] =
                 "table<string, table<string, integer>>"),
      {0}};
 
-/* net:resized: a copy with weights of other shapes. */
+/* Implements net:resized(options): pushes a copy of the net with weights of other shapes. */
 static int resized(lua_State *L) {
     cnr_error err = CNR_ERROR_INIT;
     const cnr_model *from = cnri_lua_net_at(L, 1)->model;
@@ -152,7 +155,8 @@ static int resized(lua_State *L) {
 
 static void free_encoded(void *e) { cnri_encoded_free(e); }
 
-/* net:encode. */
+/* Implements net:encode(encoding, layers): stores weights in an encoding, in place, and pushes what
+ * became of the layers. */
 static int encode(lua_State *L) {
     cnr_error err = CNR_ERROR_INIT;
     const cnri_lua_model *net = cnri_lua_net_at(L, 1);
@@ -179,7 +183,7 @@ static void push_names(lua_State *L, const char *key, const char *const *names, 
     lua_setfield(L, -2, key);
 }
 
-/* Pushes a layer as a table. */
+/* Pushes a layer's description as a Lua table. */
 static void push_layer(lua_State *L, const cnr_layer *l) {
     lua_createtable(L, 0, 7);
     cnri_lua_set_text(L, "name", l->name);
@@ -197,7 +201,7 @@ static void push_layer(lua_State *L, const cnr_layer *l) {
     lua_rawset(L, -3);
 }
 
-/* net:layers. */
+/* Implements net:layers(): pushes a list of tables, one for each layer in the net's order. */
 static int list_layers(lua_State *L) {
     cnr_error err = CNR_ERROR_INIT;
     cnr_layer l = {.size = sizeof l};
@@ -212,7 +216,8 @@ static int list_layers(lua_State *L) {
 
 /* ---- files ---- */
 
-/* net:save (native) and net:export. */
+/* Implements net:save(path) (native) and net:export(path); the script must be allowed to write
+ * there. */
 static int write_net(lua_State *L, bool native) {
     cnr_error err = CNR_ERROR_INIT;
     const cnri_lua_model *net = cnri_lua_net_at(L, 1);

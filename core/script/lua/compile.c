@@ -12,7 +12,8 @@ enum { MAX_LIST = 1 << 20 };
 typedef struct compiler {
     lua_State *L;
     cnr_graph *g;
-    int made, shared, counts; /* stack indices of these tables */
+    /* stack indices of the tables: values made, shared values, counts by name */
+    int made, shared, counts;
 } compiler;
 
 /* The node that is being compiled: stack indices, and texts that its private table holds. */
@@ -22,7 +23,7 @@ typedef struct item {
     const cnr_op *op;
 } item;
 
-/* Text of a row of a node's table; "". */
+/* Text in entry `at` of a node's table, which keeps it; "": there is none. */
 static const char *text_at(lua_State *L, int table, int at) {
     lua_rawgeti(L, table, at);
     const char *text = lua_tostring(L, -1);
@@ -44,7 +45,7 @@ static const char *own_name(lua_State *L, int args) {
     return name;
 }
 
-/* Next number for layers named `stem`. */
+/* Returns the next number, from 1, for layers named `stem`, and keeps it. */
 static int64_t count_up(compiler *c, const char *stem) {
     lua_getfield(c->L, c->counts, stem);
     const int64_t n = lua_tointeger(c->L, -1) + 1;
@@ -160,7 +161,7 @@ static int32_t port_index(const cnr_op *op, const char *name) {
     return -1;
 }
 
-/* True if an operator has such an attribute. */
+/* True if the operator has an attribute of this name or alias; op NULL: false. */
 static bool is_attr(const cnr_op *op, const char *name) {
     cnr_attr_spec row_buffer;
     for (int32_t i = 0; op && i < op->n_attrs; i++) {
@@ -172,7 +173,7 @@ static bool is_attr(const cnr_op *op, const char *name) {
 }
 
 /* Pushes the keys of the argument table that are words, sorted, because Lua's own order changes
- * from run to run, and with it the order of messages. */
+ * from run to run, and with it the order of messages. Returns their number. */
 static int push_keys(lua_State *L, int args) {
     lua_newtable(L);
     const int keys = lua_gettop(L);
@@ -205,7 +206,8 @@ static void set_made(compiler *c, int32_t node, int32_t output, cnr_value v) {
     lua_rawseti(c->L, c->made, (lua_Integer)node * 1024 + output);
 }
 
-/* Adds a constant from the number, list or tensor on top. `whole`: integers stay integers. */
+/* Adds a constant from the number, list or tensor on top; -1: see the graph's problems. `whole`:
+ * integers stay integers. */
 static cnr_value add_constant(compiler *c, const item *entry, bool whole) {
     lua_State *L = c->L;
     const int top = lua_gettop(L);
@@ -247,7 +249,8 @@ static cnr_value operand(compiler *c, const item *entry, bool whole) {
     return value;
 }
 
-/* Flags of input i of an operator; further ones of a variadic input are the same. */
+/* CNR_PORT_... flags of input i of an operator; further inputs than it has take those of the last,
+ * variadic one. 0: it has none. */
 static uint32_t port_flags(const cnr_op *op, int32_t i) {
     if (op->n_inputs == 0) return 0;
     if (i >= op->n_inputs) i = op->n_inputs - 1;
@@ -257,7 +260,8 @@ static uint32_t port_flags(const cnr_op *op, int32_t i) {
 
 /* ---- one operator ---- */
 
-/* Splits the words of the argument table into attributes and named inputs. */
+/* Splits the words of the argument table into attributes and named inputs, at most `capacity` of
+ * each; returns the number of attributes. */
 static int32_t read_words(compiler *c, const item *entry, int keys, int n, cnr_attr *attrs,
                           const cnr_attr **pointers, cnr_value *inputs, int32_t *n_inputs,
                           int32_t capacity) {
@@ -362,7 +366,7 @@ static void compile_op(compiler *c, const item *entry, int32_t id) {
     for (int32_t i = 0; i < n_out; i++) set_made(c, id, i, outputs[i]);
 }
 
-/* Adds an input, constant or weight. */
+/* Adds node `id` of the script, an input, constant or weight, to the graph, and notes its value. */
 static void compile_source(compiler *c, const item *entry, cnri_layer_kind kind, int32_t id) {
     const char *name = own_name(c->L, entry->args);
     cnr_value v = -1;
@@ -398,7 +402,8 @@ static void compile_node(compiler *c, int32_t id) {
 
 /* ---- the whole net ---- */
 
-/* Pushes one byte for each node of the state. */
+/* Pushes and returns zeroed memory, one byte for each node of the state and one more; the collector
+ * owns it. */
 static uint8_t *push_marks(lua_State *L) {
     const int32_t n = cnri_script_of(L)->n_nodes;
     return memset(lua_newuserdatauv(L, (size_t)n + 1, 0), 0, (size_t)n + 1);
@@ -425,7 +430,7 @@ static void mark_needed(lua_State *L, uint8_t *needed) {
     }
 }
 
-/* Pushes the marks of the nodes that the net needs. */
+/* Pushes and returns marks, one byte a node: 1 for those that the net's inputs and outputs need. */
 static uint8_t *push_needed(lua_State *L, int private) {
     uint8_t *needed = push_marks(L);
     for (int list = CNRI_NET_INPUTS; list <= CNRI_NET_OUTPUTS; list++) {
@@ -455,7 +460,7 @@ static void add_mistakes(lua_State *L, cnr_graph *g) {
     lua_pop(L, 1);
 }
 
-/* Adds the outputs of a net. */
+/* Adds the outputs in the net's private table to the graph. */
 static void add_outputs(compiler *c, int private) {
     lua_State *L = c->L;
     lua_rawgeti(L, private, CNRI_NET_OUTPUTS);

@@ -11,7 +11,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* c.text(path): the whole file. */
+/* Implements c.text(path): pushes the whole file as a string. Raises an error if it can't be read
+ * or the script may not read it. */
 static int text_of(lua_State *L) {
     cnr_error err = CNR_ERROR_INIT;
     char *text;
@@ -37,7 +38,8 @@ static cnr_status write_text(const char *path, const char *text, size_t bytes, c
     return status;
 }
 
-/* c.write(path, text): a tensor is saved as its own method does it. */
+/* Implements c.write(path, value): writes a text, or a tensor as its own method does it. Raises
+ * errors. */
 static int write_file(lua_State *L) {
     cnr_error err = CNR_ERROR_INIT;
     size_t bytes;
@@ -76,7 +78,7 @@ static int exists(lua_State *L) {
     return 2;
 }
 
-/* c.folder(path): makes it, when it is not there. */
+/* Implements c.folder(path): makes a folder unless it is there. Raises errors. */
 static int make_folder(lua_State *L) {
     struct stat info;
     const char *path = luaL_checkstring(L, 1);
@@ -114,7 +116,7 @@ static void list_files(lua_State *L, DIR *dir) {
     }
 }
 
-/* Collector: closes a folder. */
+/* Collector: closes an open folder; closed already: nothing. */
 static int close_folder(lua_State *L) {
     DIR **dir = lua_touserdata(L, 1);
     if (*dir) closedir(*dir);
@@ -141,7 +143,8 @@ static int files_of(lua_State *L) {
     return 1;
 }
 
-/* c.remove(path): a file that the script may write; a link goes, not what it leads to. */
+/* Implements c.remove(path): removes a file that the script may write; a link goes, not what it
+ * leads to. Raises an error for a folder. */
 static int remove_file(lua_State *L) {
     struct stat info;
     const char *path = luaL_checkstring(L, 1);
@@ -151,7 +154,8 @@ static int remove_file(lua_State *L) {
     return S_ISDIR(info.st_mode) ? luaL_error(L, "%s: want a file, got a folder", path) : 0;
 }
 
-/* c.output(path, ...): fails unless path can be written and is no input, before work begins. */
+/* Implements c.output(path, ...): raises an error unless path can be written and is none of the
+ * inputs, before work begins. */
 static int output(lua_State *L) {
     cnr_error err = CNR_ERROR_INIT;
     const int n = lua_gettop(L);
@@ -163,7 +167,7 @@ static int output(lua_State *L) {
     return 0;
 }
 
-/* c.note(...): as print, but beside the results. */
+/* Implements c.note(...): prints its arguments with tabs between and a newline, to stderr. */
 static int note(lua_State *L) {
     const int n = lua_gettop(L);
     for (int i = 1; i <= n; i++) {

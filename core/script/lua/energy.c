@@ -84,7 +84,8 @@ static bool rounds(lua_State *L, const cnr_energy_options *o, cnr_energy_region 
 
 static void free_energy(void *e) { cnr_energy_free(e); }
 
-/* c.energy(work, options). Nothing may raise an error while the region is open. */
+/* Implements c.energy(work, options): calls work, and pushes its energy and its results. No error
+ * may be raised while the region is open. */
 int cnri_lua_energy(lua_State *L) {
     cnr_error err = CNR_ERROR_INIT;
     cnr_energy_options o = {.size = sizeof o};

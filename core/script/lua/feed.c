@@ -22,7 +22,7 @@ static feed *feed_at(lua_State *L, int i) {
     return f;
 }
 
-/* feed:close. */
+/* Implements feed:close(): stops its threads and frees it; the net can be changed again. */
 static int close_feed(lua_State *L) {
     feed *f = luaL_checkudata(L, 1, FEED_TYPE);
     cnri_feed *at = f->at;
@@ -60,19 +60,20 @@ int cnri_lua_feed(lua_State *L) {
 
 /* ---- through a net ---- */
 
-/* Attaches the feed to what net:prepare does. */
+/* Attaches the feed to the input that net:prepare would make; implements cnri_lua_instead. */
 static cnr_status set_through(void *arg, const cnr_model *model, cnri_preprocess *p,
                               const cnr_tensor *type, const cnr_tensor *picture, cnr_error *err) {
     const feed *f = arg;
     return cnri_feed_attach(f->at, (cnr_model *)model, p, type, picture, err);
 }
 
-/* Prepares a picture for the feed's net. Upvalue: the feed, which so stays alive. */
+/* Lua function: prepares a picture for the feed's net. Upvalue: the feed, which so stays alive. */
 static int prepare_for(lua_State *L) {
     return cnri_lua_prepare_with(L, set_through, lua_touserdata(L, lua_upvalueindex(1)));
 }
 
-/* feed:through(net, picture, { ... }) runs further pictures through the net. */
+/* Implements feed:through(net, picture, options): from now on the feed's threads prepare further
+ * pictures and run the net on them. */
 static int through(lua_State *L) {
     feed *f = feed_at(L, 1);
     cnri_lua_model *net = cnri_lua_net_at(L, 2);
@@ -91,7 +92,7 @@ static int through(lua_State *L) {
     return 0;
 }
 
-/* feed:apart() detaches the net, which can then be changed. */
+/* Implements feed:apart(): detaches the net, which can then be changed. */
 static int feed_detach(lua_State *L) {
     feed *f = feed_at(L, 1);
     if (f->net) f->net->feed = NULL;
@@ -104,7 +105,7 @@ static int feed_detach(lua_State *L) {
 
 static void free_fed(void *at) { cnri_fed_free(*(cnri_fed **)at); }
 
-/* Pushes a copy of a tensor. */
+/* Pushes a copy of a tensor, which the collector owns. */
 static void push_tensor(lua_State *L, const cnr_tensor *t) {
     cnr_tensor *own = cnri_lua_push_tensor(L, t->dtype, t->rank, t->dim);
     if (own->bytes) memcpy(own->data, t->data, (size_t)own->bytes);
@@ -140,8 +141,8 @@ static void push_frame(lua_State *L, const feed *f, const cnri_fed *fed) {
     lua_setfield(L, -2, "place");
 }
 
-/* feed:next(seconds) returns the next frame; false: none came in that time; nothing: the feed
- * has ended. */
+/* Implements feed:next(seconds): pushes the next frame; false: none came in that time; nothing: the
+ * feed has ended. 0 seconds: waits without limit. Raises errors of reading. */
 static int next_frame(lua_State *L) {
     cnr_error err = CNR_ERROR_INIT;
     const feed *f = feed_at(L, 1);
@@ -169,14 +170,14 @@ static int next_frame(lua_State *L) {
     return 1;
 }
 
-/* Iterates over frames. Upvalue: the feed. */
+/* Lua function, the iterator of feed:each: the next frame. Upvalue: the feed. */
 static int step(lua_State *L) {
     lua_settop(L, 0);
     lua_pushvalue(L, lua_upvalueindex(1));
     return next_frame(L);
 }
 
-/* feed:each. */
+/* Implements feed:each(): pushes an iterator over frames. */
 static int feed_each(lua_State *L) {
     feed_at(L, 1);
     lua_settop(L, 1);
@@ -184,7 +185,7 @@ static int feed_each(lua_State *L) {
     return 1;
 }
 
-/* feed:is_live. */
+/* Implements feed:is_live(): true for a camera or stream. */
 static int is_live(lua_State *L) {
     lua_pushboolean(L, cnri_feed_is_live(feed_at(L, 1)->at));
     return 1;

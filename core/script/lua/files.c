@@ -194,7 +194,7 @@ void **cnri_lua_push_holder(lua_State *L) {
     return block;
 }
 
-/* Collector: frees a block. */
+/* Collector: frees a holder's block with cnri_free. */
 static int free_held(lua_State *L) {
     void **block = lua_touserdata(L, 1);
     cnri_free(*block);

@@ -12,7 +12,8 @@
  * by commas, or one behind "--out=". Every function that opens a file calls this; plugins that
  * open files for a script follow the same rule (cnri_lua_may_open). */
 void cnri_lua_check_file(lua_State *L, const char *path, bool write);
-/* The same for an address or a device: a word, or a part of one, must name it. */
+/* Raises an error unless the script may use an address or a device: a word, or a part of one, must
+ * name it, or the script is trusted. */
 void cnri_lua_check_address(lua_State *L, const char *address);
 /* Pushes the path of a file that a net names: below the script's folder, or anywhere if trusted.
  * Pushes nil if it is not allowed. */
@@ -21,7 +22,7 @@ const char *cnri_lua_push_beside(lua_State *L, const char *name);
 /* Pushes a holder for a block that the collector frees with cnri_free. Push it before
  * allocating, so that errors leak nothing. */
 void **cnri_lua_push_holder(lua_State *L);
-void cnri_lua_open_files(lua_State *L);
+void cnri_lua_open_files(lua_State *L); /* Makes the type of held blocks known to Lua. */
 extern const cnri_lua_row cnri_file_rows[];
 
 #endif

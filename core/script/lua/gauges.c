@@ -3,7 +3,7 @@
 #include "lua/model.h"
 #include "work/work.h"
 
-/* Options of gauges. */
+/* Options of c.gauges: root of sysfs, and address of a meter; NULL: not given. */
 typedef struct options {
     const char *root, *address;
 } options;

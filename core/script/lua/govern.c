@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Options of govern. */
+/* Options of c.govern: texts or NULL, times in seconds, limit in degrees Celsius. */
 typedef struct options {
     const char *policy, *board, *scene, *replay;
     double seconds, period, limit, late;
@@ -151,7 +151,8 @@ typedef struct governing {
     cnr_governing *at;
 } governing;
 
-/* c.governing. */
+/* Implements c.governing(policy): begins to govern clocks and pushes the object that ends it.
+ * Raises errors. */
 int cnri_lua_governing(lua_State *L) {
     cnr_error err = CNR_ERROR_INIT;
     cnri_lua_experiment(L);
@@ -184,7 +185,7 @@ static int stop_governing(lua_State *L) {
     return 1;
 }
 
-/* Collector: ends a governing. */
+/* Collector: ends a governing, without its result. */
 static int drop_governing(lua_State *L) {
     governing *g = lua_touserdata(L, 1);
     if (g->at) (void)cnr_govern_end(g->at, NULL, NULL);

@@ -40,7 +40,7 @@ static void put(lua_State *L, const char *key, double value) {
     lua_setfield(L, -2, key);
 }
 
-/* Pushes a knob as a table. */
+/* Pushes a knob as a table, with clocks in Hz. */
 static void push_knob(lua_State *L, const cnri_seen_knob *k) {
     lua_createtable(L, 0, 14);
     lua_pushstring(L, k->name);
@@ -60,7 +60,7 @@ static void push_knob(lua_State *L, const cnri_seen_knob *k) {
     if (k->max_cores) put(L, "max_cores", k->max_cores);
 }
 
-/* Sets what is known of runs. */
+/* Sets in the table on top, at `runs`, what is known of runs: counts, seconds, joules. */
 static void push_runs(lua_State *L, const cnri_seen *s) {
     lua_getfield(L, -1, "runs");
     put(L, "count", (double)s->runs.count);
@@ -183,7 +183,8 @@ static void push_seen(lua_State *L, lua_governor *g) {
 
 /* ---- what it wishes ---- */
 
-/* The step next to the one in force, in Hz. */
+/* The step `by` (1 or -1) places from the one in force, in Hz, at most the last; without steps 10%
+ * more or less. */
 static double neighbour_step(const cnri_seen_knob *k, int by) {
     const uint64_t is = k->asked ? k->asked : k->hz;
     int32_t i = 0;
@@ -193,7 +194,8 @@ static double neighbour_step(const cnri_seen_knob *k, int by) {
     return (double)k->steps[i < 0 ? 0 : i >= k->n_steps ? k->n_steps - 1 : i];
 }
 
-/* Frequency that a policy wants: a number, or a word such as "highest". */
+/* Frequency in Hz that the policy's answer on top asks for: a number, or a word such as "highest";
+ * NaN: none (0). */
 static double hz_of(lua_State *L, const cnri_seen_knob *k) {
     static const char *const words[] = {"lowest", "highest", "up", "down"};
     if (lua_type(L, -1) == LUA_TNUMBER) {
@@ -284,7 +286,8 @@ static void take_answer(lua_State *L, lua_governor *g) {
     }
 }
 
-/* Calls a function of the policy with what is seen and its memory; 0: it has none of that name. */
+/* Calls a function of the policy with what is seen and its memory; 1: its result is on top, 0: it
+ * has none of that name. Raises its errors. */
 static int call(lua_State *L, const char *name) {
     lua_governor *g = lua_touserdata(L, 1);
     lua_rawgeti(L, LUA_REGISTRYINDEX, g->policy);
@@ -295,13 +298,13 @@ static int call(lua_State *L, const char *name) {
     return 1;
 }
 
-/* Lua function: calls the policy's step. */
+/* Lua function: calls the policy's step and takes its answer; without one nothing changes. */
 static int step(lua_State *L) {
     if (call(L, "step")) take_answer(L, lua_touserdata(L, 1));
     return 0;
 }
 
-/* Lua function: calls the policy's start. */
+/* Lua function: calls the policy's function start, if it has one. */
 static int start(lua_State *L) {
     call(L, "start");
     return 0;
@@ -372,7 +375,7 @@ static cnr_status find(lua_governor *g, cnr_error *err) {
 
 static const char *reason_of(void *arg) { return ((lua_governor *)arg)->why; }
 
-/* Frees a policy. */
+/* Frees a policy with its script. */
 static void close_policy(void *arg) {
     lua_governor *g = arg;
     if (g->script.L) cnri_script_close(&g->script);
@@ -401,7 +404,7 @@ cnr_status cnri_lua_frequency_policy_open(const char *spec, const cnri_learns *f
 
 /* ---- c.dtw ---- */
 
-/* Options of dtw. */
+/* Options of dtw: band as a share of the length, maximum: the distance at which it gives up. */
 typedef struct dtw_options {
     double band, maximum;
 } dtw_options;
@@ -412,7 +415,8 @@ const cnri_lua_key cnri_dtw_keys[] =
                INFINITY),
      {0}};
 
-/* Copies a list of numbers; *n: how many. */
+/* Copies the list of 1 to 100000 numbers at `at` into memory on the stack; *n: how many. Raises
+ * errors. */
 static double *series(lua_State *L, int at, int32_t *n) {
     luaL_checktype(L, at, LUA_TTABLE);
     const lua_Unsigned length = lua_rawlen(L, at);
@@ -430,7 +434,7 @@ static double *series(lua_State *L, int at, int32_t *n) {
     return values;
 }
 
-/* c.dtw: distance of two series by dynamic time warping. */
+/* Implements c.dtw(a, b, options): pushes the distance of two series by dynamic time warping. */
 int cnri_lua_dtw(lua_State *L) {
     dtw_options o = {.band = 1, .maximum = INFINITY};
     int32_t n, m;

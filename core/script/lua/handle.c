@@ -93,7 +93,7 @@ typedef struct options {
 #define KEY_OF_SCRIPT KEY_OF_ALL
 /* Nothing: an option that only the program has. */
 #define KEY_OF_PROGRAM(...)
-/* Row of one load option. */
+/* Row of cnri_load_keys for one load option. */
 #define KEY(who, kind, member, key, option, argument, choices, enters, usual, help) \
     KEY_OF_##who(kind, key ": ", help, usual, member, argument, choices)
 const cnri_lua_key cnri_load_keys[] =
@@ -147,7 +147,7 @@ static void read_list(lua_State *L, int table, int kept, const cnri_load_option 
     if (*list) *(const char *const **)(void *)((char *)&o->load + row->at) = list;
 }
 
-/* 1 if the key is there and false. */
+/* 1 if the key is there and false, else 0; raises an error for other types. */
 static int32_t read_not(lua_State *L, int table, const char *key) {
     const int type = cnri_lua_get(L, table, key);
     if (type != LUA_TNIL && type != LUA_TBOOLEAN) luaL_error(L, "%s: want true or false", key);
@@ -218,7 +218,7 @@ void cnri_lua_push_load(lua_State *L, const cnr_load_options *o) {
     }
 }
 
-/* Lua function: builds the graph of a net. */
+/* Lua function: builds the graph of the net at 1 into the cnri_lua_built at 2. */
 static int build_net(lua_State *L) {
     cnri_lua_build(L, 1, lua_touserdata(L, 2));
     return 0;
@@ -247,7 +247,8 @@ static cnr_status model_of_net(lua_State *L, const options *o, cnr_model **out, 
     return status ? status : cnri_adapt_if_wanted(*out, o->load.adapt, err);
 }
 
-/* Finds a net's file; if there is none of that name, "nets.lenet5" as require finds it. */
+/* Path of the net named by argument 1, which replaces it; if there is no such file, "nets.lenet5"
+ * as require finds it. Raises an error if the script may not read it. */
 static const char *find_net(lua_State *L) {
     struct stat info;
     const char *path = luaL_checkstring(L, 1);

@@ -4,8 +4,8 @@
 static const char hosted; /* its address is the registry key of the script */
 _Atomic bool cnri_lua_has_hosts;
 
-/* The script of a hosted state. (The state's extra space belongs to the interpreter, and its
- * coroutines have copies of it.) */
+/* The script of a state, hosted or our own. (The state's extra space belongs to the interpreter,
+ * and its coroutines have copies of it.) */
 cnri_script *cnri_script_hosted(lua_State *L) {
     lua_rawgetp(L, LUA_REGISTRYINDEX, &hosted);
     cnri_script *s = lua_touserdata(L, -1);

@@ -6,7 +6,7 @@
 
 /* ---- net:evaluate{...} ---- */
 
-/* Options of net:evaluate. */
+/* Options of net:evaluate, as those of the C API. */
 typedef struct evaluating {
     cnr_evaluate_options o;
 } evaluating;
@@ -79,7 +79,8 @@ static void push_rows(lua_State *L, const cnr_evaluation *e) {
     lua_setfield(L, -2, "rows");
 }
 
-/* net:evaluate. */
+/* Implements net:evaluate(options): runs the net on samples and pushes shares of right answers,
+ * loss and metrics. Raises errors. */
 static int evaluate(lua_State *L) {
     cnr_error err = CNR_ERROR_INIT;
     evaluating o = {.o = {.size = sizeof o.o, .validation_seed = 1}};
@@ -151,7 +152,8 @@ static void push_step(lua_State *L, const cnr_step_timing *s) {
     cnri_lua_set_simulated(L);
 }
 
-/* net:profile. */
+/* Implements net:profile(options): times the net and pushes a table with ms, bytes and a row for
+ * each step. */
 static int profile(lua_State *L) {
     cnr_error err = CNR_ERROR_INIT;
     cnr_profile_options o = {.size = sizeof o, .steps = 1, .warm = 2};
@@ -275,7 +277,8 @@ static void push_quantizing(lua_State *L, const cnr_quantizing *q) {
     cnri_lua_set_simulated(L);
 }
 
-/* net:quantize. */
+/* Implements net:quantize(options): pushes a quantised copy of the net and a table about its
+ * layers. */
 static int quantize(lua_State *L) {
     cnr_error err = CNR_ERROR_INIT;
     cnr_quantize_options o = {.size = sizeof o, .check = -1, .least = NAN, .max_drop = NAN};

@@ -198,7 +198,7 @@ int cnri_lua_construct(lua_State *L) {
     return 1;
 }
 
-/* Makes a group of layers: a list or branches. */
+/* Pushes a layer that is a list or branches, with the arguments at 1; returns 1. */
 static int construct_group(lua_State *L, cnri_layer_kind kind, const char *word) {
     cnri_lua_take_args(L);
     push_private(L, kind, word);
@@ -208,7 +208,7 @@ static int construct_group(lua_State *L, cnri_layer_kind kind, const char *word)
 
 static int construct_seq(lua_State *L) { return construct_group(L, CNRI_LAYER_LIST, "seq"); }
 
-/* c.parallel. */
+/* Implements c.parallel: pushes a layer of branches side by side. */
 static int construct_parallel(lua_State *L) {
     return construct_group(L, CNRI_LAYER_BRANCHES, "parallel");
 }
@@ -233,20 +233,20 @@ int cnri_lua_make_nothing(lua_State *L) {
     return 1;
 }
 
-/* c.input. */
+/* Implements c.input: pushes the value of a new input of the net. */
 static int construct_input(lua_State *L) {
     cnri_lua_take_args(L);
     return cnri_lua_make_input(L);
 }
 
-/* c.data. */
+/* Implements c.data: pushes the value of a constant. */
 static int construct_data(lua_State *L) {
     cnri_lua_take_args(L);
     make_source(L, CNRI_LAYER_DATA, "data");
     return 1;
 }
 
-/* c.weight. */
+/* Implements c.weight: pushes the value of a weight. */
 static int construct_weight(lua_State *L) {
     cnri_lua_take_args(L);
     make_source(L, CNRI_LAYER_WEIGHT, "weight");
@@ -281,12 +281,13 @@ static void append(lua_State *L) {
     lua_pop(L, 1);
 }
 
-/* Pushes "PATH[i]". */
+/* Pushes and returns "PATH[i]", the place of an item for messages. */
 static const char *item_path(lua_State *L, const char *path, int i) {
     return lua_pushfstring(L, "%s[%d]", path, i);
 }
 
-/* Pushes the prefix of names inside the list at `args`: `prefix` and the list's own name. */
+/* Pushes and returns the prefix of names inside the list at `args`: `prefix`, then the list's own
+ * name and a point if it has one. */
 static const char *push_prefix(lua_State *L, int args, const char *prefix) {
     if (lua_rawgeti(L, args, 1) != LUA_TSTRING) {
         lua_pop(L, 1);
@@ -298,8 +299,8 @@ static const char *push_prefix(lua_State *L, int args, const char *prefix) {
     return lua_tostring(L, -1);
 }
 
-/* Applies the items of the table at `args` to the values at `values`: one after the other
- * (`row`), or side by side. */
+/* Applies the items of the table at `args` to the values at `values`: one after the other (`row`),
+ * or side by side. Pushes the resulting values. */
 static void apply_items(lua_State *L, int args, int values, const char *path, const char *prefix,
                         bool row) {
     const int n = (int)lua_rawlen(L, args), first = cnri_lua_first_item(L, args);
@@ -353,7 +354,8 @@ static void push_inputs(lua_State *L, int args, int values, const char *path, co
     }
 }
 
-/* Makes a node of an operator's layer. */
+/* Makes a node of the operator's layer at `layer`, with `values` as inputs, and pushes its
+ * value. */
 static void apply_op(lua_State *L, int layer, int values, const char *path, const char *prefix) {
     lua_getiuservalue(L, layer, 1);
     const int from = lua_gettop(L);
@@ -464,7 +466,7 @@ static int call_layer(lua_State *L) {
 
 /* ---- value[i]: another output of the same node ---- */
 
-/* value[i]: another output of the same node. */
+/* Implements value[i]: pushes output i, from 1, of the same node. */
 static int index_value(lua_State *L) {
     const cnri_lua_value *v = luaL_checkudata(L, 1, CNRI_VALUE_TYPE);
     const lua_Integer i = luaL_checkinteger(L, 2);
@@ -479,7 +481,7 @@ static int index_value(lua_State *L) {
     return 1;
 }
 
-/* Text of a layer for print. */
+/* Pushes the text of a layer for print: its word and place. */
 static int show_layer(lua_State *L) {
     lua_getiuservalue(L, 1, 1);
     lua_rawgeti(L, -1, CNRI_AT_WORD);
@@ -488,7 +490,7 @@ static int show_layer(lua_State *L) {
     return 1;
 }
 
-/* Text of a value for print. */
+/* Pushes the text of a value for print: its word and place. */
 static int show_value(lua_State *L) {
     const cnri_lua_value *v = luaL_checkudata(L, 1, CNRI_VALUE_TYPE);
     cnri_lua_push_node(L, v->node);

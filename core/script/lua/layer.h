@@ -18,7 +18,7 @@
 #define CNRI_VALUE_TYPE "cnnrun value"
 #define CNRI_NET_TYPE "cnnrun net"
 
-/* Kinds of layers and nodes. */
+/* Kinds of layers and nodes: operator, list, branches, input, constant, weight. */
 typedef enum cnri_layer_kind {
     CNRI_LAYER_OP,
     CNRI_LAYER_LIST,
@@ -64,28 +64,28 @@ void cnri_lua_apply(lua_State *L, int what, int values, const char *path, const 
 /* Records a mistake, whose text it pops. All mistakes are reported together. */
 void cnri_lua_mistake(lua_State *L, const char *where);
 void cnri_lua_push_mistakes(lua_State *L); /* pushes the list: place, text, place, text ... */
-/* Pushes the table of a node. */
+/* Pushes the table of a node of the script, by its number from 1. */
 void cnri_lua_push_node(lua_State *L, int32_t node);
 /* Checks the constructor's argument and leaves the table alone at 1; a table, a value, a string
  * or nothing is allowed. Pushes the place of the call, "net.lua:14", at 2. */
 void cnri_lua_take_args(lua_State *L);
 /* Returns the value of a new input. Arguments: its table and its place. */
 int cnri_lua_make_input(lua_State *L);
-/* The same for an unknown value, which follows a mistake. */
+/* Pushes an unknown value, which stands for the result of a mistake; returns 1. */
 int cnri_lua_make_nothing(lua_State *L);
 /* Is the value at `i` one that a layer's port takes: a value, number, list of numbers, tensor? */
 bool cnri_lua_is_operand(lua_State *L, int i);
 
 /* ---- net.c ---- */
 extern const cnri_lua_key cnri_net_keys[];
-int cnri_lua_net(lua_State *L); /* implements c.net{...} */
+int cnri_lua_net(lua_State *L); /* implements c.net{...}: pushes the net */
 
 /* ---- compile.c ---- */
 /* Builds the graph of the net at `net`; mistakes become problems of the graph. */
 void cnri_lua_compile(lua_State *L, int net, cnr_graph *g);
-/* Adds the nodes of the listed values to g. The table `made` maps values to those of g, and gets
- * the new ones. Raises an error if a value depends on values older than node `first` that are
- * not in the table. */
+/* Adds the nodes that compute the listed values to g. The table `made` maps values of the script to
+ * those of g, and gets the new ones. Raises an error if a value depends on values older than node
+ * `first` that are not in the table. */
 void cnri_lua_compile_values(lua_State *L, int list, int made, cnr_graph *g, int32_t first);
 /* Pushes a value that stands for v of g, and notes it in the table `made`. */
 void cnri_lua_push_given(lua_State *L, int made, cnr_value v);
@@ -97,7 +97,7 @@ cnr_value cnri_lua_made(lua_State *L, int made, int value);
  * NULL, or a text that says what was expected. */
 const char *cnri_lua_set_place(lua_State *L, cnr_graph *g, const char *layer);
 
-/* True if a node has that name or matches that pattern. */
+/* True if a node of g has the name `layer` or matches it as a pattern, or if it is "*". */
 bool cnri_lua_place_names(const cnr_graph *g, const char *layer);
 
 /* ---- source.c: values without inputs. `args` is the table that their constructor was given.

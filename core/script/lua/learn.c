@@ -8,7 +8,7 @@
 
 /* ---- net:train{...} ---- */
 
-/* Options of net:train. */
+/* Options of net:train: those of the C API, and the name of the rate's policy. */
 typedef struct options {
     cnr_train_options o;
 } options;
@@ -88,7 +88,7 @@ typedef struct training {
     bool failed;
 } training;
 
-/* Lua function: pushes an epoch as a table. */
+/* Lua function: pushes the cnr_epoch at 2 as a table for the script's function at 1. */
 static int epoch_table(lua_State *L) {
     const cnr_epoch *e = lua_touserdata(L, 2);
     lua_settop(L, 1);
@@ -106,7 +106,8 @@ static int epoch_table(lua_State *L) {
     return 1;
 }
 
-/* Calls the script's function for each epoch. */
+/* Calls the script's function for each epoch; nonzero: it wants to stop, or failed (t->failed,
+ * error on top). */
 static int32_t hear(void *arg, int32_t kind, const void *of) {
     training *t = arg;
     lua_State *L = t->L;
@@ -122,7 +123,8 @@ static int32_t hear(void *arg, int32_t kind, const void *of) {
     return stop;
 }
 
-/* Lua function: asks the script's function for the rate, which must be a number from 0 on. */
+/* Lua function: asks the script's function for the rate of a step, and pushes it. Raises an error
+ * unless it is a number from 0 on. */
 static int ask_rate(lua_State *L) {
     lua_Debug about;
     lua_pushvalue(L, 1);
@@ -137,7 +139,7 @@ static int ask_rate(lua_State *L) {
                       about.short_src, about.linedefined, got);
 }
 
-/* Learning rate of a step, by the script's function. */
+/* Learning rate of a step by the script's function; NaN: it failed, with the error on the stack. */
 static double schedule(void *arg, int64_t step, int64_t steps) {
     training *t = arg;
     lua_State *L = t->L;
@@ -177,7 +179,7 @@ static void read_rate(lua_State *L, options *o, training *t) {
     }
 }
 
-/* Pushes the result of a training as a table. */
+/* Pushes the result of a training as a table; returns 1. */
 static int push_training(lua_State *L, const cnr_train_result *r) {
     static const char *const ends[] = {NULL, "stopped", "diverged"};
     lua_createtable(L, 0, 13);
@@ -201,7 +203,8 @@ static int push_training(lua_State *L, const cnr_train_result *r) {
 
 static void free_result(void *r) { cnr_train_result_free(r); }
 
-/* net:train. */
+/* Implements net:train(options): trains the net and pushes a table with the result. Raises errors,
+ * those of the script's functions too. */
 static int train(lua_State *L) {
     cnr_error err = CNR_ERROR_INIT;
     options o = {.o = {.size = sizeof o.o}};
@@ -247,7 +250,7 @@ static int train(lua_State *L) {
 
 /* ---- net:trainable() ---- */
 
-/* net:trainable: names of the weights that training changes. */
+/* Implements net:trainable(): pushes a list with the names of the weights that training changes. */
 static int trainable(lua_State *L) {
     cnr_error err = CNR_ERROR_INIT;
     const cnri_lua_model *net = cnri_lua_net_at(L, 1);
@@ -270,7 +273,8 @@ const cnri_lua_key cnri_gradient_keys[] = {CNRI_LOSS_KEY,
                                                       seed, 0, 1e15),
                                            {0}};
 
-/* Reads labels from a list or a tensor into memory that the collector frees. */
+/* Reads labels from a list or a tensor into memory that the collector frees and the stack holds;
+ * *n: how many. */
 static int32_t *take_labels(lua_State *L, int at, int64_t *n) {
     const cnr_tensor *t = luaL_testudata(L, at, CNRI_TENSOR_TYPE);
     if (!t) luaL_checktype(L, at, LUA_TTABLE);
@@ -290,7 +294,8 @@ static int32_t *take_labels(lua_State *L, int at, int64_t *n) {
     return labels;
 }
 
-/* net:gradients. */
+/* Implements net:gradients(batch, labels, options): pushes a table of gradients by weight, the loss
+ * and the scores. */
 static int gradients(lua_State *L) {
     cnr_error err = CNR_ERROR_INIT;
     cnr_gradient_options o = {.size = sizeof o};
@@ -342,7 +347,8 @@ const cnri_lua_key cnri_sweep_keys[] =
      CNRI_FLAG("resume: true: only points without results", cnr_sweep_options, resume),
      {0}};
 
-/* Texts of the list at `at`, in memory of the collector's; the texts stay in the list. */
+/* Reads the texts of the list at `at` into *out, memory of the collector's; returns how many. The
+ * texts stay in the list. Raises errors, with `key` in the text. */
 static int64_t take_texts(lua_State *L, int at, const char *key, const char ***out) {
     const lua_Integer n = (lua_Integer)lua_rawlen(L, at);
     if (n > MOST_SWEEP_WORDS) luaL_error(L, "%s: want at most %d", key, MOST_SWEEP_WORDS);
@@ -382,7 +388,8 @@ static void push_axis(lua_State *L) {
     lua_replace(L, value);
 }
 
-/* Pushes a list of "NAME=VALUES", by names; a list stays as it is. */
+/* Pushes a list of "NAME=VALUES", sorted by name, of a table by name; a list stays as it is.
+ * Returns the stack index. */
 static int push_grid(lua_State *L, int grid) {
     lua_pushvalue(L, grid);
     if (lua_rawlen(L, grid) > 0) return lua_gettop(L);

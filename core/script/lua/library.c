@@ -30,7 +30,7 @@ static const char *next_line(const char *line) {
 
 static size_t line_length(const char *line) { return strcspn(line, "\n"); }
 
-/* Length of a word of Lua; points: of a class name with points. */
+/* Length of the word of Lua at p, 0: none; points: points belong to it, as in a class name. */
 static size_t word(const char *p, bool points) {
     size_t n = 0;
     while ((p[n] >= 'a' && p[n] <= 'z') || (p[n] >= 'A' && p[n] <= 'Z') || p[n] == '_' ||
@@ -39,7 +39,7 @@ static size_t word(const char *p, bool points) {
     return n;
 }
 
-/* Length of the type that begins the line: up to the first space outside parentheses; of "fun(x:
+/* Length of the type that begins the line: up to the first space outside parentheses; for "fun(x:
  * integer): string" all of it. */
 static size_t type_length(const char *p) {
     int depth = 0;
@@ -54,14 +54,14 @@ static size_t type_length(const char *p) {
 
 /* ---- classes of options ---- */
 
-/* True if the line declares the class of that name. */
+/* True if the line declares the class whose name is the n bytes at `name`. */
 static bool names_class(const char *line, const char *name, size_t n) {
     if (!starts_with(line, class_mark)) return false;
     line += strlen(class_mark);
     return word(line, true) == n && strncmp(line, name, n) == 0;
 }
 
-/* Adds a ---@field line as an option. */
+/* Adds the ---@field line as an option of the row, unless the field is private. */
 static void add_field(cnri_lua_manual *r, cnri_lua_help *row, const char *line) {
     const char *name = line + strlen(field_mark);
     if (starts_with(name, "private ")) return;
@@ -75,7 +75,8 @@ static void add_field(cnri_lua_manual *r, cnri_lua_help *row, const char *line) 
     cnri_manual_text(r, &option->help, help, line_length(help));
 }
 
-/* Adds the fields of the class, behind those of the class that it extends. */
+/* Adds the fields of the class named by n bytes at `name`, behind those of the class that it
+ * extends; at most DEEPEST_CLASS levels. */
 static void add_fields(cnri_lua_manual *r, cnri_lua_help *row, const char *text, const char *name,
                        size_t n, int depth) {
     const char *line = text;
@@ -90,13 +91,14 @@ static void add_fields(cnri_lua_manual *r, cnri_lua_help *row, const char *text,
 
 /* ---- functions ---- */
 
-/* Appends to a list with commas between. */
+/* Appends n bytes to the list *slot, with a comma before unless it is empty. */
 static void join(cnri_lua_manual *r, char **slot, const char *text, size_t n) {
     if (**slot) cnri_manual_text(r, slot, ", ", 2);
     cnri_manual_text(r, slot, text, n);
 }
 
-/* Turns "---@param rows? any[]" into "rows?: any[]". */
+/* Appends "---@param rows? any[]" to the row's arguments as "rows?: any[]", and the fields of its
+ * class as options. */
 static void add_param(cnri_lua_manual *r, cnri_lua_help *row, const char *text, const char *line) {
     const char *name = line + strlen(param_mark);
     const size_t n = strcspn(name, " \n");
@@ -123,8 +125,8 @@ static void add_comment(cnri_lua_manual *r, cnri_lua_help *row, const char *text
     }
 }
 
-/* The name in a line such as "function M.read(path)" for the table `table`: "read". NULL: the
- * line is no such function. */
+/* The name in a line such as "function M.read(path)" for the table of n bytes at `table`: points at
+ * "read(path)". *mark: '.' or ':'. NULL: the line is no such function. */
 static const char *function_of(const char *line, const char *table, size_t n, char *mark) {
     static const char begin[] = "function ";
     if (!starts_with(line, begin) || strncmp(line + strlen(begin), table, n) != 0) return NULL;
@@ -165,7 +167,7 @@ static void add_part(cnri_lua_manual *r, const char *text, const char *before, c
     cnri_manual_part(r, name, help);
 }
 
-/* Adds all classes of a file. */
+/* Adds the functions of all classes that a script file declares to the manual. */
 static void gather_file(cnri_lua_manual *r, const char *text) {
     static const char local[] = "local ";
     const char *before = NULL;

@@ -5,7 +5,7 @@
 #include "lua/script.h"
 
 /* ---- entries.c ---- */
-/* All set r->failed if memory is out. */
+/* Adds a part with copies of both texts. All functions here set r->failed if memory is out. */
 void cnri_manual_part(cnri_lua_manual *r, const char *name, const char *help);
 /* Adds a row with empty texts to the last part. NULL: out of memory. */
 cnri_lua_help *cnri_manual_row(cnri_lua_manual *r, const char *owner, const char *name, size_t n);

@@ -23,7 +23,8 @@ static bool contains(const uint8_t *head, size_t bytes, const char *word) {
     return head && memmem(head, bytes, word, strlen(word)) != NULL;
 }
 
-/* Accepts a file by its name, or because it begins like a script. */
+/* Score of a file as a script: 100 by its name *.lua, 40 because it mentions require and cnnrun,
+ * else 0. */
 static int32_t accepts(const char *path, const uint8_t *head, size_t head_bytes) {
     const size_t n = strlen(path);
     if (n > 4 && strcmp(path + n - 4, ".lua") == 0) return 100;

@@ -10,7 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* What a script's loss is built from. */
+/* What a script's loss is built from: the graph, inputs, and where the loss goes. */
 typedef struct loss_request {
     cnr_graph *g;
     const cnri_loss_inputs *in;
@@ -43,7 +43,7 @@ static void raise_mistake(lua_State *L, lua_Integer n) {
     luaL_error(L, "%s: %s", lua_tostring(L, -2), lua_tostring(L, -1));
 }
 
-/* Raises an error: the function returned something else than was wanted. */
+/* Raises an error that names the function's place: it returned something else than `want`. */
 static int wrong_answer(lua_State *L, int function, int answer, const char *want) {
     lua_Debug about;
     const char *got = luaL_typename(L, answer);
@@ -53,7 +53,8 @@ static int wrong_answer(lua_State *L, int function, int answer, const char *want
                       about.linedefined, got, want);
 }
 
-/* Builds the nodes of a loss. Arguments: the function and a request. */
+/* Lua function: calls the script's function (1) and builds the nodes of its answer into the graph
+ * of the request (2). */
 static int build_loss_nodes(lua_State *L) {
     enum { MADE = 3, ANSWER = 4, LIST = 5 };
     const loss_request *r = lua_touserdata(L, 2);
@@ -82,7 +83,8 @@ static int build_loss_nodes(lua_State *L) {
     return 0;
 }
 
-/* Builds a loss by the script's function. */
+/* Implements cnri_own_loss.build: adds the loss that the script's function returns to g. CNR_E_ARG
+ * with the script's error. */
 static cnr_status build_loss(void *arg, cnr_graph *g, const cnri_loss_inputs *in, cnr_value *loss,
                              cnr_error *err) {
     const cnri_lua_loss *l = arg;
@@ -98,7 +100,8 @@ static cnr_status build_loss(void *arg, cnr_graph *g, const cnri_loss_inputs *in
     return CNR_E_ARG;
 }
 
-/* Id of a function of the state, which is unique as long as the function exists. */
+/* Returns an id of a function of the state, which is unique as long as the function exists; the
+ * same function has the same id. */
 static int64_t id_of(lua_State *L, int function) {
     static char key;
     if (lua_rawgetp(L, LUA_REGISTRYINDEX, &key) != LUA_TTABLE) {
@@ -150,7 +153,7 @@ void cnri_lua_take_loss(lua_State *L, int options, const char **name, cnri_lua_l
 /* Stack indices while nodes are built. */
 enum { FUNCTION = 1, REQUEST = 2, MADE = 3, BOX = 4, WRAP = 5 };
 
-/* What a script's optimiser is built from. */
+/* What a script's optimiser is built from: trainer, graph, gradients, rate and step. */
 typedef struct request {
     cnri_trainer *t;
     cnr_graph *g;
@@ -261,7 +264,8 @@ static void push_wrap(lua_State *L) {
     lua_call(L, 0, 1);
 }
 
-/* Builds the nodes of an optimiser. Arguments: the function and a request. */
+/* Lua function: calls the script's optimiser (1) and builds the nodes that it returns into the
+ * graph of the request (2). */
 static int build_nodes(lua_State *L) {
     const request *r = lua_touserdata(L, REQUEST);
     const int32_t first = cnri_script_of(L)->n_nodes + 1;
@@ -277,7 +281,8 @@ static int build_nodes(lua_State *L) {
     return 0;
 }
 
-/* Builds an optimiser by the script's function. */
+/* Implements cnri_own_optimizer.build: adds the optimiser that the script's function returns to g.
+ * CNR_E_ARG with the script's error. */
 static cnr_status build_optimizer(void *arg, cnri_trainer *t, cnr_graph *g, const cnri_backward *b,
                                   cnr_value rate, cnr_value step, cnr_error *err) {
     const cnri_lua_optimizer *o = arg;
@@ -325,13 +330,15 @@ static int run_file(lua_State *L) {
     return 1;
 }
 
+/* Closes the script of the file and frees f. */
 void cnri_lua_file_part_close(cnri_lua_file_part *f) {
     if (f->script.L) cnri_script_close(&f->script);
     cnri_free(f->path);
     cnri_free(f);
 }
 
-/* Path of an installed script: "focal" is losses/focal.lua. */
+/* Path for cnri_free: NAME itself if it has '/' or '.', else the installed FOLDER/NAME.lua; NULL:
+ * there is none. */
 static char *path_of(const char *folder, const char *name) {
     if (strchr(name, '/') || strchr(name, '.'))
         return access(name, F_OK) == 0 ? cnri_strdup(name) : NULL;
@@ -357,7 +364,7 @@ cnr_status cnri_lua_file_part_open(const char *folder, const char *name, const c
     return status;
 }
 
-/* A loss from a file. */
+/* A loss from a file, with the script that keeps it alive. */
 typedef struct loss_file {
     cnri_lua_loss loss;
     cnri_lua_file_part *file;
@@ -378,13 +385,14 @@ cnr_status cnri_lua_loss_open(const char *name, cnri_own_loss *out, cnr_error *e
     return CNR_OK;
 }
 
+/* Closes the script of the loss and frees it. */
 void cnri_lua_loss_close(cnri_own_loss *loss) {
     loss_file *f = (loss_file *)(void *)((char *)loss->arg - offsetof(loss_file, loss));
     cnri_lua_file_part_close(f->file);
     cnri_free(f);
 }
 
-/* An optimiser from a file. */
+/* An optimiser from a file, with the script that keeps it alive. */
 typedef struct optimizer_file {
     cnri_lua_optimizer optimizer;
     cnri_lua_file_part *file;
@@ -406,6 +414,7 @@ cnr_status cnri_lua_optimizer_open(const char *name, cnri_own_optimizer *out, cn
     return CNR_OK;
 }
 
+/* Closes the script of the optimiser and frees it. */
 void cnri_lua_optimizer_close(cnri_own_optimizer *optimizer) {
     optimizer_file *f =
         (optimizer_file *)(void *)((char *)optimizer->arg - offsetof(optimizer_file, optimizer));
@@ -417,7 +426,8 @@ void cnri_lua_optimizer_close(cnri_own_optimizer *optimizer) {
 
 enum { SCORES = 2, LABELS = 3 }; /* behind FUNCTION */
 
-/* Called with the function, the scores and the labels, both as light userdata. */
+/* Lua function: calls a metric with copies of scores and labels (light userdata), and pushes its
+ * number; raises an error for other answers. */
 static int call_metric(lua_State *L) {
     lua_Debug about;
     const cnr_tensor *scores = lua_touserdata(L, SCORES);
@@ -438,7 +448,8 @@ static int call_metric(lua_State *L) {
                       about.linedefined, luaL_typename(L, -1));
 }
 
-/* Computes a metric by the script's function. */
+/* Implements cnr_metric.compute: *value by the script's function. CNR_E_ARG with the script's
+ * error. */
 static cnr_status compute_metric(void *arg, const cnr_tensor *scores, const int32_t *labels,
                                  double *value, cnr_error *err) {
     const cnri_lua_metric *m = arg;
@@ -542,14 +553,15 @@ void cnri_lua_set_metrics(lua_State *L, const char *key, const cnr_metric_value 
 
 /* ---- metrics in a file ---- */
 
-/* Metrics from a file. */
+/* Metrics from a file, with the script that keeps them alive, and the name of a single one. */
 typedef struct metric_file {
     cnri_lua_metrics metrics;
     cnri_lua_file_part *part;
     char name[64]; /* of one without a name of its own: the file's */
 } metric_file;
 
-/* Lua function: takes the metrics that the file returned. */
+/* Lua function: takes the metrics that the file returned, and pushes the list of their
+ * functions. */
 static int take_file(lua_State *L) {
     metric_file *f = lua_touserdata(L, 1);
     lua_settop(L, 0);
@@ -559,13 +571,14 @@ static int take_file(lua_State *L) {
     return 1;
 }
 
-/* Names a metric after its file. */
+/* Names a single metric after its file, without folder and ending. */
 static void name_after(metric_file *f, const char *path) {
     const char *slash = strrchr(path, '/'), *start = slash ? slash + 1 : path;
     snprintf(f->name, sizeof f->name, "%s", start);
     f->name[strcspn(f->name, ".")] = 0;
 }
 
+/* Closes the script of the metrics and frees them. */
 void cnri_lua_metrics_close(void *file) {
     metric_file *f = file;
     if (f->part) cnri_lua_file_part_close(f->part);

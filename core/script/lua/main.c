@@ -7,7 +7,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-/* Pops a name and appends an item to the list of that name in the table below. */
+/* Pops a name, and appends `text` to the list of that name in the table below, made if need be. */
 static void push_item(lua_State *L, const char *text) {
     lua_pushvalue(L, -1);
     if (lua_rawget(L, -3) != LUA_TTABLE) {
@@ -101,7 +101,8 @@ void cnri_lua_begin_main(cnri_script *s) {
     s->limit = CNRI_MAIN_BYTES;
 }
 
-/* Lua function: calls main; its number becomes the exit code. */
+/* Lua function: calls main; the whole number that it returns, 0 to 255, becomes the exit code,
+ * nothing is 0. */
 static int run_main(lua_State *L) {
     cnri_lua_program *p = lua_touserdata(L, 1);
     refuse_mistakes(L);
@@ -120,7 +121,7 @@ static int run_main(lua_State *L) {
 
 /* ---- results ---- */
 
-/* What run_results needs: whom to tell of each result. */
+/* Arguments of run_results: the program, and the function to call for each result. */
 typedef struct results {
     cnri_lua_program *program;
     cnri_lua_result_fn each;
@@ -142,7 +143,8 @@ static void tell_list(lua_State *L, const results *r, const char *name) {
         luaL_error(L, "result '%s': want a number, a text, a flag or a list of numbers", name);
 }
 
-/* Reports the value on top. */
+/* Reports the value on top, a number, text, flag or list, under a name; raises an error for
+ * others. */
 static void tell_result(lua_State *L, const results *r, const char *name) {
     cnri_lua_named value = {.name = name};
     switch (lua_type(L, -1)) {
@@ -250,6 +252,7 @@ cnr_status cnri_lua_give(cnri_lua_program *p, int argc, char **argv, const cnri_
     return add_names(&p->script, rights) ? CNR_OK : cnri_out_of_memory(err, p->script.path);
 }
 
+/* Closes the script and frees the program; NULL: nothing. */
 void cnri_lua_close(cnri_lua_program *p) {
     if (!p) return;
     cnri_script_close(&p->script);
@@ -276,7 +279,7 @@ static cnr_status explain(const cnri_lua_program *p, cnr_status status, cnr_erro
     return err->code;
 }
 
-/* Makes a folder, unless it is there. */
+/* Makes a folder, unless it is there. CNR_E_IO: neither. */
 static cnr_status make_folder(const char *path, cnr_error *err) {
     struct stat info;
     if (mkdir(path, 0777) == 0 || (stat(path, &info) == 0 && S_ISDIR(info.st_mode))) return CNR_OK;
@@ -309,7 +312,7 @@ typedef struct building {
     cnri_lua_built built;
 } building;
 
-/* Lua function: builds the net that was chosen. */
+/* Lua function: builds the net that was chosen into b->built. */
 static int build(lua_State *L) {
     building *b = lua_touserdata(L, 1);
     lua_rawgetp(L, LUA_REGISTRYINDEX, &cnri_lua_result);

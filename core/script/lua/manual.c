@@ -50,7 +50,7 @@ static void add_keys(cnri_lua_manual *r, cnri_lua_help *row, const cnri_lua_key 
     }
 }
 
-/* Adds the functions of all sections. */
+/* Adds the functions of all sections of the module to the manual. */
 static void gather_sections(cnri_lua_manual *r) {
     for (const cnri_lua_section *s = cnri_lua_sections; s->name && !r->failed; s++) {
         cnri_manual_part(r, s->name, s->help);
@@ -133,7 +133,7 @@ static bool is_option(const cnri_lua_help *row, const char *name) {
     return CNRI_INDEX_OF(row->options.at, row->options.n, name) >= 0;
 }
 
-/* Adds inputs of an operator as options. */
+/* Adds the named inputs of an operator as options, unless an option has the name. */
 static void add_ports(cnri_lua_manual *r, cnri_lua_help *row, const cnr_op *op) {
     for (int32_t i = 0; i < op->n_inputs; i++) {
         const cnr_port p = cnri_port_at(op, op->inputs, i);
@@ -150,7 +150,7 @@ static void add_ports(cnri_lua_manual *r, cnri_lua_help *row, const cnr_op *op) 
     }
 }
 
-/* Adds an option unless the operator has one of that name. */
+/* Adds an option of this type to the row, unless the operator has one of that name. */
 static void add_own(cnri_lua_manual *r, cnri_lua_help *row, const char *name, const char *type,
                     const char *help) {
     if (is_option(row, name)) return;
@@ -158,7 +158,7 @@ static void add_own(cnri_lua_manual *r, cnri_lua_help *row, const char *name, co
     if (option) add(r, &option->help, help);
 }
 
-/* Adds all operators. */
+/* Adds all registered operators, with inputs and attributes, to the manual. */
 static void gather_operators(cnri_lua_manual *r) {
     cnri_manual_part(r, "cnnrun", "operators: the first word is the layer's name, then inputs");
     for (int32_t i = 0; i < cnri_descriptor_count(CNR_KIND_OPERATOR); i++) {
@@ -191,6 +191,7 @@ cnr_status cnri_lua_manual_make(cnri_lua_manual *r, cnr_error *err) {
     return r->failed ? cnri_out_of_memory(err, "reference") : CNR_OK;
 }
 
+/* Frees all rows and parts; the struct is the caller's. */
 void cnri_lua_manual_free(cnri_lua_manual *r) {
     for (int32_t i = 0; i < r->rows.n; i++) {
         cnri_lua_help *row = &r->rows.at[i];

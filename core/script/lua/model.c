@@ -17,7 +17,8 @@ static int push_outputs(lua_State *L, const cnr_tensor **outputs, int32_t n) {
     return n;
 }
 
-/* Input i: entry i of the list at 2, or the one with its name; or the tensor at 2 + i. */
+/* Input i of the model: entry i of the list at 2, or the one with its name; or the tensor at 2 + i.
+ * Raises an error if there is none. */
 static const cnr_tensor *input_at(lua_State *L, const cnr_model *model, int32_t i) {
     const char *name = cnr_input_name(model, i);
     const cnr_tensor *t = luaL_testudata(L, 2 + i, CNRI_TENSOR_TYPE);
@@ -41,7 +42,8 @@ static int32_t take_inputs(lua_State *L, const cnr_model *model, const cnr_tenso
     return n;
 }
 
-/* net:run: runs a model on tensors. */
+/* Implements net:run(inputs): runs a model on tensors and pushes copies of all outputs. Raises
+ * errors. */
 static int run_model(lua_State *L) {
     const cnr_tensor *inputs[MAX_PORTS], *outputs[MAX_PORTS];
     cnr_error err = CNR_ERROR_INIT;
@@ -55,7 +57,8 @@ static int run_model(lua_State *L) {
     return push_outputs(L, outputs, n_out);
 }
 
-/* net:run_picture: runs a model on a file. */
+/* Implements net:run_picture(path): runs a model on a picture file and pushes a copy of output
+ * 0. */
 static int run_picture(lua_State *L) {
     cnr_error err = CNR_ERROR_INIT;
     const cnr_tensor *out;
@@ -68,7 +71,7 @@ static int run_picture(lua_State *L) {
     return status ? cnri_script_raise(L, &err) : push_outputs(L, &out, 1);
 }
 
-/* net:time(runs): milliseconds of runs on made-up inputs. */
+/* Implements net:time(runs): pushes milliseconds of runs on made-up inputs. */
 static int time_model(lua_State *L) {
     cnr_error err = CNR_ERROR_INIT;
     cnr_model *model = cnri_lua_net_at(L, 1)->model;
@@ -111,7 +114,7 @@ static void push_type(lua_State *L, const cnr_model *model, const char *name,
     lua_rawset(L, -3);
 }
 
-/* net:inputs. */
+/* Implements net:inputs(): pushes a list with name, type and sizes of each input. */
 static int list_inputs(lua_State *L) {
     const cnr_model *model = cnri_lua_model_at(L, 1);
     lua_newtable(L);
@@ -122,7 +125,7 @@ static int list_inputs(lua_State *L) {
     return 1;
 }
 
-/* net:outputs. */
+/* Implements net:outputs(): pushes a list with name, type and sizes of each output. */
 static int list_outputs(lua_State *L) {
     const cnr_model *model = cnri_lua_model_at(L, 1);
     lua_newtable(L);
@@ -157,7 +160,8 @@ static int push_candidates(lua_State *L) {
     return 2;
 }
 
-/* net:candidates(node): the rows of a plan made for this call. */
+/* Implements net:candidates(node): pushes the rows of a plan made for this call, of all nodes
+ * without a name. */
 static int list_candidates(lua_State *L) {
     cnr_error err = CNR_ERROR_INIT;
     cnr_model *model = cnri_lua_model_at(L, 1);
@@ -235,7 +239,8 @@ static int meta(lua_State *L) {
     return 1;
 }
 
-/* c.now: seconds of the clock, for trusted scripts. */
+/* Implements c.now(): pushes seconds of the clock in force; raises an error unless the script is
+ * trusted. */
 static int now(lua_State *L) {
     if (!cnri_lua_experiment(L)->trust)
         return luaL_error(L, "the clock is for trusted scripts (--trust); net:time() is for all");
@@ -243,7 +248,8 @@ static int now(lua_State *L) {
     return 1;
 }
 
-/* Exit code for the text of a caught error: the engine's own code, 1 for any other error. */
+/* Implements c.exit_code(text): pushes the exit code for a caught error's text: that of the
+ * engine's error, else that of CNR_E_ARG. */
 static int exit_code(lua_State *L) {
     cnr_error own;
     const bool is_ours = cnri_script_raised(cnri_script_of(L), luaL_checkstring(L, 1), &own);
@@ -251,7 +257,7 @@ static int exit_code(lua_State *L) {
     return 1;
 }
 
-/* c.wait(seconds): waits in steps, so that a signal ends it. */
+/* Implements c.wait(seconds): waits in steps of 50 ms, so that a signal ends it. */
 static int wait_for(lua_State *L) {
     enum { STEP_NS = 50000000 };
     cnri_script *s = cnri_script_of(L);
@@ -272,7 +278,8 @@ static int wait_for(lua_State *L) {
     return 0;
 }
 
-/* c.date(): seconds since 1970, whole, so that no script can time kernels with it. */
+/* Implements c.date(): pushes the local date and time as text and whole seconds since 1970, too
+ * coarse to time kernels with. */
 static int date(lua_State *L) {
     char text[40] = "";
     struct tm when;
@@ -283,7 +290,7 @@ static int date(lua_State *L) {
     return 2;
 }
 
-/* c.simulated. */
+/* Implements c.simulated(): pushes true if the clock in force is a simulated machine's. */
 static int simulated(lua_State *L) {
     lua_pushboolean(L, !cnri_clock_is_real());
     return 1;

@@ -10,7 +10,8 @@
 #define CNRI_MODEL_TYPE "cnnrun model"
 #define CNRI_SAMPLES_TYPE "cnnrun samples"
 
-/* Raises an error unless the script is an experiment inside its main, with a runtime. */
+/* The script of the state; raises an error unless it is an experiment inside its main, with a
+ * runtime. */
 cnri_script *cnri_lua_experiment(lua_State *L);
 /* Makes the types of nets, samples, feeds and workers known to Lua. */
 void cnri_lua_open_models(lua_State *L);
@@ -31,20 +32,20 @@ typedef struct cnri_lua_model {
 } cnri_lua_model;
 /* The net at `i`, for running and changing; raises an error if it is closed or busy. */
 cnri_lua_model *cnri_lua_net_at(lua_State *L, int i);
-/* The model of the net at `i`, for inspection. */
+/* The model of the net at `i`, for inspection; raises an error if it is closed. */
 cnr_model *cnri_lua_model_at(lua_State *L, int i);
-/* Pushes a closed net, to be filled. Collects garbage first, because nets are larger than Lua
- * knows. */
+/* Pushes a closed net, to be filled, and returns it; the collector frees it. Collects garbage
+ * first, because nets are larger than Lua knows. */
 cnri_lua_model *cnri_lua_push_net(lua_State *L);
 /* Closes a net; raises an error while it is trained. */
 void cnri_lua_close_net(lua_State *L, cnri_lua_model *net);
-/* Drops the options that unplace would restore. */
+/* Frees the options that net:unplace would restore; none: nothing. */
 void cnri_lua_forget_place(cnri_lua_model *net);
-int cnri_lua_load_net(lua_State *L); /* c.load */
+int cnri_lua_load_net(lua_State *L); /* implements c.load(net, options) */
 extern const cnri_lua_key cnri_load_keys[];
 /* Pushes the options as a table for c.load. */
 void cnri_lua_push_load(lua_State *L, const cnr_load_options *o);
-int cnri_lua_release_net(lua_State *L); /* implements __gc and __close */
+int cnri_lua_release_net(lua_State *L); /* implements __gc and __close: frees the model */
 
 /* ---- loss.c ---- */
 /* A loss that a script gives. */
@@ -86,7 +87,7 @@ typedef struct cnri_lua_file_part {
 /* Runs a file of losses, optimisers or metrics, found by name in `folder` of the scripts. */
 cnr_status cnri_lua_file_part_open(const char *folder, const char *name, const char *takes,
                                    bool or_table, cnri_lua_file_part **out, cnr_error *err);
-void cnri_lua_file_part_close(cnri_lua_file_part *f);
+void cnri_lua_file_part_close(cnri_lua_file_part *f); /* closes its script and frees f */
 
 /* ---- loss.c: metrics ---- */
 struct cnri_lua_metrics;
@@ -117,7 +118,7 @@ void cnri_lua_set_metrics(lua_State *L, const char *key, const cnr_metric_value 
                "scores: cnnrun.Tensor, labels: integer[]): number>")
 
 /* ---- learn.c ---- */
-int cnri_lua_sweep(lua_State *L); /* c.sweep */
+int cnri_lua_sweep(lua_State *L); /* implements c.sweep(options) */
 extern const cnri_lua_key cnri_sweep_keys[];
 
 /* ---- work.c: long work ---- */
@@ -138,7 +139,7 @@ const cnr_observer *cnri_lua_begin(lua_State *L, cnri_lua_work *w);
 void cnri_lua_end(lua_State *L, const cnri_lua_work *w, cnr_status status, cnr_error *err);
 /* Clears the progress line, because something else is about to be printed. */
 void cnri_lua_clear_progress(const cnri_script *s);
-/* Pushes zeroed memory for a result, which `free` releases once it is collected. */
+/* Pushes and returns zeroed memory for a result; the collector calls `free` on it. */
 void *cnri_lua_push_result(lua_State *L, size_t bytes, void (*free)(void *));
 /* Makes the type of results known to Lua. */
 void cnri_lua_open_work(lua_State *L);
@@ -152,13 +153,13 @@ void cnri_lua_set_whole(lua_State *L, const char *key, int64_t value);
 void cnri_lua_set_text(lua_State *L, const char *key, const char *value);
 /* Sets `simulated` = true while a plugin's clock is in force. */
 void cnri_lua_set_simulated(lua_State *L);
-/* The function c.devices. */
+/* Implements c.devices(options): pushes a list of the devices, with properties if measured. */
 int cnri_lua_devices(lua_State *L);
-/* The function c.plugins. */
+/* Implements c.plugins(): pushes a list of the plugins found, refused ones included. */
 int cnri_lua_plugins(lua_State *L);
 
 /* ---- prepare.c: net:prepare ---- */
-/* The method net:prepare. */
+/* Implements net:prepare(pictures, options): pushes the input tensor made of pictures. */
 int cnri_lua_prepare(lua_State *L);
 extern const cnri_lua_key cnri_prepare_keys[];
 /* Pushes which part of a picture an input shows. */
@@ -171,9 +172,9 @@ typedef cnr_status (*cnri_lua_instead)(void *arg, const cnr_model *model, cnri_p
 /* Does what net:prepare does, but passes the preprocessing to `instead`. */
 int cnri_lua_prepare_with(lua_State *L, cnri_lua_instead instead, void *arg);
 /* ---- feed.c, worker.c: stages on threads of their own ---- */
-/* The function c.feed: stages on threads of their own. */
+/* Implements c.feed(spec, options): pushes a feed, which reads pictures on threads of its own. */
 int cnri_lua_feed(lua_State *L);
-/* c.worker: a thread that calls objects and writes pictures. */
+/* Implements c.worker(): pushes a worker, a thread that calls objects and writes pictures. */
 int cnri_lua_worker(lua_State *L);
 /* Makes the type of feeds known to Lua. */
 void cnri_lua_open_feeds(lua_State *L);
@@ -182,7 +183,7 @@ void cnri_lua_open_workers(lua_State *L);
 extern const cnri_lua_row cnri_feed_methods[], cnri_worker_methods[];
 
 /* ---- object.c: c.object(name, options) ---- */
-/* The function c.object. */
+/* Implements c.object(name, options): pushes a new object of a plugin. */
 int cnri_lua_object(lua_State *L);
 /* An object of a plugin that a script made. */
 typedef struct cnri_lua_instance {
@@ -200,30 +201,32 @@ cnr_status cnri_lua_object_call(cnri_lua_instance *o, int32_t method, const cnr_
 cnri_lua_instance *cnri_lua_object_at(lua_State *L, int i);
 /* Number of the method `word`, or an error; and the number of results of a method. */
 int32_t cnri_lua_object_method(lua_State *L, const cnri_lua_instance *o, const char *word);
-/* Number of results of a method. */
+/* Number of results that method number `method` returns. */
 int32_t cnri_lua_object_results(const cnri_lua_instance *o, int32_t method);
-/* c.writer: opens a sequence of pictures for writing. */
+/* Implements c.writer(spec, options): opens a sequence of pictures for writing and pushes it. */
 int cnri_lua_writer(lua_State *L);
 extern const cnri_lua_key cnri_samples_keys[], cnri_writer_keys[]; /* samples.c */
 /* Reads which samples the table at i chooses: { every =, from =, to = }. */
 void cnri_lua_take_choice(lua_State *L, int i, cnr_selection *out);
-/* A writer of a script. */
+/* A writer of a script, with the lock that a worker's thread shares. */
 typedef struct cnri_lua_writer_box {
     cnr_writer *at;       /* NULL: closed */
     pthread_mutex_t lock; /* held by the thread that writes */
 } cnri_lua_writer_box;
 /* The open writer at index i of the stack; raises an error otherwise. */
 cnri_lua_writer_box *cnri_lua_writer_at(lua_State *L, int i);
-/* The function c.gauges. */
+/* Implements c.gauges(options): pushes a list of the sensors and clocks of this machine. */
 int cnri_lua_gauges(lua_State *L);
-/* The function c.govern. */
+/* Implements c.govern(options): governs clocks for a time, scene or recording, and pushes the
+ * result. */
 int cnri_lua_govern(lua_State *L);
-/* c.governing: governs frequencies while the script goes on. */
+/* Implements c.governing(policy): governs clocks while the script goes on; pushes the object that
+ * ends it. */
 int cnri_lua_governing(lua_State *L);
 /* Makes the type of governings known to Lua. */
 void cnri_lua_open_governing(lua_State *L);
 extern const cnri_lua_row cnri_governing_methods[];
-/* c.dtw: distance of two series. */
+/* Implements c.dtw(a, b, options): pushes the distance of two series by dynamic time warping. */
 int cnri_lua_dtw(lua_State *L);
 extern const cnri_lua_key cnri_govern_keys[], cnri_dtw_keys[];
 extern const cnri_lua_key cnri_gauge_keys[];
@@ -248,7 +251,8 @@ void cnri_lua_take_data(lua_State *L, int options, const char *split, cnri_lua_d
 void cnri_lua_check_spec(lua_State *L, const char *spec);
 /* Raises an error unless split is NULL, "train" or "eval". */
 void cnri_lua_check_split(lua_State *L, const char *split);
-cnri_samples *cnri_lua_samples_at(lua_State *L, int i); /* raises an error if they are closed */
+/* the samples at `i`; raises an error if they are closed */
+cnri_samples *cnri_lua_samples_at(lua_State *L, int i);
 /* Marks the samples as in use (`by` 1), so that they can't be closed, or as free again (-1). */
 void cnri_lua_hold_samples(const cnri_lua_data *data, int by);
 int cnri_lua_samples(lua_State *L); /* implements c.samples(spec, split) */

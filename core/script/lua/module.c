@@ -96,7 +96,8 @@ static int unknown_word(lua_State *L) {
     return 1;
 }
 
-/* Iterates for pairs(c), in order. Upvalues: the values, the sorted list of names, the position. */
+/* Lua function: iterates for pairs(c), in order; nil at the end. Upvalues: the values, the sorted
+ * list of names, the position. */
 static int next_word(lua_State *L) {
     const lua_Integer i = lua_tointeger(L, lua_upvalueindex(3)) + 1;
     lua_pushinteger(L, i);
@@ -134,7 +135,7 @@ static int all_words(lua_State *L) {
 
 static int read_only(lua_State *L) { return luaL_error(L, "the module is not to be changed"); }
 
-/* Pushes the module, with functions and operators. */
+/* Makes the types, and pushes the module's table, with functions and operators. */
 static void push(lua_State *L) {
     cnri_lua_open_layers(L);
     cnri_lua_open_tensors(L);

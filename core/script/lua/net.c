@@ -60,7 +60,8 @@ static void add_input(lua_State *L) {
     } else mistake(L, "input: want a table { \"name\", shape = ... } or a value of c.input");
 }
 
-/* Takes `input` and `inputs`. */
+/* Takes the inputs of the net from `input` and `inputs` of its arguments; other types are
+ * mistakes. */
 static void take_inputs(lua_State *L) {
     cnri_lua_get(L, ARGS, "input: one");
     if (!lua_isnil(L, -1)) add_input(L);
@@ -82,7 +83,7 @@ static void add_output(lua_State *L) {
     else mistake(L, "outputs: want values, which layers that are given one return");
 }
 
-/* Takes `output` and `outputs`. */
+/* Takes the outputs of the net from `output` and `outputs` of its arguments. */
 static void take_outputs(lua_State *L) {
     cnri_lua_get(L, ARGS, "output");
     if (!lua_isnil(L, -1)) add_output(L);
@@ -98,7 +99,8 @@ static void take_outputs(lua_State *L) {
     lua_settop(L, OUTPUTS);
 }
 
-/* Applies the layers in the other keys, or in `body`, to the inputs. */
+/* Applies the layers in the list part, or in `body`, to the inputs; their results become outputs.
+ * No layers, or both, is a mistake. */
 static void take_body(lua_State *L) {
     const bool listed = cnri_lua_get(L, ARGS, "body") != LUA_TNIL;
     const bool positional = (int)lua_rawlen(L, ARGS) >= cnri_lua_first_item(L, ARGS);

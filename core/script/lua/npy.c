@@ -20,7 +20,8 @@ static const char magic[6] = "\x93NUMPY";
 
 /* ---- writing ---- */
 
-/* Type name for the header; types that NumPy lacks are written as f32. */
+/* NumPy's name of the type, such as "<f4", for the header; NULL: NumPy has none, and f32 is
+ * written. */
 static const char *descr_of(int32_t dtype) {
     for (size_t i = 0; i < CNRI_COUNT(kinds); i++)
         if (kinds[i].dtype == dtype) return kinds[i].descr;
@@ -93,7 +94,8 @@ static const char *find_key(const char *header, const char *end, const char *key
     return NULL;
 }
 
-/* Parses a shape such as "(1, 28, 28)". */
+/* Parses a shape such as "(1, 28, 28)", before `end`, into out->rank and out->dim; false: malformed
+ * or too large. */
 static bool read_shape(const char *p, const char *end, cnr_tensor *out) {
     if (*p++ != '(') return false;
     for (;;) {

@@ -16,7 +16,7 @@ cnri_lua_instance *cnri_lua_object_at(lua_State *L, int i) {
     return o;
 }
 
-/* object:close, and the collector. */
+/* Implements object:close(), and the collector: destroys the plugin's object once. */
 static int close_object(lua_State *L) {
     object *o = lua_touserdata(L, 1);
     pthread_mutex_lock(&o->lock);
@@ -28,7 +28,8 @@ static int close_object(lua_State *L) {
 
 /* ---- making ---- */
 
-/* Pushes the numbers of the list on top as a block that the collector frees. */
+/* Pushes the numbers of the list on top as a block that the collector frees, and makes them the
+ * value of *a; raises an error for other items. */
 static void list_option(lua_State *L, cnr_attr *a) {
     const int list = lua_gettop(L);
     a->n = (int64_t)lua_rawlen(L, list);
@@ -65,7 +66,8 @@ static void read_option(lua_State *L, cnr_attr *a) {
     }
 }
 
-/* Reads the options in the table at 2; names and values stay on the stack. */
+/* Reads the options in the table at 2 into attrs, at most MAX_OPTIONS; returns how many. Names and
+ * values stay on the stack. Raises errors. */
 static int32_t read_options(lua_State *L, cnr_attr *attrs) {
     int32_t n = 0;
     if (lua_isnoneornil(L, 2)) return 0;
@@ -130,7 +132,8 @@ static int32_t results_of(const char *signature) {
     return n;
 }
 
-/* The argument at `i` as a tensor; a tensor made for it replaces it on the stack. */
+/* The argument at `i` as a tensor; a text, number or flag becomes one, which replaces it on the
+ * stack. Raises an error for other types. */
 static const cnr_tensor *argument(lua_State *L, int i) {
     const int type = lua_type(L, i);
     cnr_tensor *t = luaL_testudata(L, i, CNRI_TENSOR_TYPE);
@@ -189,7 +192,8 @@ cnr_status cnri_lua_object_call(cnri_lua_instance *o, int32_t method, const cnr_
     return status;
 }
 
-/* Calls a method. Upvalue 1: its number. */
+/* Lua function: calls a method of the object at 1 with tensors, and pushes its results. Upvalue 1:
+ * the method's number. */
 static int call_method(lua_State *L) {
     const cnr_tensor *in[MAX_INPUTS];
     cnr_tensor made[MAX_RESULTS], *out[MAX_RESULTS];
@@ -234,7 +238,8 @@ int32_t cnri_lua_object_results(const cnri_lua_instance *o, int32_t method) {
     return results_of(o->about->methods[method]);
 }
 
-/* object.NAME: a function that calls the method. */
+/* Implements object.NAME: pushes a function that calls the method; raises an error if there is
+ * none. */
 static int object_index(lua_State *L) {
     lua_pushinteger(L, cnri_lua_object_method(L, cnri_lua_object_at(L, 1), luaL_checkstring(L, 2)));
     lua_pushcclosure(L, call_method, 1);

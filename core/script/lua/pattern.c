@@ -8,7 +8,8 @@ static const char *match(cnri_match *m, const char *s, const char *p);
 
 /* ---- one character ---- */
 
-/* The end of the single item "x", ".", "%a" or "[...]" that begins at p. */
+/* The end, behind it, of the single item "x", ".", "%a" or "[...]" that begins at p; raises an
+ * error if it is malformed. */
 static const char *item_end(const cnri_match *m, const char *p) {
     const char c = *p++;
     if (c == '%') {
@@ -87,7 +88,8 @@ static const char *match_longest(cnri_match *m, const char *s, const char *p, co
     return NULL;
 }
 
-/* Matches an item as seldom as possible, then the rest. */
+/* Matches an item as seldom as possible from s on, then the rest; returns the match's end, NULL:
+ * none. */
 static const char *match_shortest(cnri_match *m, const char *s, const char *p, const char *end) {
     for (;; s++) {
         const char *e = match(m, s, end + 1);
@@ -98,7 +100,8 @@ static const char *match_shortest(cnri_match *m, const char *s, const char *p, c
 
 /* ---- captures, %b, %f ---- */
 
-/* Begins a capture and matches the rest. */
+/* Begins a capture at s and matches the rest; returns the match's end, NULL: none, and the capture
+ * is dropped. */
 static const char *open_capture(cnri_match *m, const char *s, const char *p) {
     if (m->n == CNRI_CAPTURES) luaL_error(m->L, "too many captures in a pattern");
     const bool position = p + 1 < m->pattern_end && p[1] == ')';
@@ -108,7 +111,8 @@ static const char *open_capture(cnri_match *m, const char *s, const char *p) {
     return e;
 }
 
-/* Ends a capture and matches the rest. */
+/* Ends the innermost open capture at s and matches the rest; returns the match's end, NULL: none,
+ * and it is open again. */
 static const char *close_capture(cnri_match *m, const char *s, const char *p) {
     int i = m->n - 1;
     while (i >= 0 && m->captures[i].n != CNRI_CAPTURE_OPEN) i--;
@@ -130,7 +134,7 @@ static const char *skip_same(cnri_match *m, const char *s, int digit) {
     return s + n;
 }
 
-/* %bxy: matches from an x to the y that balances it. */
+/* %bxy: returns the place behind the y that balances the x at s; NULL: there is none. */
 static const char *skip_balanced(cnri_match *m, const char *s, const char *p) {
     if (m->pattern_end - p < 2) luaL_error(m->L, "malformed pattern (%%b wants two characters)");
     if (s >= m->text_end || *s != p[0]) return NULL;
@@ -153,7 +157,8 @@ static bool at_frontier(const cnri_match *m, const char *s, const char *p, const
 
 /* ---- the whole ---- */
 
-/* Follows the pattern from p in a loop; recursion only where it may have to backtrack. */
+/* Matches the text at s by the pattern from p on, in a loop; recursion only where it may have to
+ * backtrack. Returns the match's end; NULL: none. */
 static const char *follow(cnri_match *m, const char *s, const char *p) {
     while (p < m->pattern_end) {
         cnri_script_charge(m->L, 1);

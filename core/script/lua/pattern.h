@@ -13,7 +13,7 @@ typedef struct cnri_capture {
 } cnri_capture;
 enum { CNRI_CAPTURE_OPEN = -1, CNRI_CAPTURE_POSITION = -2 };
 
-/* A match that is tried. */
+/* State of a match: text and pattern, captures so far, and depth of recursion. */
 typedef struct cnri_match {
     lua_State *L;
     const char *text, *text_end, *pattern_end;

@@ -22,7 +22,8 @@ static const cnri_lua_key place_keys[] =
                cnri_place_options, guard),
      {0}};
 
-/* Lists the devices; the texts belong to the caller's table. */
+/* Lists the texts of `devices` in the table at 2, which keeps them; returns how many. Raises
+ * errors. */
 static int read_devices(lua_State *L, const char **to) {
     int n = 0;
     const int top = lua_gettop(L), type = cnri_lua_get(L, 2, "devices");
@@ -42,8 +43,8 @@ static int by_text(const void *a, const void *b) {
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-/* Lists the settings, sorted because a table's order changes. Leaves a table that keeps the
- * texts. */
+/* Lists the texts "NAME=VALUE" of `policy_options`, sorted because a table's order changes. Leaves
+ * a table that keeps the texts; returns how many. */
 static int read_settings(lua_State *L, const char **to) {
     int n = 0;
     lua_newtable(L);
@@ -106,7 +107,8 @@ static void free_placing(void *p) { cnri_placing_free(p); }
 
 /* ---- as it was before ---- */
 
-/* What a policy left would be measured by the next one as the net's own. */
+/* Copies the net's options for unplace; if they were kept before, restores them, since a policy
+ * would measure what an earlier one left as the net's own. */
 static cnr_status begin_place(cnri_lua_model *net, cnr_error *err) {
     if (net->unplaced) return cnri_model_set_options(net->model, net->unplaced, err);
     net->unplaced = cnri_alloc_zero(sizeof *net->unplaced);
@@ -116,7 +118,7 @@ static cnr_status begin_place(cnri_lua_model *net, cnr_error *err) {
     return cnri_out_of_memory(err, "place");
 }
 
-/* net:unplace: returns to the options from before net:place. */
+/* Implements net:unplace(): returns to the options from before net:place; never placed: nothing. */
 static int unplace(lua_State *L) {
     cnr_error err = CNR_ERROR_INIT;
     cnri_lua_model *net = cnri_lua_net_at(L, 1);
@@ -126,7 +128,8 @@ static int unplace(lua_State *L) {
     return 0;
 }
 
-/* net:place. */
+/* Implements net:place(options): places the net's layers by a policy, and pushes predicted and
+ * measured costs. Raises errors. */
 static int place(lua_State *L) {
     cnr_error err = CNR_ERROR_INIT;
     const char *devices[MAX_WORDS + 1] = {0}, *settings[MAX_WORDS + 1] = {0};

@@ -21,7 +21,7 @@ static void set_provides(lua_State *L, int32_t index) {
     lua_setfield(L, -2, "provides");
 }
 
-/* Pushes a plugin as a table. */
+/* Pushes a plugin as a table; `refused` says why it was not loaded. */
 static void push_plugin(lua_State *L, int32_t index) {
     const cnri_plugin *p = cnri_plugin_at(index);
     lua_createtable(L, 0, 7);

@@ -31,7 +31,7 @@ typedef struct lua_policy {
 
 /* ---- the state ---- */
 
-/* Stands for functions that read files: raises an error. */
+/* Lua function in place of those that read files: raises an error. */
 static int no_files(lua_State *L) {
     return luaL_error(L, "a policy reads no files: it has rows and what is seen");
 }
@@ -51,7 +51,8 @@ static void run_top(lua_State *L, lua_policy *p) {
     if (!lua_isfunction(L, -1)) luaL_error(L, "%s:1: its table has no function 'place'", p->name);
 }
 
-/* Opens a state with a policy's limits. */
+/* Opens the state *s with a policy's limits of instructions and processor time; close it with
+ * cnri_script_close. */
 static cnr_status open_state(lua_policy *p, cnri_script *s, cnr_error *err) {
     const cnr_status status = cnri_script_open(s, NULL, p->name, false, err);
     if (status) return status;
@@ -62,7 +63,8 @@ static cnr_status open_state(lua_policy *p, cnri_script *s, cnr_error *err) {
 
 /* ---- opening ---- */
 
-/* Reads the policy's list of devices. */
+/* Reads the policy's list of devices, 1 to MAX_DEVICES names, into p; raises an error for another
+ * type. */
 static void read_devices(lua_State *L, int table, lua_policy *p) {
     if (lua_getfield(L, table, "devices") == LUA_TNIL) return;
     const lua_Integer n = lua_istable(L, -1) ? (lua_Integer)lua_rawlen(L, -1) : 0;
@@ -78,7 +80,7 @@ static void read_devices(lua_State *L, int table, lua_policy *p) {
     }
 }
 
-/* Reads what the policy's plans minimise. */
+/* Reads what the policy's plans minimise: "edp", "energy" or "time"; raises an error for others. */
 static void read_objective(lua_State *L, int table, lua_policy *p) {
     static const char *const known[] = {"edp", "energy", "time"};
     if (lua_getfield(L, table, "objective") == LUA_TNIL) return;
@@ -115,7 +117,8 @@ static double number_of(const cnri_policy *base, const char *table, const char *
     return NAN;
 }
 
-/* Lua function: runs the policy once to read its tables. */
+/* Lua function: runs the policy's file once to read its tables of devices, objective and
+ * adaptation. */
 static int look_at(lua_State *L) {
     lua_policy *p = lua_touserdata(L, 1);
     lua_Debug ar;
@@ -137,7 +140,7 @@ static void free_words(const char **at, int32_t n) {
     cnri_free((void *)at);
 }
 
-/* Frees a policy. */
+/* Frees a policy with its texts. */
 static void free_policy(cnri_policy *base) {
     lua_policy *p = (lua_policy *)base;
     free_words(p->options.at, p->options.n);
@@ -163,7 +166,7 @@ static cnr_status copy_options(lua_policy *p, const char *const *options, cnr_er
     return cnri_push(&p->options) ? CNR_OK : cnri_out_of_memory(err, p->name);
 }
 
-/* Computes the fingerprint that plans depend on. */
+/* Computes the fingerprint of the policy's text and options, on which plans depend. */
 static void take_print(lua_policy *p) {
     cnri_text all = {0};
     uint8_t digest[32];
@@ -190,7 +193,8 @@ char *cnri_lua_policy_file(const char *name) {
     return path ? path : cnri_strdup(name);
 }
 
-/* Reads a policy's file, or the installed one of that name. */
+/* Reads a policy's file, or the installed one of that name, into p->text. CNR_E_NOT_FOUND:
+ * neither. */
 static cnr_status read_policy(lua_policy *p, const char *name, cnr_error *err) {
     char *path = cnri_lua_policy_file(name);
     if (!path) return cnri_out_of_memory(err, name);
@@ -255,7 +259,7 @@ cnr_status cnri_lua_policy_open(const char *name, const char *text, const char *
 
 /* ---- asking ---- */
 
-/* A question to a policy. */
+/* A question to a policy: the table of costs, its answers by node, and notes. */
 typedef struct asking {
     lua_policy *p;
     const cnri_table *t;
@@ -263,7 +267,7 @@ typedef struct asking {
     cnri_text notes;
 } asking;
 
-/* Raises an error: the answer names no node; with a similar name. */
+/* Raises an error: the answer names no node; the text offers a similar name. */
 static int unknown_node(lua_State *L, const asking *a, const char *name) {
     CNRI_VEC(const char *) names = {0};
     for (int32_t i = 0; i < a->t->nodes.n; i++) {
@@ -277,8 +281,8 @@ static int unknown_node(lua_State *L, const asking *a, const char *name) {
                       near ? "'?)" : "");
 }
 
-/* Reads shares such as { cpu = 0.3, ["opencl:0"] = 0.7, axis = 1 } on top; sorted by name, like
- * layers' placements. */
+/* Reads shares such as { cpu = 0.3, ["opencl:0"] = 0.7, axis = 1 } on top into `to`, sorted by
+ * name; false: malformed, or too many. */
 static bool read_shares(lua_State *L, cnri_policy_answer *to) {
     const int table = lua_gettop(L);
     const int32_t capacity = CNRI_COUNT(to->parts);
@@ -343,7 +347,7 @@ static void read_answers(lua_State *L, asking *a, int answer, int rows) {
     }
 }
 
-/* Lua function: runs the policy with rows and what is seen. */
+/* Lua function: runs the policy with rows and what is seen, and takes its answers and notes. */
 static int ask(lua_State *L) {
     asking *a = lua_touserdata(L, 1);
     run_top(L, a->p);

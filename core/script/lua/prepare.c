@@ -80,7 +80,7 @@ void cnri_lua_push_framing(lua_State *L, const cnri_framing *framing) {
     }
 }
 
-/* Pictures that are prepared. */
+/* Pictures that are prepared: n of them, for which model and with which preprocessing. */
 typedef struct job {
     const cnr_model *model;
     cnri_preprocess *p;
@@ -90,8 +90,8 @@ typedef struct job {
     void *arg;
 } job;
 
-/* Fills the batch, in protected mode because `p` may hold a block. Stack: net, pictures, table
- * or nothing, job. */
+/* Lua function, in protected mode because `p` may hold a block: pushes the input tensor filled with
+ * the pictures. Stack: net, pictures, table or nothing, job. */
 static int fill_batch(lua_State *L) {
     cnr_error err = CNR_ERROR_INIT;
     const job *j = lua_touserdata(L, -1);

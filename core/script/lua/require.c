@@ -54,8 +54,9 @@ typedef struct piece {
     size_t n;
 } piece;
 
-/* Reads the next piece of a file for the parser. Parsing has no hook, and may take time
- * quadratic in the text's length, so a script that exceeded its time gets no more. */
+/* Returns the next piece of a script for the parser, *n bytes; NULL: the end. Parsing has no hook,
+ * and may take time quadratic in the text's length, so a script that exceeded its time gets no
+ * more. */
 static const char *read_piece(lua_State *L, void *arg, size_t *n) {
     enum { AT_A_TIME = 4096 };
     piece *p = arg;
@@ -140,7 +141,7 @@ static bool find_installed(lua_State *L, const char *name) {
     return found;
 }
 
-/* Pushes the file of a module: lib/blocks.lua for "lib.blocks". */
+/* Pushes and returns the file of a module: lib/blocks.lua for "lib.blocks". */
 static const char *push_file(lua_State *L, const char *name) {
     luaL_gsub(L, name, ".", "/");
     lua_pushliteral(L, ".lua");
@@ -148,7 +149,8 @@ static const char *push_file(lua_State *L, const char *name) {
     return lua_tostring(L, -1);
 }
 
-/* Finds a module beside the script or among the installed ones; pushes its path. */
+/* Finds a module's file beside the script or among the installed ones, and pushes its path and its
+ * name for messages; false: there is none, and nothing is pushed. */
 static bool find_file(lua_State *L, const char *file) {
     return find_in(L, cnri_script_of(L)->dir, file, true) || find_installed(L, file);
 }

@@ -130,7 +130,7 @@ void cnri_lua_check_keys(lua_State *L, int t, const cnri_lua_key *keys) {
     }
 }
 
-/* Raises an error for the value on top, saying what was wanted. */
+/* Raises an error for the value on top: what key and type were wanted, and what it is. */
 static int refuse(lua_State *L, const cnri_lua_key *key, const char *want) {
     const char *got = lua_type(L, -1) == LUA_TNUMBER
                           ? luaL_tolstring(L, -1, NULL)
@@ -138,7 +138,7 @@ static int refuse(lua_State *L, const cnri_lua_key *key, const char *want) {
     return luaL_error(L, "want %s (%s), got %s", key->text, want, got);
 }
 
-/* Pushes both bounds as text, or the only one that matters. */
+/* Pushes and returns both bounds as text, or the lower one alone if there is no upper one. */
 static const char *push_range(lua_State *L, const cnri_lua_key *key, const char *what) {
     char minimum[40], maximum[40];
     cnri_print_double(minimum, sizeof minimum, key->minimum);

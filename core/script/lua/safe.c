@@ -18,7 +18,7 @@ static int finish_pcall(lua_State *L, int status, lua_KContext extra) {
     return lua_gettop(L) - (int)extra;
 }
 
-/* pcall that can't catch the script's limits. */
+/* Implements pcall, which can't catch the errors of the script's limits. */
 static int safe_pcall(lua_State *L) {
     luaL_checkany(L, 1);
     lua_pushboolean(L, 1);
@@ -26,8 +26,8 @@ static int safe_pcall(lua_State *L) {
     return finish_pcall(L, lua_pcallk(L, lua_gettop(L) - 2, LUA_MULTRET, 0, 0, finish_pcall), 0);
 }
 
-/* A message handler. Lua runs handlers without hooks if a hook raised the error, so a script's
- * own handler never gets that one. */
+/* Message handler of safe_xpcall: calls the script's own (upvalue), but not once the script was
+ * stopped, as Lua runs handlers without hooks then. */
 static int handle(lua_State *L) {
     if (cnri_script_of(L)->stopped) return 1;
     lua_pushvalue(L, lua_upvalueindex(1));
@@ -36,7 +36,7 @@ static int handle(lua_State *L) {
     return lua_gettop(L);
 }
 
-/* xpcall that can't catch the script's limits. */
+/* Implements xpcall, which can't catch the errors of the script's limits. */
 static int safe_xpcall(lua_State *L) {
     const int n = lua_gettop(L);
     luaL_checktype(L, 2, LUA_TFUNCTION);
@@ -70,7 +70,7 @@ static int resume(lua_State *L, lua_State *co, int n) {
     return results;
 }
 
-/* coroutine.resume that can't catch the script's limits. */
+/* Implements coroutine.resume, which can't catch the errors of the script's limits. */
 static int safe_resume(lua_State *L) {
     lua_State *co = lua_tothread(L, 1);
     luaL_argexpected(L, co, 1, "coroutine");
@@ -80,14 +80,15 @@ static int safe_resume(lua_State *L) {
     return results >= 0 ? results + 1 : 2;
 }
 
-/* Function that coroutine.wrap returns. */
+/* Lua function that coroutine.wrap returns: resumes the coroutine (upvalue) and raises its
+ * errors. */
 static int call_wrapped(lua_State *L) {
     lua_State *co = lua_tothread(L, lua_upvalueindex(1));
     const int results = resume(L, co, lua_gettop(L));
     return results >= 0 ? results : lua_error(L);
 }
 
-/* coroutine.wrap that can't catch the script's limits. */
+/* Implements coroutine.wrap, which can't catch the errors of the script's limits. */
 static int safe_wrap(lua_State *L) {
     luaL_checktype(L, 1, LUA_TFUNCTION);
     lua_State *co = lua_newthread(L); /* inherits the hook */
@@ -99,7 +100,7 @@ static int safe_wrap(lua_State *L) {
 
 /* ---- metatables ---- */
 
-/* setmetatable without finalizers, which nothing could stop. */
+/* Implements setmetatable; raises an error for finalizers (__gc), which nothing could stop. */
 static int safe_setmetatable(lua_State *L) {
     luaL_checktype(L, 1, LUA_TTABLE);
     luaL_argexpected(L, lua_isnoneornil(L, 2) || lua_istable(L, 2), 2, "nil or table");
@@ -130,7 +131,8 @@ static void append(lua_State *L, int n) {
     lua_concat(L, 3);
 }
 
-/* The names of the keys but those of the list part, sorted, and below them keys by name. */
+/* Pushes a table of keys by name and, above it, the sorted list of the names, without keys of the
+ * list part (1 .. listed); returns their number, at most MOST_SHOWN. */
 static int push_names(lua_State *L, int table, lua_Integer listed) {
     int n = 0;
     lua_newtable(L);
@@ -160,7 +162,8 @@ static int push_names(lua_State *L, int table, lua_Integer listed) {
     return n;
 }
 
-/* Pushes a table as text, for print. */
+/* Pushes a table as text, for print; nested tables to a limited depth, and at most MOST_SHOWN
+ * entries. */
 static void push_table(lua_State *L, int table, int depth) {
     const lua_Integer listed = (lua_Integer)lua_rawlen(L, table);
     int shown = 0;
@@ -206,7 +209,8 @@ static void push_shown(lua_State *L, int at, int depth) {
     }
 }
 
-/* print: shows tables, and escapes control characters. */
+/* Implements print: shows tables and escapes control characters, on stdout for experiments, else on
+ * stderr. */
 static int safe_print(lua_State *L) {
     FILE *to = cnri_script_of(L)->experiment ? stdout : stderr;
     const int n = lua_gettop(L);
@@ -253,7 +257,8 @@ static int64_t joined(lua_State *L, int64_t length) {
 /* How the cost of a table function is found. */
 typedef enum work { WORK_SPAN, WORK_JOIN, WORK_MOVE, WORK_SHIFT, WORK_SORT } work;
 
-/* A function of `table` whose cost is counted to the script first. */
+/* Lua function: calls a function of `table` after its cost was counted to the script. Upvalues: the
+ * function, how its cost is found. */
 static int guarded(lua_State *L) {
     const int n = lua_gettop(L);
     int64_t cost = 0;
@@ -305,7 +310,7 @@ static void open_base(lua_State *L) {
     luaL_setfuncs(L, ours, 0);
 }
 
-/* Adds the library `coroutine`. */
+/* Adds the library `coroutine`, in its safe form, to the table on top. */
 static void open_coroutine(lua_State *L) {
     static const char *const names[] = {"create", "yield", "status", "running", "isyieldable"};
     static const luaL_Reg ours[] = {{"resume", safe_resume}, {"wrap", safe_wrap}, {0}};
@@ -318,7 +323,7 @@ static void open_coroutine(lua_State *L) {
     lua_setfield(L, -2, "coroutine");
 }
 
-/* Adds the library `table`. */
+/* Adds the library `table`, whose functions count their cost, to the table on top. */
 static void open_table(lua_State *L) {
     static const struct {
         const char *row;

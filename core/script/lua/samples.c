@@ -5,7 +5,7 @@
 #include "samples/samples.h"
 #include <string.h>
 
-/* Samples of a script. */
+/* Samples of a script; held: how many trainings use them, so that they can't be closed. */
 typedef struct cnri_lua_source {
     cnri_samples samples;
     bool open;
@@ -36,7 +36,7 @@ void cnri_lua_check_spec(lua_State *L, const char *spec) {
     lua_pop(L, 2);
 }
 
-/* Pushes the opened samples of a source. */
+/* Pushes and returns the opened samples of a source; raises an error if they can't be opened. */
 static cnri_lua_source *open_source(lua_State *L, const char *spec, const char *split) {
     cnr_error err = CNR_ERROR_INIT;
     cnri_lua_source *s = lua_newuserdatauv(L, sizeof *s, 0);
@@ -103,7 +103,7 @@ void cnri_lua_hold_samples(const cnri_lua_data *data, int by) {
     if (data->source) data->source->held += by;
 }
 
-/* samples:close. */
+/* Implements samples:close() and the collector; raises an error while a training uses them. */
 static int close_source(lua_State *L) {
     cnri_lua_source *s = lua_touserdata(L, 1);
     if (s->held) return luaL_error(L, "the samples are in use: a net is being trained on them");
@@ -152,26 +152,26 @@ static int sample_at(lua_State *L) {
     return 4;
 }
 
-/* #samples. */
+/* Implements #samples: pushes their number, negative if it is not known. */
 static int count(lua_State *L) {
     lua_pushinteger(L, source_at(L, 1)->samples.info.count);
     return 1;
 }
 
-/* samples:classes. */
+/* Implements samples:classes(): pushes the number of classes. */
 static int classes(lua_State *L) {
     lua_pushinteger(L, source_at(L, 1)->samples.info.classes);
     return 1;
 }
 
-/* samples:is_live. */
+/* Implements samples:is_live(): pushes true for a camera or stream. */
 static int is_live(lua_State *L) {
     lua_pushboolean(L, source_at(L, 1)->samples.info.is_live);
     return 1;
 }
 
-/* Iterates over samples. Upvalues: the samples, and the most to read. The control variable
- * counts. */
+/* Lua function: iterates over samples; nothing at the end. Upvalues: the samples, and the most to
+ * read. The control variable counts from 1. */
 static int next_sample(lua_State *L) {
     cnri_lua_source *s = source_at(L, lua_upvalueindex(1));
     const lua_Integer i = luaL_optinteger(L, 2, 0) + 1;
@@ -186,7 +186,7 @@ static int next_sample(lua_State *L) {
     return 5;
 }
 
-/* samples:each: an iterator over at most that many samples. */
+/* Implements samples:each(most): pushes an iterator over at most that many samples. */
 static int each(lua_State *L) {
     source_at(L, 1);
     lua_Integer maximum = luaL_optinteger(L, 2, LUA_MAXINTEGER);
@@ -220,7 +220,7 @@ cnri_lua_writer_box *cnri_lua_writer_at(lua_State *L, int i) {
     return w;
 }
 
-/* Where the sound of a written video comes from. */
+/* Where the sound of a written video comes from: a source, and its part in seconds. */
 typedef struct origin {
     const char *from;
     double start, stop;
@@ -233,7 +233,8 @@ const cnri_lua_key cnri_writer_keys[] =
      CNRI_REAL("stop: seconds there at which they end", origin, stop, 0, 1e9),
      {0}};
 
-/* c.writer. */
+/* Implements c.writer(spec, options): opens a sequence of pictures for writing and pushes it.
+ * Raises errors. */
 int cnri_lua_writer(lua_State *L) {
     cnr_error err = CNR_ERROR_INIT;
     origin o = {0};
@@ -255,7 +256,8 @@ int cnri_lua_writer(lua_State *L) {
     return status ? cnri_script_raise(L, &err) : 1;
 }
 
-/* writer:write: adds a picture. */
+/* Implements writer:write(picture, { name, time }): adds a picture; time in seconds. Raises
+ * errors. */
 static int write_picture(lua_State *L) {
     cnr_error err = CNR_ERROR_INIT;
     writer *w = cnri_lua_writer_at(L, 1);
@@ -281,7 +283,7 @@ static int write_picture(lua_State *L) {
     return status ? cnri_script_raise(L, &err) : 0;
 }
 
-/* writer:close. */
+/* Implements writer:close(): completes the files; raises errors. */
 static int close_writer(lua_State *L) {
     cnr_error err = CNR_ERROR_INIT;
     writer *w = cnri_lua_writer_at(L, 1);

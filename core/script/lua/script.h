@@ -30,13 +30,13 @@ cnr_status cnri_lua_frequency_policy_open(const char *spec, const cnri_learns *f
 char *cnri_lua_governors_folder(void);
 /* Opens a loss from a file; close it with cnri_lua_loss_close. */
 cnr_status cnri_lua_loss_open(const char *name, cnri_own_loss *out, cnr_error *err);
-void cnri_lua_loss_close(cnri_own_loss *loss);
+void cnri_lua_loss_close(cnri_own_loss *loss); /* closes its script, frees it */
 /* Opens an optimiser from a file; close it with cnri_lua_optimizer_close. */
 cnr_status cnri_lua_optimizer_open(const char *name, cnri_own_optimizer *out, cnr_error *err);
-void cnri_lua_optimizer_close(cnri_own_optimizer *optimizer);
+void cnri_lua_optimizer_close(cnri_own_optimizer *optimizer); /* closes its script, frees it */
 /* Opens metrics from a file and adds them to `to`; *file: for closing. */
 cnr_status cnri_lua_metrics_open(const char *name, cnri_metrics *to, void **file, cnr_error *err);
-void cnri_lua_metrics_close(void *file);
+void cnri_lua_metrics_close(void *file); /* closes its script, frees it */
 
 /* A named argument of main beside the words: args.first_page for "first-page". NULL and 0 are
  * left out. */
@@ -69,7 +69,7 @@ typedef struct cnri_lua_program cnri_lua_program;
 /* Runs the top level of a script; close *out with cnri_lua_close, also on failure. */
 cnr_status cnri_lua_open(cnr_runtime *rt, const char *path, int argc, char **argv,
                          const cnri_lua_rights *rights, cnri_lua_program **out, cnr_error *err);
-void cnri_lua_close(cnri_lua_program *p);
+void cnri_lua_close(cnri_lua_program *p); /* NULL: nothing */
 /* True if the script returned something to call: a function or an application. */
 bool cnri_lua_is_main(const cnri_lua_program *p);
 /* Replaces the words and named arguments of main, the load options and the folder. Call it
@@ -83,7 +83,7 @@ cnr_status cnri_lua_give(cnri_lua_program *p, int argc, char **argv, const cnri_
 typedef struct cnri_lua_flag {
     char *name, *argument, *help; /* name "--output"; argument "PATH", or NULL: it takes none */
     char *refused; /* why this option of the program is refused; NULL: it is accepted */
-    char letter;   /* 'o'; 0: none */
+    char letter;   /* short option such as 'o'; 0: none */
     bool repeats;
 } cnri_lua_flag;
 /* What an application script says of itself: options, operands, help. */
@@ -100,7 +100,7 @@ bool cnri_lua_is_application(const cnri_lua_program *p);
  * as well, which may use plugins. */
 cnr_status cnri_lua_application_read(cnri_lua_program *p, bool details, cnri_lua_application *out,
                                      cnr_error *err);
-void cnri_lua_application_free(cnri_lua_application *a);
+void cnri_lua_application_free(cnri_lua_application *a); /* frees texts and flags */
 /* Runs main. *exit_code (may be NULL): the whole number that main returned, else 0. */
 cnr_status cnri_lua_main(cnri_lua_program *p, int *exit_code, cnr_error *err);
 /* Runs main, which must return a table of results, and calls `each` for every result, sorted by
@@ -124,13 +124,13 @@ cnr_status cnri_lua_graph(cnri_lua_program *p, const cnr_load_options *options, 
 typedef struct cnri_lua_option {
     char *name, *type, *help;
 } cnri_lua_option; /* one key of a table */
-/* A function of the manual. */
+/* A function of the manual: owner such as "c." or "net:", name, arguments, results, options. */
 typedef struct cnri_lua_help {
-    int32_t part; /* index into parts */
+    int32_t part; /* index into the manual's parts */
     /* Owner "c." with name "load"; "tensor:" with "topk"; "csv." with "write". */
     char *owner, *name;
     char *args, *gives; /* args "path: string, options?: table"; gives "cnnrun.Net" */
-    char *help;         /* one line */
+    char *help;         /* one line, what it does */
     CNRI_VEC(cnri_lua_option) options; /* keys of the table that it takes */
     const cnr_op *op;                  /* the operator that it constructs; NULL: none */
     bool loose;                        /* args and gives are the plugin's own text, not types */
@@ -144,11 +144,11 @@ typedef struct cnri_lua_manual {
     CNRI_VEC(cnri_lua_part) parts;
     CNRI_VEC(cnri_lua_help) rows; /* sorted by part */
     char *scripts;                /* the folder in which require finds "lib.csv"; NULL: none */
-    bool failed;                  /* memory was out */
+    bool failed;                  /* true: memory was out */
 } cnri_lua_manual;
 /* Gathers the manual; free it after an error too. Plugins must be loaded. */
 cnr_status cnri_lua_manual_make(cnri_lua_manual *r, cnr_error *err);
-void cnri_lua_manual_free(cnri_lua_manual *r);
+void cnri_lua_manual_free(cnri_lua_manual *r); /* frees rows and parts, not r */
 /* Finds the next item of "a: string, b?: fun(x: integer, y: integer)", without spaces around it,
  * and moves *at past it; false at the end. */
 bool cnri_lua_next_item(const char **at, const char **item, size_t *n);
@@ -167,7 +167,8 @@ const char *cnri_lua_release(void); /* release of the interpreter: "Lua 5.4.4" *
 char *cnri_lua_shipped(const char *name);
 /* Path of an installed application, for cnri_free; NULL: no such name. */
 char *cnri_lua_app(const char *name);
-/* Calls fn for each shipped application. */
+/* Calls fn for each shipped application, in the order of names, of the first folder that has
+ * any. */
 void cnri_lua_apps(void (*fn)(void *arg, const char *name), void *arg);
 
 /* ---- board_schema.c: the keys of board files, in one table for their check, the program's list

@@ -8,7 +8,7 @@
 
 enum { PLACES = 6 };
 
-/* Path of folder number `place`; free with cnri_free. */
+/* Path of the folder of scripts number `place`, for cnri_free; NULL: unknown, or out of memory. */
 static char *folder_at(int32_t place) {
     static const struct {
         bool library; /* beside the shared library, not the program */

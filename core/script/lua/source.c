@@ -159,7 +159,8 @@ cnr_value cnri_lua_add_input(lua_State *L, cnr_graph *g, int args, const char *n
 
 /* ---- constants ---- */
 
-/* Pushes a name that the graph does not have yet: the script's, or const_N. */
+/* Pushes and returns a name that the graph does not have yet: the script's as it is, else
+ * const_N. */
 static const char *push_free_name(lua_State *L, const cnr_graph *g, const char *name) {
     if (name) return lua_pushstring(L, name);
     for (int i = g->values.n;; i++) {

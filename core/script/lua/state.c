@@ -65,7 +65,7 @@ bool cnri_script_cancelled(const cnri_script *s) {
     return s->stop_wanted || (flag && *flag) || (s->cancelled && s->cancelled());
 }
 
-/* The reason why a script was stopped. */
+/* Why a script was stopped, as a constant text: by a signal, or by its limit. */
 static const char *reason(const cnri_script *s) {
     return cnri_script_cancelled(s)
                ? "stopped"
@@ -259,6 +259,7 @@ cnr_status cnri_script_new(cnri_script *s, cnr_runtime *rt, const char *path, bo
 
 const char *cnri_lua_release(void) { return LUA_RELEASE; }
 
+/* Closes the state and frees its lists; not opened: nothing. */
 void cnri_script_close(cnri_script *s) {
     if (s->L) lua_close(s->L);
     cnri_free(s->dir);

@@ -54,17 +54,18 @@ enum { CNRI_SCRIPT_BYTES = 256 << 20, CNRI_SCRIPT_FILE_BYTES = 4 << 20 };
 /* cnri_script_open without globals, and with nothing that plugins may touch. */
 cnr_status cnri_script_new(cnri_script *s, cnr_runtime *rt, const char *path, bool trust,
                            cnr_error *err);
-void cnri_script_close(cnri_script *s);
+void cnri_script_close(cnri_script *s); /* not opened: nothing */
 /* Gives the script a new budget, even after one was used up: for scripts that are called
  * repeatedly, on any thread. */
 void cnri_script_again(cnri_script *s, int64_t instructions, uint64_t cpu_limit_ns);
 /* hosted.c: true if a state of a stock interpreter exists in the process; the script of any
  * state */
 extern _Atomic bool cnri_lua_has_hosts;
-/* Script of a state that a host program made. */
+/* The script of a state, hosted by another program or our own. */
 cnri_script *cnri_script_hosted(lua_State *L);
 void cnri_script_set_host(lua_State *L); /* takes the script, a userdata, from the top */
-int cnr_lua_open(lua_State *L);          /* stock.c: exported for core/bind/lua only */
+/* stock.c: opens the module in a host's state; exported for core/bind/lua only */
+int cnr_lua_open(lua_State *L);
 /* Script of a state. */
 static inline cnri_script *cnri_script_of(lua_State *L) {
     return cnri_lua_has_hosts ? cnri_script_hosted(L) : *(cnri_script **)lua_getextraspace(L);
@@ -73,7 +74,8 @@ static inline cnri_script *cnri_script_of(lua_State *L) {
  * stack. Errors become *err, with the script's line as the place. */
 cnr_status cnri_script_guard(cnri_script *s, lua_CFunction f, void *arg, int results,
                              cnr_error *err);
-/* Raises `err`, with which a C function failed, as a Lua error. */
+/* Raises `err`, with which a C function failed, as a Lua error with the script's place before it;
+ * never returns. */
 int cnri_script_raise(lua_State *L, const cnr_error *err);
 /* True if the error text was raised from *out's error, which is then restored. */
 bool cnri_script_raised(const cnri_script *s, const char *text, cnr_error *out);
@@ -82,7 +84,8 @@ bool cnri_script_raised(const cnri_script *s, const char *text, cnr_error *out);
 void cnri_script_charge(lua_State *L, int64_t n);
 /* Gives an experiment a new budget, while it works on data that keeps coming from outside. */
 void cnri_script_refill(lua_State *L);
-/* Bracket calls that may take long, so that their processor time does not count as the script's. */
+/* Returns the thread's CPU time in ns, for cnri_script_return. Bracket calls that may take long
+ * with both, so that their processor time does not count as the script's. */
 uint64_t cnri_script_leave(void);
 /* Ends the time that is not counted to the script, which cnri_script_leave began. */
 void cnri_script_return(lua_State *L, uint64_t left);
@@ -112,13 +115,14 @@ bool cnri_lua_is_vouched(const void *script, const char *spec);
 /* Adds the safe parts of Lua's own libraries. */
 void cnri_lua_open_safe(
     lua_State *L); /* adds base, math, table, coroutine and utf8 to the table on top */
-void cnri_lua_open_text(lua_State *L); /* adds string to the globals */
+void cnri_lua_open_text(lua_State *L); /* Adds the library `string` to the table on top. */
 /* Adds require, which finds modules beside the script and installed ones. */
 void cnri_lua_open_require(lua_State *L);
 /* Loads the text file `path` as a function with an _ENV of its own and pushes it; `name` is for
  * messages. Raises errors. */
 void cnri_lua_load_file(lua_State *L, const char *path, const char *name);
-/* The same for a text in memory. */
+/* Pushes the function of a script's text in memory, named `name` in messages; raises syntax errors.
+ * A first line with '#' is skipped. */
 void cnri_lua_load_text(lua_State *L, const char *text, size_t bytes, const char *name);
 /* Pushes the path of the file that require "lib.blocks" would load; false: there is none. */
 bool cnri_lua_find_module(lua_State *L, const char *name);

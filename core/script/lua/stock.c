@@ -3,7 +3,8 @@
 #include "lua/files.h"
 #include "lua/model.h"
 
-/* Closes the runtime. Finalizers run in reverse order of creation, so nets are released before. */
+/* Collector: closes the host's runtime. Finalizers run in reverse order of creation, so nets are
+ * released before. */
 static int close_host(lua_State *L) {
     cnri_script *s = lua_touserdata(L, 1);
     if (s->rt) cnri_lua_drop(s->rt);
@@ -12,7 +13,7 @@ static int close_host(lua_State *L) {
     return 0;
 }
 
-/* Options of cnnrun.open. */
+/* Options of cnnrun.open, as those of cnr_open. */
 typedef struct options {
     int64_t threads;
     const char *cache, *board, *cpu_isa, *sysfs_root;
@@ -26,7 +27,8 @@ static const cnri_lua_key keys[] =
      CNRI_OTHER("plugin_dirs: folders that are searched first", "string[]"),
      {0}};
 
-/* Reads folders from the table at t; the texts stay on the stack. */
+/* Reads the list `plugin_dirs` of the table at t, at most 63 texts, ended with NULL; list and texts
+ * stay on the stack. Raises errors. */
 static const char **take_folders(lua_State *L, int t) {
     const lua_Integer n = cnri_lua_get(L, t, "plugin_dirs") == LUA_TTABLE ? luaL_len(L, -1) : 0;
     luaL_argcheck(L, n < 64, t, "plugin_dirs: want at most 63");

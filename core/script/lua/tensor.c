@@ -67,7 +67,7 @@ static void take_numbers(lua_State *L, cnr_tensor *t, int list) {
     }
 }
 
-/* Implements c.tensor "x.npy". */
+/* Implements c.tensor "x.npy": pushes the tensor of a NumPy file; raises errors. */
 static int tensor_from_file(lua_State *L) {
     cnr_error err = CNR_ERROR_INIT;
     const char *path = lua_tostring(L, 1);
@@ -87,7 +87,8 @@ static int tensor_from_file(lua_State *L) {
     return 1;
 }
 
-/* c.tensor: from a table, or a file by name. */
+/* Implements c.tensor: pushes a tensor made from a table (shape, data, dtype), or from a file by
+ * name. Raises errors. */
 static int make_tensor(lua_State *L) {
     int64_t dim[CNR_MAX_RANK];
     if (lua_type(L, 1) == LUA_TSTRING) return tensor_from_file(L);
@@ -119,7 +120,8 @@ static int64_t index_of(lua_State *L, const cnr_tensor *t) {
     return i - 1;
 }
 
-/* Implements t[i]. Upvalues as in cnri_lua_find_method. */
+/* Implements t[i]: pushes element i, from 1, or a method by name. Upvalues as in
+ * cnri_lua_find_method. */
 static int tensor_index(lua_State *L) {
     const cnr_tensor *t = cnri_lua_tensor_at(L, 1);
     if (lua_type(L, 2) == LUA_TSTRING) return cnri_lua_find_method(L);
@@ -129,20 +131,20 @@ static int tensor_index(lua_State *L) {
     return 1;
 }
 
-/* tensor[i] = number. */
+/* Implements t[i] = number: sets element i, from 1, in place; raises an error beyond the tensor. */
 static int tensor_assign(lua_State *L) {
     cnr_tensor *t = cnri_lua_tensor_at(L, 1);
     cnri_element_set(t->dtype, t->data, index_of(L, t), luaL_checknumber(L, 3));
     return 0;
 }
 
-/* #tensor. */
+/* Implements #t: pushes the number of elements. */
 static int tensor_length(lua_State *L) {
     lua_pushinteger(L, cnr_count(cnri_lua_tensor_at(L, 1)));
     return 1;
 }
 
-/* tensor:shape. */
+/* Implements t:shape(): pushes the list of dimensions. */
 static int tensor_shape(lua_State *L) {
     const cnr_tensor *t = cnri_lua_tensor_at(L, 1);
     lua_createtable(L, t->rank, 0);
@@ -153,13 +155,13 @@ static int tensor_shape(lua_State *L) {
     return 1;
 }
 
-/* tensor:dtype. */
+/* Implements t:dtype(): pushes the name of the element type, such as "f32". */
 static int tensor_dtype(lua_State *L) {
     lua_pushstring(L, cnr_dtype_name(cnri_lua_tensor_at(L, 1)->dtype));
     return 1;
 }
 
-/* Returns the same elements in another shape, or as another type. */
+/* Implements t:reshaped(shape): pushes a copy of the elements in another shape of as many. */
 static int tensor_reshaped(lua_State *L) {
     int64_t dim[CNR_MAX_RANK];
     const cnr_tensor *t = cnri_lua_tensor_at(L, 1);
@@ -172,7 +174,8 @@ static int tensor_reshaped(lua_State *L) {
     return 1;
 }
 
-/* tensor:as: a copy with another element type. */
+/* Implements t:as(type): pushes a copy with another element type; whole types round towards 0 and
+ * limit. */
 static int tensor_as(lua_State *L) {
     const cnr_tensor *t = cnri_lua_tensor_at(L, 1);
     const int32_t dtype = cnri_dtype_of(luaL_checkstring(L, 2));
@@ -217,7 +220,7 @@ int cnri_lua_tensor_save(lua_State *L) {
     return status ? cnri_script_raise(L, &err) : 0;
 }
 
-/* Text of a tensor for print: type and shape. */
+/* Pushes the text of a tensor for print: type and shape, such as "f32[2,3]". */
 static int tensor_show(lua_State *L) {
     const cnr_tensor *t = cnri_lua_tensor_at(L, 1);
     luaL_Buffer b;

@@ -10,7 +10,7 @@
 
 /* Pushes a dense tensor of zeros and returns it. Raises an error if it is too large. */
 cnr_tensor *cnri_lua_push_tensor(lua_State *L, int32_t dtype, int32_t rank, const int64_t *dim);
-/* The same with the data of another dense tensor. */
+/* Pushes and returns a copy of a dense tensor, which the collector frees. */
 cnr_tensor *cnri_lua_push_copy(lua_State *L, const cnr_tensor *from);
 /* The tensor at `i`; raises an error if it is none. */
 cnr_tensor *cnri_lua_tensor_at(lua_State *L, int i);
@@ -19,26 +19,27 @@ cnr_tensor *cnri_lua_tensor_at(lua_State *L, int i);
 int32_t cnri_lua_dims(lua_State *L, int i, int64_t *dim);
 /* Makes the type of tensors known to Lua. */
 void cnri_lua_open_tensors(lua_State *L);
-/* Writes a tensor to a path; both are arguments of Lua. */
+/* Implements t:save(path): writes a tensor as a picture or .npy file by its name; raises errors. */
 int cnri_lua_tensor_save(lua_State *L);
-/* tensor:plus(u, factor): a copy, t + factor * u. */
+/* Implements t:plus(u, factor): pushes a new tensor, t + factor * u. */
 int cnri_lua_tensor_plus(lua_State *L);
-/* tensor:times: all elements times a number. */
+/* Implements t:times(u): pushes a copy times a number, or times u element by element. */
 int cnri_lua_tensor_times(lua_State *L);
-/* tensor:pruned: a copy with the smallest numbers set to 0. */
+/* Implements t:pruned(keep, options): pushes a copy with the smallest numbers set to 0. */
 int cnri_lua_tensor_pruned(lua_State *L);
-/* tensor:density: share of elements that are not 0. */
+/* Implements t:density(minimum): pushes the share of elements whose magnitude exceeds the minimum
+ * (0). */
 int cnri_lua_tensor_density(lua_State *L);
-/* tensor:norms: norm of each row. */
+/* Implements t:norms(): pushes the list of Euclidean norms of the parts along axis 1. */
 int cnri_lua_tensor_norms(lua_State *L);
 extern const cnri_lua_key cnri_pruning_keys[];
-/* tensor:above: elements above a limit. */
+/* Implements t:above(least, from, to, step): pushes the indices of elements above a limit. */
 int cnri_lua_tensor_above(lua_State *L);
-/* tensor:transposed. */
+/* Implements t:transposed(order): pushes a copy with its axes in another order. */
 int cnri_lua_tensor_transposed(lua_State *L);
-/* tensor:region: a part of a picture. */
+/* Implements t:region(start, size): pushes a copy of a part, zeros beyond the edge. */
 int cnri_lua_tensor_region(lua_State *L);
-/* tensor:taken: chosen indices of an axis. */
+/* Implements t:taken(axis, list): pushes a copy of chosen indices of an axis. */
 int cnri_lua_tensor_taken(lua_State *L);
 /* Functions of the module; methods of tensors. */
 extern const cnri_lua_row cnri_tensor_rows[], cnri_tensor_methods[];

@@ -11,7 +11,7 @@ static bool plain_text(const char *pattern, size_t n) {
     return true;
 }
 
-/* Begins a match of a pattern in a text. */
+/* A match of a pattern of m bytes in a text of n bytes, with no captures yet; it borrows both. */
 static cnri_match begin(lua_State *L, const char *text, size_t n, const char *pattern, size_t m) {
     return (cnri_match){.L = L, .text = text, .text_end = text + n, .pattern_end = pattern + m};
 }
@@ -23,7 +23,8 @@ static size_t offset(lua_Integer at, size_t n) {
     return n - (size_t)-at;
 }
 
-/* string.find and string.match. */
+/* Implements string.find (find) and string.match: pushes the first match's place or captures; nil:
+ * none. */
 static int search(lua_State *L, bool find) {
     size_t n, m;
     const char *text = luaL_checklstring(L, 1, &n), *pattern = luaL_checklstring(L, 2, &m);
@@ -84,7 +85,7 @@ static int next_match(lua_State *L) {
     return 0;
 }
 
-/* string.gmatch. */
+/* Implements string.gmatch: pushes an iterator over the matches. */
 static int text_gmatch(lua_State *L) {
     size_t n;
     luaL_checklstring(L, 1, &n);
@@ -119,7 +120,8 @@ static void expand(cnri_match *m, luaL_Buffer *b, const char *s, const char *e) 
     }
 }
 
-/* Appends what replaces a match. */
+/* Appends what replaces the match s .. e, by argument 3 (text, function or table), to b; false or
+ * nil keeps it. */
 static void replace(cnri_match *m, luaL_Buffer *b, int type, const char *s, const char *e) {
     lua_State *L = m->L;
     if (type == LUA_TSTRING || type == LUA_TNUMBER) {
@@ -140,7 +142,7 @@ static void replace(cnri_match *m, luaL_Buffer *b, int type, const char *s, cons
     else luaL_error(L, "a replacement is a %s value", luaL_typename(L, -1));
 }
 
-/* string.gsub. */
+/* Implements string.gsub: pushes the text with matches replaced, and how many were. */
 static int text_gsub(lua_State *L) {
     size_t n, m;
     const char *text = luaL_checklstring(L, 1, &n), *pattern = luaL_checklstring(L, 2, &m);
@@ -173,7 +175,8 @@ static int text_gsub(lua_State *L) {
     return 2;
 }
 
-/* string.rep. Lua's own would loop n times even for an empty string. */
+/* Implements string.rep; raises an error if the result exceeds the script's memory. Lua's own would
+ * loop n times even for an empty string. */
 static int text_rep(lua_State *L) {
     size_t n, m;
     const char *text = luaL_checklstring(L, 1, &n);

@@ -27,7 +27,7 @@ int cnri_lua_tensor_above(lua_State *L) {
     return 1;
 }
 
-/* Reads a list of n whole numbers. */
+/* Reads a list of exactly n whole numbers into out; raises errors. */
 static void whole_numbers(lua_State *L, int table, int32_t n, int64_t *out) {
     luaL_checktype(L, table, LUA_TTABLE);
     if ((int64_t)lua_rawlen(L, table) != n)

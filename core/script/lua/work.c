@@ -23,7 +23,7 @@ void *cnri_lua_push_result(lua_State *L, size_t bytes, void (*free)(void *)) {
     return r->data.at;
 }
 
-/* Collector: frees a result. */
+/* Collector: calls the result's own free function on its memory. */
 static int free_result(lua_State *L) {
     result *r = lua_touserdata(L, 1);
     r->free(r->data.at);
@@ -47,7 +47,8 @@ static int32_t tell_progress(void *arg, const cnr_progress *p) {
     return w->script->stop_wanted;
 }
 
-/* Passes events on to the function that the script's call set. */
+/* Passes an event on to the function that the script's call set; returns what it returns, 0: go
+ * on. */
 static int32_t tell_event(void *arg, int32_t kind, const void *of) {
     const cnri_lua_work *w = arg;
     return w->event ? w->event(w->arg, kind, of) : 0;

@@ -23,7 +23,8 @@ typedef struct promise {
     int32_t call, result;
 } promise;
 
-/* An input of a call. */
+/* An input of a call: a tensor of its own, a borrowed one, or the result of an earlier call of the
+ * batch. */
 typedef struct input {
     cnr_tensor own;          /* data of a number, list or text, from cnri_alloc */
     const cnr_tensor *given; /* a tensor of the script, which the batch keeps */
@@ -62,13 +63,13 @@ typedef struct worker {
     cnr_error why; /* error of the first that failed */
 } worker;
 
-/* Frees the data of a call. */
+/* Frees the inputs' and outputs' data of a call, not the struct. */
 static void free_call(call *c) {
     for (int32_t i = 0; i < c->n_in; i++) cnri_free(c->in[i].own.data);
     for (int32_t i = 0; i < c->n_out; i++) cnri_free(c->out[i].data);
 }
 
-/* Frees a batch. */
+/* Frees a batch with its calls; NULL: nothing. */
 static void free_batch(batch *b) {
     if (!b) return;
     for (int32_t i = 0; i < b->calls.n; i++) free_call(&b->calls.at[i]);
@@ -78,7 +79,7 @@ static void free_batch(batch *b) {
 
 /* ---- the thread ---- */
 
-/* Writes a picture. */
+/* Writes a picture to the call's writer, under its lock. CNR_E_STATE: it was closed. */
 static cnr_status put(const call *c, const cnr_tensor *picture, cnr_error *err) {
     pthread_mutex_lock(&c->writer->lock);
     const cnr_status status = c->writer->at
@@ -88,7 +89,7 @@ static cnr_status put(const call *c, const cnr_tensor *picture, cnr_error *err) 
     return status;
 }
 
-/* Closes a writer. */
+/* Closes the call's writer, under its lock; closed already: nothing. */
 static cnr_status finish(const call *c, cnr_error *err) {
     pthread_mutex_lock(&c->writer->lock);
     const cnr_status status = c->writer->at ? cnr_writer_close(c->writer->at, err) : CNR_OK;
@@ -143,7 +144,7 @@ static batch *next_batch(worker *w) {
     return b;
 }
 
-/* Thread: works through batches. */
+/* Thread: does batch after batch until the worker is stopped. */
 static void *work(void *arg) {
     worker *w = arg;
     batch *b;
@@ -160,7 +161,8 @@ static worker *worker_at(lua_State *L) {
     return w;
 }
 
-/* Adds a call to the batch; the batch's table in the registry keeps its values. */
+/* Returns a new call of the open batch, made if need be; the batch's table in the registry keeps
+ * its values. Raises an error if there are too many. */
 static call *new_call(lua_State *L, worker *w) {
     if (!w->open) {
         w->open = cnri_alloc_zero(sizeof *w->open);
@@ -185,7 +187,8 @@ static void hold(lua_State *L, const worker *w, int i) {
     lua_pop(L, 1);
 }
 
-/* Copies numbers into an input's own tensor. */
+/* Gives an input its own tensor of n elements with a copy of `from`; NULL: not filled. Raises an
+ * error without memory. */
 static void copy_tensor(lua_State *L, input *in, int32_t dtype, int32_t rank, int64_t n,
                         const void *from) {
     in->own = (cnr_tensor){.size = sizeof in->own, .dtype = dtype, .rank = rank, .dim = {n}};
@@ -229,7 +232,8 @@ static void take_input(lua_State *L, const worker *w, call *c, int i) {
     }
 }
 
-/* worker:call(object, method, ...) returns promises of the results. */
+/* Implements worker:call(object, method, ...): adds the call to the batch and pushes promises of
+ * its results. */
 static int add_call(lua_State *L) {
     worker *w = worker_at(L);
     cnri_lua_instance *o = cnri_lua_object_at(L, 2);
@@ -252,7 +256,8 @@ static int add_call(lua_State *L) {
     return n_out;
 }
 
-/* worker:write(writer, picture, { time = seconds }) writes a picture. */
+/* Implements worker:write(writer, picture, { time = seconds }): adds the writing of a picture to
+ * the batch. */
 static int add_picture(lua_State *L) {
     worker *w = worker_at(L);
     cnri_lua_writer_box *writer = cnri_lua_writer_at(L, 2);
@@ -273,7 +278,7 @@ static int add_picture(lua_State *L) {
     return 0;
 }
 
-/* worker:finish(writer) ends the writer's file. */
+/* Implements worker:finish(writer): adds the closing of the writer's file to the batch. */
 static int add_end(lua_State *L) {
     worker *w = worker_at(L);
     cnri_lua_writer_box *writer = cnri_lua_writer_at(L, 2);
@@ -285,7 +290,7 @@ static int add_end(lua_State *L) {
 
 /* ---- sending ---- */
 
-/* Releases finished batches. Returns the number of unfinished ones. */
+/* Releases finished batches, or with `all` every one. Returns the number of those left. */
 static int32_t collect(lua_State *L, worker *w, bool all) {
     int32_t left = 0;
     pthread_mutex_lock(&w->lock);
@@ -325,7 +330,8 @@ static void raise_failure(lua_State *L, worker *w) {
     if (why.code) cnri_script_raise(L, &why);
 }
 
-/* worker:send(or_never) returns whether the batch was sent. */
+/* Implements worker:send(or_never): pushes true if the batch was sent; with or_never it is dropped
+ * if too many are under way, else it waits. Raises errors of earlier batches. */
 static int send_batch(lua_State *L) {
     worker *w = worker_at(L);
     batch *b = w->open;
@@ -366,7 +372,7 @@ static void stop(lua_State *L, worker *w) {
     w->open = NULL;
 }
 
-/* Waits until all sent batches are done. */
+/* Implements worker:close(): waits until all sent batches are done, and raises their error. */
 static int close_worker(lua_State *L) {
     worker *w = luaL_checkudata(L, 1, WORKER_TYPE);
     if (!w->running) return 0;
@@ -381,7 +387,8 @@ static int drop_worker(lua_State *L) {
     return 0;
 }
 
-/* c.worker. */
+/* Implements c.worker(): pushes a worker with a thread of its own; raises an error if none can be
+ * started. */
 int cnri_lua_worker(lua_State *L) {
     cnri_lua_experiment(L);
     worker *w = lua_newuserdatauv(L, sizeof *w, 0);

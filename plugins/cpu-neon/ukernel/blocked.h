@@ -34,7 +34,7 @@ static void write_columns(float *low, float *high, int64_t step, int64_t n, cons
     }
 }
 
-/* Offset -1: there are no channels. */
+/* base + offset; NULL for offset -1, which stands for channels that are not there. */
 #define AT(base, offset) ((offset) < 0 ? NULL : (base) + (offset))
 
 INLINE vec bounded(const neon_bound b, vec x) {
@@ -401,7 +401,7 @@ static void conv_pairs(const neon_conv_tile *given) { conv_tile_by(given, pairs_
 
 /* ---- sliding windows, vectorised along channels ---- */
 
-/* The taps of output row or column `at` that lie within the input. */
+/* *begin and *end: the taps of output row (axis 0) or column `at` that lie within the input. */
 static void taps_within(const neon_plane *p, int axis, int64_t at, int64_t *begin, int64_t *end) {
     const int64_t first = at * p->stride[axis] - p->pad[axis], d = p->dilation[axis];
     const int64_t left = p->in[axis] - first;

@@ -11,8 +11,8 @@ INLINE double sum_wide(wide v) {
     return sum;
 }
 
-/* One pass, in double, over the distances from x[0]. The mean's distance from x[0] is at most
- * sqrt(n) deviations, so little cancels. */
+/* *mean and *variance of n numbers. One pass, in double, over the distances from x[0]: the mean's
+ * distance from x[0] is at most sqrt(n) deviations, so little cancels. */
 static void moments(const float *x, int64_t n, double *mean, double *variance) {
     const double first = (double)x[0];
     const wide shift = first - (wide){0};

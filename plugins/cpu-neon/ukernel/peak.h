@@ -1,6 +1,7 @@
 /* Part of template.h: loops that keep a core's multipliers, or its loads, busy. */
 
-/* Multiplies and adds in registers; the result keeps the work from being left out. */
+/* Multiplies and adds in registers, `rounds` times; returns a sum that keeps the work from being
+ * left out. */
 static float peak(int64_t rounds, float by) {
     vec acc[NEON_PEAK];
     const vec factor = splat(by), more = splat(1.0f - by);
@@ -14,7 +15,8 @@ static float peak(int64_t rounds, float by) {
     return all[0] + all[VL - 1];
 }
 
-/* Reads n floats and returns their sum. */
+/* Reads n floats, as fast as it can, for a test of memory's speed; the sum returned only keeps the
+ * reads. */
 static float read_all(const float *x, int64_t n) {
     vec acc[16];
     for (int i = 0; i < 16; i++) acc[i] = splat(0.0f);

@@ -211,7 +211,8 @@ INLINE void tile(int64_t k, const float *restrict a, const float *restrict b, fl
 /* Cases of tiles of m rows. */
 #define TILES(m) TILE(m, 1) TILE(m, 2) TILE(m, 3)
 
-/* C += A B for one tile of m rows and n columns, from packed panels. */
+/* C = A B, or (add) C += A B, for one tile of m rows and n columns, from packed panels; bias: one
+ * for each row, or NULL. */
 static void sgemm(int64_t k, const float *a, const float *b, float *c, int64_t ldc, int64_t m,
                   int64_t n, const float *bias, int add) {
     switch (m * 4 + (n + VL - 1) / VL) {
@@ -365,7 +366,8 @@ INLINE void turn_quad(const float *a, int64_t rs, float scale, float *to) {
     *(quad_u *)(to + 3 * MR) = __builtin_shufflevector(h0, h1, 2, 3, 6, 7);
 }
 
-/* Packs MR rows of k columns times scale, column by column. */
+/* Packs MR rows of k columns times scale, column by column, into the panel; rs: floats from row to
+ * row of a. */
 static void pack_columns(float *panel, int64_t k, const float *a, int64_t rs, float scale) {
     int64_t j = 0;
     for (; j + 4 <= k; j += 4)
@@ -497,7 +499,7 @@ static void pool_tap(const neon_pool_tap *t) {
     }
 }
 
-/* Copies every stride-th element. */
+/* Copies n elements of x, `stride` apart, to out. */
 static void strided(const float *x, int64_t stride, float *out, int64_t n) {
     if (stride == 2) /* a constant stride becomes shuffles */
         for (int64_t i = 0; i < n; i++) out[i] = x[2 * i];
@@ -566,7 +568,7 @@ static void affine(const float *x, float scale, float shift, float *out, int64_t
     for (int64_t i = 0; i < n; i++) out[i] = x[i] * scale + shift;
 }
 
-/* Largest of n elements; NaN if there is one. */
+/* Returns the largest of n elements, n at least 1; NaN if there is one. */
 static float max_of(const float *x, int64_t n) {
     vec v = splat(x[0]);
     float t[VL], best = x[0];
@@ -708,7 +710,8 @@ static void add_squares(const float *x, float *acc, int64_t n) {
     for (int64_t i = 0; i < n; i++) acc[i] += x[i] * x[i];
 }
 
-/* The exponents that nets use need only square roots. */
+/* out = x / (bias + scale acc)^beta for n elements. The exponents that nets use need only square
+ * roots. */
 static void lrn(const float *x, const float *acc, float scale, float bias, float beta, float *out,
                 int64_t n) {
     if (beta == 0.75f)
@@ -742,7 +745,7 @@ static void blend(const float *x, double a, const float *y, double mean, double 
         out[i] = (float)(a * (double)x[i] + (b * ((double)y[i] - mean) + c));
 }
 
-/* One step of gradient descent with momentum for n weights. */
+/* One step of gradient descent with momentum for n weights x, in place, as their velocity. */
 static void sgd(float *restrict x, float *restrict velocity, const float *restrict gradient,
                 const neon_sgd *by, int64_t n) {
     const float momentum = by->momentum, decay = by->decay, along = by->along, down = by->down;
@@ -753,7 +756,7 @@ static void sgd(float *restrict x, float *restrict velocity, const float *restri
     }
 }
 
-/* One step of Adam for n weights. */
+/* One step of Adam for n weights: updates x, mean and square in place by the gradient. */
 static void adam(float *restrict x, float *restrict mean, float *restrict square,
                  const float *restrict gradient, const neon_adam *by, int64_t n) {
     const neon_adam k = *by;

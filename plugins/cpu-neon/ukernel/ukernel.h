@@ -24,7 +24,7 @@ typedef struct neon_segment {
     int64_t n;
 } neon_segment;
 
-/* What is computed over windows. */
+/* What is computed over windows: weighted sum, sum or maximum. */
 typedef enum neon_window_kind {
     NEON_WINDOW_FMA,
     NEON_WINDOW_SUM,
@@ -74,7 +74,7 @@ typedef enum neon_bound_kind {
     NEON_BOUND_LEAKY, /* low: the slope */
     NEON_BOUND_CLIP
 } neon_bound_kind;
-/* Limits of a result. */
+/* Limits of a result: relu, leaky relu, clip to low .. high, or none. */
 typedef struct neon_bound {
     neon_bound_kind kind;
     float low, high;
@@ -89,9 +89,9 @@ typedef struct neon_conv_tile {
     int64_t x_column;    /* floats from one column to the next */
     const int64_t *run;  /* floats from x to each run of */
     int64_t runs, count; /* `count` adjacent input channels */
-    const float *weight; /* [runs][count][vectors][vl] */
+    const float *weight; /* weights as [runs][count][vectors][vl] */
     int64_t weight_gap;  /* floats between the weights of one run and those of the next */
-    const float *bias;   /* [vectors][vl] */
+    const float *bias;   /* bias as [vectors][vl] */
     int more;            /* start from y instead of the bias */
     float *y;
     int64_t y_column;
@@ -111,7 +111,7 @@ typedef struct neon_plane {
     int64_t out_wide;
     int64_t whole0, whole1;      /* columns that have all taps within the input */
     int64_t row0, row1;          /* rows to compute */
-    const float *weight, *start; /* FMA: [tap][block]; [block] */
+    const float *weight, *start; /* FMA: weights as [tap][block]; start: first sums as [block] */
     const float *scale;          /* SUM: a factor for each output position */
     neon_bound bound;
 } neon_plane;
@@ -127,7 +127,7 @@ typedef struct neon_wino_input {
 } neon_wino_input;
 /* Arguments of the last transform of Winograd's method. */
 typedef struct neon_wino_output {
-    const float *m, *bias, *operand; /* operand NULL: none */
+    const float *m, *bias, *operand; /* products, bias and added operand; operand NULL: none */
     int64_t m_component;
     int64_t out_side, lanes, step, out[2];
     int64_t tiles_wide, first, n;
@@ -160,7 +160,7 @@ typedef struct neon_pool_tap {
 
 /* All functions that exist once for each instruction set. */
 typedef struct neon_ukernels {
-    const char *name; /* "avx512" */
+    const char *name; /* name of the instruction set, such as "avx512" */
     int32_t vl, mr, nr;
     int32_t dot_m, dot_n;
     int32_t block; /* block size in channels, at most */

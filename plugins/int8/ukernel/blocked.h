@@ -2,6 +2,8 @@
 
 /* ---- maxima of a row's windows ---- */
 
+/* out[i]: the largest bytes, by channel of a block, of `window` pixels `dilation` bytes apart, from
+ * x + i * stride on. Comparison is of bytes ^ flip. */
 static inline __attribute__((always_inline)) void largest_of(const uint8_t *x, int64_t n,
                                                              int64_t window, int64_t stride,
                                                              int64_t dilation, const int block,
@@ -41,14 +43,14 @@ typedef struct finishing {
     __m512i offset, zero;
 } finishing;
 
-/* Reads it for 16 rows from `at` on. */
+/* Reads the finishing of 16 rows from `at` on. */
 static inline finishing finish_of(const int8_finish *f, int64_t at) {
     return (finishing){_mm512_loadu_ps(f->scale + at), _mm512_set1_ps(f->low),
                        _mm512_set1_ps(f->high), _mm512_loadu_si512(f->offset + at),
                        _mm512_set1_epi32(f->zero)};
 }
 
-/* 16 sums as bytes. */
+/* Requantises 16 sums into 16 bytes. */
 static inline __m128i finished(__m512i sum, const finishing *f) {
     __m512 v = _mm512_mul_ps(_mm512_cvtepi32_ps(_mm512_add_epi32(sum, f->offset)), f->scale);
     v = _mm512_min_ps(_mm512_max_ps(v, f->low), f->high);
@@ -57,7 +59,7 @@ static inline __m128i finished(__m512i sum, const finishing *f) {
 
 #else
 
-/* Requantises n sums of outputs from `at` on. */
+/* Requantises n sums of outputs from `at` on, into n bytes of y. */
 static inline __attribute__((always_inline)) void
 finish(const int32_t *sums, int n, const int8_finish *f, int64_t at, uint8_t *restrict y) {
     const int32_t *offset = f->offset + at;
@@ -77,6 +79,8 @@ finish(const int32_t *sums, int n, const int8_finish *f, int64_t at, uint8_t *re
 
 #if defined(__AVX512VNNI__)
 
+/* Computes a tile of `pixels` positions by `panels` panels of 16 outputs, with the sums in
+ * registers; `pixel`: bytes stored for a pixel of x. */
 static inline __attribute__((always_inline)) void tile_of(const int8_tile *t, const int pixels,
                                                           const int panels, const int pixel) {
     __m512i s[INT8_MOST_PANELS][INT8_MOST_PIXELS];
@@ -113,7 +117,8 @@ static inline __attribute__((always_inline)) void tile_of(const int8_tile *t, co
         if (t->panels > 1) tile_of(t, n, 2, pixel); \
         else tile_of(t, n, 1, pixel); \
         break;
-/* Defines the function for pixels of that many bytes. */
+/* Defines tile_BYTES, which calls the tile's function for its number of positions, for pixels of
+ * that many bytes. */
 #define TILE_PIXELS(bytes) \
     static void tile_##bytes(const int8_tile *t) { \
         enum { pixel = bytes }; \
@@ -194,7 +199,7 @@ static void tile(const int8_tile *t) {
 
 #else
 
-/* Computes a tile in plain C. */
+/* Computes a tile in plain C, without vectors of the processor. */
 static void tile(const int8_tile *t) {
     for (int64_t v = 0; v < t->panels; v++)
         for (int64_t p = 0; p < t->pixels; p++) {
@@ -226,7 +231,8 @@ static inline __m512i quad_16(const uint8_t *x) {
     return _mm512_shuffle_epi8(_mm512_permutexvar_epi32(dwords, _mm512_loadu_si512(x)), bytes);
 }
 
-/* The same for 8 channels. */
+/* Four adjacent pixels of 8 channels at x, as the four bytes of each channel side by side,
+ * twice. */
 static inline __m512i quad_8(const uint8_t *x) {
     const __m256i dwords = _mm256_setr_epi32(0, 2, 4, 6, 1, 3, 5, 7);
     const __m256i bytes = _mm256_broadcastsi128_si256(
@@ -237,13 +243,13 @@ static inline __m512i quad_8(const uint8_t *x) {
                             bytes));
 }
 
-/* Weights of four taps of a block. */
+/* Weights of four taps of a block of 16 or 8 channels; for 8 the upper half is undefined. */
 static inline __m512i weights_of(const int8_t *w, const int block) {
     return block == 16 ? _mm512_loadu_si512(w)
                        : _mm512_castsi256_si512(_mm256_loadu_si256((const __m256i *)w));
 }
 
-/* Stores a block of bytes. */
+/* Stores the `block` bytes of v, 16 or 8. */
 static inline void store_block(uint8_t *y, __m128i v, const int block) {
     if (block == 16) _mm_storeu_si128((__m128i *)y, v);
     else _mm_storel_epi64((__m128i *)y, v);
@@ -278,6 +284,8 @@ static inline __attribute__((always_inline)) void window_of(const int8_window *t
     for (int p = 0; p < pixels; p++) store_block(y + p * block, finished(s[p], f), block);
 }
 
+/* Computes a row of outputs of a depthwise window where pixels have no gaps, as many at once as
+ * registers hold; pairs: two adjacent outputs share each quad. */
 static inline __attribute__((always_inline)) void window_row(const int8_window *t, const int pairs,
                                                              const int block) {
     finishing f;
@@ -332,6 +340,7 @@ static void window(const int8_window *t) {
 
 #else
 
+/* Computes a row of outputs of a depthwise window in plain C, from the weights of 16 bits. */
 static inline __attribute__((always_inline)) void window_row(const int8_window *t,
                                                              const int block) {
     for (int64_t p = 0; p < t->pixels; p++) {

@@ -16,7 +16,7 @@ static inline int32x4_t add_products(int32x4_t sum, int8x16_t x, int8x16_t w) {
     return vdotq_s32(sum, x, w);
 }
 
-/* The same with the four bytes of one lane of `by`. */
+/* sum += four products of each lane of x with the four bytes of one lane of `by`. */
 #define ADD_LANE(sum, x, by, lane) vdotq_laneq_s32(sum, x, by, lane)
 
 #else
@@ -29,7 +29,8 @@ static inline int32x4_t add_products(int32x4_t sum, int8x16_t x, int8x16_t w) {
 
 /* Four bytes of a lane in all lanes. */
 #define LANE(by, lane) vreinterpretq_s8_s32(vdupq_laneq_s32(vreinterpretq_s32_s8(by), lane))
-/* sum plus products with one lane. */
+/* sum += four products of each lane of x with the four bytes of one lane of `by`, without the dot
+ * product's instruction. */
 #define ADD_LANE(sum, x, by, lane) add_products(sum, x, LANE(by, lane))
 
 #endif

@@ -10,6 +10,7 @@ typedef struct finishing {
     uint8x16_t flip;
 } finishing;
 
+/* Reads the finishing of `block` rows, 16 or 8, from `at` on. */
 static inline __attribute__((always_inline)) finishing finish_of(const int8_finish *f, int64_t at,
                                                                  const int block) {
     const int is_signed = (int32_t)f->low + f->zero < 0;
@@ -22,18 +23,18 @@ static inline __attribute__((always_inline)) finishing finish_of(const int8_fini
     return out;
 }
 
-/* Scaled sums, rounded to the nearest. */
+/* Scaled sums, rounded to the nearest integer, ties to even. */
 static inline int32x4_t rounded(int32x4_t sum, float32x4_t scale) {
     return vcvtnq_s32_f32(vmulq_f32(vcvtq_f32_s32(sum), scale));
 }
 
-/* Eight sums, plus the zero point. */
+/* Sums v and v + 1 of s, scaled and rounded, plus the zero point, saturated to 16 bits. */
 static inline int16x8_t eight_of(const int32x4_t *s, const finishing *f, int v) {
     const int16x4_t low = vqmovn_s32(rounded(s[v], f->scale[v]));
     return vqaddq_s16(vqmovn_high_s32(low, rounded(s[v + 1], f->scale[v + 1])), f->zero);
 }
 
-/* Requantises `block` sums, 16 or 8. */
+/* Requantises `block` sums, 16 or 8, into as many bytes of y. */
 static inline __attribute__((always_inline)) void finish(const int32x4_t *s, const int block,
                                                          const finishing *f, uint8_t *y) {
     const uint8x8_t first = vqmovun_s16(eight_of(s, f, 0));
@@ -75,6 +76,8 @@ eight_steps(const int8x16_t *rows, const int8_t *w, const int pairs, int32x4_t s
     }
 }
 
+/* Adds to `sums` those of `pixels` positions for 16 outputs, by SMMLA, two positions at a time;
+ * `pixel`: bytes stored for a pixel of x. */
 static inline __attribute__((always_inline)) void tile_of(const int8_tile *t, const int8_t *x,
                                                           const int8_t *w, const int pixels,
                                                           const int pixel, int32x4_t sums[][4]) {
@@ -125,6 +128,7 @@ enum { TILE_PIXELS = 5 };
             for (int v = 0; v < 4; v++) s[p][v] = vdotq_laneq_s32(s[p][v], b.val[v], a[p], lane); \
     } while (0)
 
+/* Adds to s the sums of `pixels` positions for 16 outputs, by dot products of four bytes. */
 static inline __attribute__((always_inline)) void tile_of(const int8_tile *t, const int8_t *x,
                                                           const int8_t *w, const int pixels,
                                                           const int pixel, int32x4_t s[][4]) {
@@ -159,6 +163,8 @@ enum { TILE_PIXELS = 2 };
         } \
     }
 
+/* Adds two steps of k to two sums, by products of 16 bits; narrow: two products fit 16 bits
+ * together. */
 static inline __attribute__((always_inline)) void
 two_steps(int32x4_t *s, int8x16_t w0, int8x16_t w1, int8x16_t x0, int8x16_t x1, const int narrow) {
     int16x8_t low = vmull_s8(vget_low_s8(w0), vget_low_s8(x0)), high = vmull_high_s8(w0, x0);
@@ -173,6 +179,8 @@ two_steps(int32x4_t *s, int8x16_t w0, int8x16_t w1, int8x16_t x0, int8x16_t x1, 
     s[1] = vpadalq_s16(s[1], high);
 }
 
+/* Adds to `sums` those of `pixels` positions for 16 outputs, by products of 16 bits; narrow as in
+ * two_steps. */
 static inline __attribute__((always_inline)) void tile_by(const int8_tile *t, const int8_t *x,
                                                           const int8_t *w, const int pixels,
                                                           const int pixel, const int narrow,
@@ -192,6 +200,8 @@ static inline __attribute__((always_inline)) void tile_by(const int8_tile *t, co
             sums[p][v] = vaddq_s32(sums[p][v], vpaddq_s32(s[p][2 * v], s[p][2 * v + 1]));
 }
 
+/* Adds to `sums` those of `pixels` positions for 16 outputs; weights without -128 (t->narrow)
+ * allow the shorter way. */
 static inline __attribute__((always_inline)) void tile_of(const int8_tile *t, const int8_t *x,
                                                           const int8_t *w, const int pixels,
                                                           const int pixel, int32x4_t sums[][4]) {
@@ -238,6 +248,7 @@ static inline __attribute__((always_inline)) void tile_part(const int8_tile *t, 
     for (int p = 0; p < stored; p++) finish(sums[p], 16, f, y + p * INT8_PANEL);
 }
 
+/* Computes the tile's positions for one panel of 16 outputs, in parts of at most TILE_PIXELS. */
 static inline __attribute__((always_inline)) void tile_panel(const int8_tile *t, const finishing *f,
                                                              int64_t panel, const int pixel) {
     const int64_t parts = (t->pixels + TILE_PIXELS - 1) / TILE_PIXELS;
@@ -337,6 +348,8 @@ static inline __attribute__((always_inline)) void window_quads(const int8_window
     for (int p = 0; p < pixels; p++) finish(s[p], block, f, t->y + (at + p) * block);
 }
 
+/* Computes a row of outputs of a depthwise window by dot products, four at a time; shared: two
+ * adjacent outputs share each quad of x. */
 static inline __attribute__((always_inline)) void window_row(const int8_window *t, const int shared,
                                                              const int block) {
     const finishing f = finish_of(&t->finish, 0, block);
@@ -347,6 +360,7 @@ static inline __attribute__((always_inline)) void window_row(const int8_window *
 
 #endif
 
+/* Computes a row of outputs of a depthwise window from the weights of 16 bits, four at a time. */
 static inline __attribute__((always_inline)) void window_apart(const int8_window *t,
                                                                const int block) {
     const finishing f = finish_of(&t->finish, 0, block);

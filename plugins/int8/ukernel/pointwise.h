@@ -27,6 +27,8 @@ static void mul(const uint8_t *a, const uint8_t *b, int64_t n, const int8_pair *
     }
 }
 
+/* y = a * b for n pixels of `block` channels, where b has one byte for each channel, requantised by
+ * `how`. */
 static inline __attribute__((always_inline)) void scale_of(const uint8_t *a, int64_t n,
                                                            const int block, const uint8_t *b,
                                                            const int8_pair *how,
@@ -64,7 +66,7 @@ static __attribute__((target("avx512vbmi"))) int64_t table_wide(const uint8_t *x
 }
 #endif
 
-/* y = t[x]. */
+/* y[i] = t[x[i]] for n bytes; t has 256. */
 static void table(const uint8_t *x, int64_t n, const uint8_t *t, uint8_t *y) {
     int64_t i = 0;
 #if defined(__AVX512BW__)
@@ -73,6 +75,7 @@ static void table(const uint8_t *x, int64_t n, const uint8_t *t, uint8_t *y) {
     for (; i < n; i++) y[i] = t[x[i]];
 }
 
+/* y[c] = the mean of channel c over n pixels of `block` channels at x, requantised by `how`. */
 static inline __attribute__((always_inline)) void
 mean_of(const uint8_t *x, int64_t n, const int block, const int8_pair *how, uint8_t *y) {
     const uint8_t flip = how->a_flip;

@@ -24,7 +24,7 @@
 
 #if defined(__AVX512VNNI__)
 
-/* Four weights as one number. */
+/* Four weights at w as one number of 32 bits. */
 static int32_t four(const int8_t *w) {
     int32_t v;
     memcpy(&v, w, sizeof v);
@@ -75,7 +75,7 @@ static __m256i widened(const uint8_t *x) {
     return _mm256_cvtepu8_epi16(_mm_loadu_si128((const __m128i *)x));
 }
 
-/* Four weights, widened, in all lanes. */
+/* Four weights at w, widened to 16 bits, repeated in all lanes. */
 static __m256i four(const int8_t *w) {
     int32_t v;
     memcpy(&v, w, sizeof v);
@@ -198,9 +198,9 @@ static void interleave(const uint8_t *const rows[4], uint8_t *out) {
 
 /* ---- conversion between sums, bytes and real numbers ---- */
 
-/* Adding and subtracting 1.5 * 2^23 rounds to the nearest even integer, as rintf does. The bounds
- * are integers, so clamping first changes nothing; it also keeps a compiler from fusing the product
- * and the sum. */
+/* The byte of a sum: offset, scale, clamp and zero of `how`. Adding and subtracting 1.5 * 2^23
+ * rounds to the nearest even integer, as rintf does; clamping first, to integers, changes nothing,
+ * and keeps a compiler from fusing product and sum. */
 static inline uint8_t requantized(int32_t sum, const int8_requant *how) {
     float v = (float)(int32_t)((uint32_t)sum + (uint32_t)how->offset) * how->scale;
     v = v < how->low ? how->low : v;
@@ -230,7 +230,7 @@ static void quantize(const float *x, int64_t n, float scale, float low, float hi
     }
 }
 
-/* Turns n bytes into floats. */
+/* out[i] = (x[i] - zero) * scale for n bytes, which are i8 if is_signed, else u8. */
 static void dequantize(const uint8_t *x, int64_t n, int32_t is_signed, int32_t zero, float scale,
                        float *out) {
     if (is_signed)
@@ -247,7 +247,8 @@ static void max(uint8_t *out, const uint8_t *x, int64_t n, uint8_t flip) {
     }
 }
 
-/* Called with constant strides and windows that nets use, so that loops can be unrolled. */
+/* max_along for one stride and window: inlined with constants that nets use, so that loops can be
+ * unrolled. */
 static inline __attribute__((always_inline)) void along(const uint8_t *x, int64_t n, int64_t window,
                                                         int64_t stride, int64_t dilation,
                                                         uint8_t flip, uint8_t *restrict out) {
@@ -261,7 +262,8 @@ static inline __attribute__((always_inline)) void along(const uint8_t *x, int64_
     }
 }
 
-/* Largest bytes along windows. */
+/* out[i] = the largest of `window` bytes, `dilation` apart, from x + i * stride on, for n outputs;
+ * bytes are compared as byte ^ flip. */
 static void max_along(const uint8_t *x, int64_t n, int64_t window, int64_t stride, int64_t dilation,
                       uint8_t flip, uint8_t *out) {
     if (dilation != 1) along(x, n, window, stride, dilation, flip, out);

@@ -11,7 +11,7 @@
 
 /* ---- pictures ---- */
 
-/* Grey of n RGB pixels. */
+/* Grey of n RGB pixels: (77 R + 150 G + 29 B) / 256, rounded. */
 static void grey(const uint8_t *rgb, int64_t n, uint8_t *out) {
     for (int64_t i = 0; i < n; i++) /* 0.299 R + 0.587 G + 0.114 B */
         out[i] =
@@ -23,7 +23,7 @@ enum { BLOCK = 32, MOST_TAPS = 64 };
 typedef uint8_t pixels_of __attribute__((vector_size(BLOCK)));
 typedef uint16_t words __attribute__((vector_size(2 * BLOCK)));
 
-/* Pixels as 16-bit numbers. */
+/* Pixels at `at` as 16-bit numbers. */
 static inline words words_of(const uint8_t *at) {
     pixels_of v;
     memcpy(&v, at, sizeof v);
@@ -37,7 +37,8 @@ static inline words words_at(const uint16_t *at) {
     return v;
 }
 
-/* Blurs a row. */
+/* Blurs a row of w pixels by the taps, to 16-bit numbers; reads `radius` pixels beyond either
+ * end. */
 static void blur_across(const uint8_t *in, int32_t w, const uint16_t *taps, int32_t radius,
                         uint16_t *restrict out) {
     for (int32_t x = 0; x < w; x += BLOCK) { /* rows have padding after their end */
@@ -70,7 +71,7 @@ static void blur(const uint8_t *in, int64_t pitch, int32_t w, int32_t h, const u
     }
 }
 
-/* A picture of half the size. */
+/* A picture of half the size: means of 2 x 2 pixels. */
 static void halve(const uint8_t *in, int64_t pitch, int32_t w, int32_t h, uint8_t *out,
                   int64_t out_pitch) {
     for (int32_t y = 0; y < h / 2; y++) {
@@ -105,7 +106,7 @@ static void integrate(const uint8_t *in, int64_t pitch, int32_t w, int32_t h, ui
     }
 }
 
-/* Marks the windows of a row whose variance is at least `least`; returns how many. */
+/* Marks in `pass` the windows of a row whose variance is at least `least`; returns how many. */
 static int64_t variance(const uint32_t *top, const uint32_t *low, const uint64_t *top2,
                         const uint64_t *low2, int32_t columns, int32_t width, int64_t area,
                         int32_t step, int32_t n, double least, uint64_t *scratch, uint8_t *pass) {
@@ -127,7 +128,7 @@ static int64_t variance(const uint32_t *top, const uint32_t *low, const uint64_t
 
 /* ---- ferns ---- */
 
-/* Sorts a row by position modulo `step`. */
+/* Sorts a row by position modulo `step`: part p goes to out + p * pitch. */
 static void spread(const uint8_t *row, int32_t w, int32_t step, int64_t pitch, uint8_t *out) {
     const int32_t whole = w / step;
     for (int32_t p = 0; p < step; p++) {
@@ -137,7 +138,7 @@ static void spread(const uint8_t *row, int32_t w, int32_t step, int64_t pitch, u
         case 1:
             memcpy(to, from, (size_t)whole);
             break;
-/* Case of a step of n. */
+/* The case of a step of n, for constant indices. */
 #define STRIDE(n) \
     case n: \
         for (int32_t i = 0; i < whole; i++) to[i] = from[n * i]; \
@@ -201,7 +202,7 @@ static inline floats load_floats(const float *at) {
     return v;
 }
 
-/* Sum of all lanes. */
+/* Sum of all lanes, the first first. */
 static inline float total(floats v) {
     float sum = 0;
     for (int32_t i = 0; i < TLD_VL; i++) sum += v[i];
@@ -238,7 +239,7 @@ enum { LANES = 16, HALF = 4, WIN = 2 * HALF + 1, STEPS = 20, ROOM = LANES + 8 };
 typedef float lanes __attribute__((vector_size(4 * LANES)));
 typedef uint8_t octets __attribute__((vector_size(LANES)));
 
-/* Pixels as floats. */
+/* Pixels at p as floats. */
 static inline lanes pixels_at(const uint8_t *p) {
     octets v;
     memcpy(&v, p, sizeof v);
@@ -267,7 +268,7 @@ typedef struct sampler {
     lanes above;
 } sampler;
 
-/* Samples rows at a position between pixels. */
+/* Begins to sample rows at a position between pixels; next_row then gives the first. */
 static inline sampler sample_from(const uint8_t *at, int64_t pitch, float x, float y) {
     const int32_t ix = (int32_t)floorf(x), iy = (int32_t)floorf(y);
     sampler s = {at + iy * pitch + ix, pitch, x - (float)ix, y - (float)iy, {0}};
@@ -276,7 +277,7 @@ static inline sampler sample_from(const uint8_t *at, int64_t pitch, float x, flo
     return s;
 }
 
-/* The next row, interpolated. */
+/* Moves one row down and returns it, interpolated. */
 static inline lanes next_row(sampler *s) {
     s->p += s->pitch;
     const lanes v = pixels_at(s->p), below = v + s->fx * (pixels_at(s->p + 1) - v);
@@ -334,7 +335,7 @@ static bool climb(const tld_pair *pair, float px, float py, float *x, float *y) 
     return inside(pair, *x, *y);
 }
 
-/* How alike the surroundings of two points are, -1 to 1. */
+/* Correlation of the surroundings, 10 x 10 pixels, of two points of a pair of pictures: -1 to 1. */
 static float alike(const tld_pair *pair, float px, float py, float x, float y) {
     enum { SIDE = 10 };
     static const float ten[LANES] = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1};

@@ -34,6 +34,7 @@
 #define CSR_SLICE_STORE(r, out) \
     (_mm256_storeu_ps(out, sums[r][0]), _mm256_storeu_ps((out) + 8, sums[r][1]))
 
+/* Eight values from index `at` on, as floats; type: a CSR_VALUE_. */
 static inline __attribute__((always_inline)) __m256 load(const void *value, int64_t at, int type) {
     if (type == CSR_VALUE_F32) return _mm256_loadu_ps((const float *)value + at);
     if (type == CSR_VALUE_F16)

@@ -22,6 +22,7 @@
 /* Writes the 16 sums of row r. */
 #define CSR_SLICE_STORE(r, out) _mm512_storeu_ps(out, sums[r])
 
+/* The gaps of a step's 16 lanes, of two bytes (wide) or one each. */
 static inline __attribute__((always_inline)) __m512i gaps(const void *gap, int64_t step, int wide) {
     if (wide)
         return _mm512_cvtepu16_epi32(
@@ -30,6 +31,7 @@ static inline __attribute__((always_inline)) __m512i gaps(const void *gap, int64
         _mm_loadu_si128((const __m128i *)(const void *)((const char *)gap + step * 16)));
 }
 
+/* Sixteen values from index `at` on, as floats; type: a CSR_VALUE_. */
 static inline __attribute__((always_inline)) __m512 load(const void *value, long at, int type) {
     if (type == CSR_VALUE_F32) return _mm512_loadu_ps((const float *)value + at);
     if (type == CSR_VALUE_F16)

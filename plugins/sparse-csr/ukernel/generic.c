@@ -26,6 +26,7 @@ static inline float f16_to_f32(uint16_t h) {
 #endif
 }
 
+/* Value `at` as a float; type: a CSR_VALUE_. */
 static inline __attribute__((always_inline)) float value_at(const void *value, int64_t at,
                                                             int type) {
     if (type == CSR_VALUE_F32) return ((const float *)value)[at];

@@ -44,7 +44,7 @@ CSR_INLINE void slice(const void *gap, const void *value, int64_t steps, const f
                                                 const float *x, float *sum) { \
         slice(gap, value, steps, x, sum, block, wide, type); \
     }
-/* Those of each value type. */
+/* Defines the slice functions of each value type. */
 #define CSR_SLICES(block, wide) \
     CSR_SLICE(block, wide, 0) CSR_SLICE(block, wide, 1) CSR_SLICE(block, wide, 2)
 CSR_SLICES(1, 0)
@@ -89,7 +89,7 @@ CSR_INLINE void tile(const csr_tile *t, const int block, const int wide) {
     static void tile_##block##_##wide(const csr_tile *t) { \
         tile(t, block, wide <= CSR_WIDE_##block ? wide : CSR_WIDE_##block); \
     }
-/* Those of each width. */
+/* Defines the tile functions of each width. */
 #define CSR_TILES(block) \
     CSR_TILE(block, 1) \
     CSR_TILE(block, 2) \

@@ -12,7 +12,7 @@ static int32_t count(cnr_error *err) { /* may wake a driver; describe and open c
     return 1;
 }
 
-/* Method describe: the only device. */
+/* Method describe: name, key and score of the only device. */
 static cnr_status describe(int32_t index, cnr_device_info *out, cnr_error *err) {
     (void)index, (void)err;
     out->score = 1;
@@ -36,13 +36,13 @@ static cnr_status open_device(cnr_device *device, const cnr_device_options *o, c
 }
 static void close_device(cnr_device *device) { (void)device; }
 
-/* Method alloc. */
+/* Method alloc: host memory for release; fails when there is none. */
 static cnr_status alloc(const cnr_device *device, cnr_mem *out, cnr_error *err) {
     out->offset = 0;
     out->handle = host->alloc((size_t)out->bytes + 1);
     return out->handle ? CNR_OK : host->fail(err, CNR_E_MEMORY, device->name, "out of memory");
 }
-/* Method free of memory. */
+/* Method free: frees memory from alloc. */
 static void release(const cnr_device *device, cnr_mem *mem) {
     (void)device;
     host->free(mem->handle);

@@ -2,7 +2,7 @@
  * could trip over. */
 #include <cnnrun/kit.h>
 
-/* Head of an encoded weight. */
+/* Head of an encoded weight: magic and number of elements. */
 typedef struct header {
     uint64_t magic, n;
 } header;
@@ -10,7 +10,7 @@ static const uint64_t magic = 0x66697674;
 static const cnr_host *host;
 static const char name[] = "acme.halves";
 
-/* Method encode_size: bytes of the image. */
+/* Method encode_size: *bytes of the image; fails unless the weight is f32. */
 static cnr_status encode_size(const cnr_tensor *t, const cnr_attr *const *attrs, uint64_t *bytes,
                               cnr_error *err) {
     (void)attrs;
@@ -20,7 +20,7 @@ static cnr_status encode_size(const cnr_tensor *t, const cnr_attr *const *attrs,
     return CNR_OK;
 }
 
-/* Method encode: writes the image. */
+/* Method encode: writes head and halves to `out`. */
 static cnr_status encode(const cnr_tensor *t, const cnr_attr *const *attrs, void *out,
                          uint64_t bytes, cnr_error *err) {
     const header h = {magic, (uint64_t)cnr_count(t)};
@@ -43,7 +43,7 @@ static cnr_status check(const cnr_tensor *t, cnr_error *err) {
     return CNR_OK;
 }
 
-/* Method decode: writes the dense weight. */
+/* Method decode: writes the weight as f32 to `dense`. */
 static cnr_status decode(const cnr_tensor *t, void *dense, cnr_error *err) {
     const void *halves = (const char *)t->data + sizeof(header);
     (void)err;

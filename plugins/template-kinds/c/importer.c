@@ -10,15 +10,15 @@
 
 static const cnr_host *host;
 
-/* Where the parsing stands. */
+/* The graph that is built, the present line's place, and the newest value. */
 typedef struct parser {
     struct cnr_graph *graph;
-    char where[600]; /* "net.chain:3" */
+    char where[600]; /* place for messages, such as "net.chain:3" */
     cnr_value x;     /* the value so far; -1: none */
     cnr_error *err;
 } parser;
 
-/* Method accepts: by ending and head. */
+/* Method accepts: 50 for a path that ends in .chain and begins with "input ", else 0. */
 static int32_t accepts(const char *path, const uint8_t *head, size_t n) {
     const size_t length = strlen(path);
     return length > 6 && strcmp(path + length - 6, ".chain") == 0 && n >= 6 &&
@@ -27,7 +27,7 @@ static int32_t accepts(const char *path, const uint8_t *head, size_t n) {
                : 0;
 }
 
-/* Adds the net's input, of four sizes. */
+/* Adds the net's input from a text of four sizes; fails where these are not positive numbers. */
 static cnr_status input(parser *p, const char *sizes) {
     cnr_tensor type = {.size = sizeof type, .dtype = CNR_f32, .rank = 4};
     int d[4], end = 0;

@@ -61,7 +61,7 @@ static cnr_status read_board(void *state, int32_t domain, cnr_knob_state *out, c
     return read_hz(state, "hz", &out->hz, err);
 }
 
-/* Method set: 0 leaves the clock. */
+/* Method set: writes the frequency; 0 leaves the clock. Fails where the file does. */
 static cnr_status set(void *state, int32_t domain, uint64_t hz, int32_t cores, cnr_error *err) {
     char path[512], text[32];
     (void)domain, (void)cores;
@@ -80,11 +80,13 @@ static cnr_status restore(void *state, cnr_error *err) {
     return set(state, 0, ((const board *)state)->found_hz, -1, err);
 }
 
-/* For a process that is killed before it restores: the next one loads what this one saved. */
+/* Method save_state: writes the frequency that was found, for a process that is killed before it
+ * restores: the next one loads it. Returns the text's length. */
 static int32_t save_state(void *state, char *text, size_t room) {
     return snprintf(text, room, "%llu", (unsigned long long)((const board *)state)->found_hz);
 }
-/* Method load_state: the clock to restore, from text. */
+/* Method load_state: keeps in the state the clock (Hz, in text) that restore sets; CNR_E_FORMAT: it
+ * is no number above 0. */
 static cnr_status load_state(void *state, const char *text, cnr_error *err) {
     const uint64_t hz = strtoull(text, NULL, 10);
     if (!hz) return host->fail(err, CNR_E_FORMAT, "acme-clock", "a frequency is wanted");

@@ -3,7 +3,7 @@
 
 #include <stdio.h>
 
-/* The board's file. */
+/* The board's file of power. */
 typedef struct board {
     char path[512];
 } board;

@@ -15,7 +15,7 @@ static int32_t count(cnr_error *err) {
     return 1;
 }
 
-/* Method describe. */
+/* Method describe: name, key and score of the only device. */
 static cnr_status describe(int32_t index, cnr_device_info *out, cnr_error *err) {
     (void)index, (void)err;
     out->score = 1;
@@ -39,13 +39,13 @@ static cnr_status open_device(cnr_device *device, const cnr_device_options *o, c
 }
 static void close_device(cnr_device *device) { (void)device; }
 
-/* Method alloc. */
+/* Method alloc: host memory for release; fails when there is none. */
 static cnr_status alloc(const cnr_device *device, cnr_mem *out, cnr_error *err) {
     out->offset = 0;
     out->handle = host->alloc((size_t)out->bytes + 1);
     return out->handle ? CNR_OK : host->fail(err, CNR_E_MEMORY, device->name, "out of memory");
 }
-/* Method free of memory. */
+/* Method free: frees memory from alloc. */
 static void release(const cnr_device *device, cnr_mem *mem) {
     (void)device;
     host->free(mem->handle);
@@ -101,7 +101,7 @@ static cnr_status sync(cnr_stream *stream, cnr_error *err) {
 
 enum { LONGEST = 64 };
 
-/* An element-wise operator whose operands, if there are two, are the same value. */
+/* 1: an element-wise operator of one input, or of two that are the same value. */
 static int32_t takes(const cnr_subnode *at) {
     const cnr_node *n = at->node;
     if (!(n->desc->flags & CNR_OP_ELEMENTWISE) || !CNR_HAS(n->desc, apply_f32)) return 0;
@@ -157,7 +157,7 @@ static cnr_status accepts(const cnr_device *dev, const cnr_node *node, cnr_accep
     return cnr_take(node, out, 400);
 }
 
-/* Method run: computes the chain. */
+/* Method run: computes the chain, each node in place in the output; returns CNR_OK. */
 static cnr_status run_chain(const cnr_run *run, cnr_error *err) {
     const cnr_subgraph *g = run->node->subgraph;
     const float *x = run->node->inputs[0]->data;

@@ -40,7 +40,8 @@ static cnr_status swap(struct cnr_graph *g, int32_t at, int32_t before) {
     return host->graph_remove(g, before);
 }
 
-/* The host calls it until it returns 0. */
+/* Method apply: swaps the first relu that a max_pool follows with it; 1: it did, so the host calls
+ * again; 0: there is none; negative: failed. */
 static int32_t apply(struct cnr_graph *g, cnr_error *err) {
     for (int32_t i = 0; i < host->graph_node_count(g); i++) {
         const int32_t before = relu_before(g, i);

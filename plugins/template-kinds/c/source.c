@@ -3,7 +3,7 @@
 
 #include <stdio.h>
 
-/* A picture that was read. */
+/* A picture that was read: the file, its pixels in it, and their height and width. */
 typedef struct picture {
     char *file, *pixels;
     int h, w;
@@ -11,14 +11,14 @@ typedef struct picture {
 } picture;
 static const cnr_host *host;
 
-/* Method accepts: by ending. */
+/* Method accepts: 50 for a spec that ends in .grey, else 0. */
 static int32_t accepts(const char *spec, const uint8_t *head, size_t n) {
     const size_t length = strlen(spec);
     (void)head, (void)n;
     return length > 5 && strcmp(spec + length - 5, ".grey") == 0 ? 50 : 0;
 }
 
-/* Method close. */
+/* Method close: frees picture and file; NULL: nothing. */
 static void close_picture(void *state) {
     picture *p = state;
     if (p) host->free(p->file);
@@ -39,7 +39,7 @@ static cnr_status parse(picture *p, uint64_t bytes, cnr_error *err) {
     return CNR_OK;
 }
 
-/* Method open: reads the file. */
+/* Method open: reads the file; *state is for close. Fails where the file is none. */
 static cnr_status open_picture(const char *spec, const char *split, void **state,
                                cnr_source_info *info, cnr_error *err) {
     picture *p = host->alloc(sizeof *p);
@@ -58,7 +58,7 @@ static cnr_status open_picture(const char *spec, const char *split, void **state
     return status;
 }
 
-/* Method read: the only picture. */
+/* Method read: the only picture, index 0; out points into the file. */
 static cnr_status read_picture(void *state, int64_t index, cnr_sample *out, cnr_error *err) {
     const picture *p = state;
     const size_t n = (size_t)p->h * (size_t)p->w;

@@ -36,7 +36,7 @@ static cnr_status call_net(cnr_model *net, const cnr_tensor *in, float *out, cnr
     return status;
 }
 
-/* NaN: a call failed. */
+/* Median microseconds of `calls` runs of the session, with the same input; NaN: a call failed. */
 static double median(cnr_model *net, cnr_session *s, const cnr_tensor *in, int calls,
                      cnr_error *err) {
     double *us = calloc((size_t)calls, sizeof *us), result = 0;

@@ -1,6 +1,6 @@
 -- The API in a stock interpreter: nets, errors, coroutines that are older than the module, shipped scripts.
 local n = 0
--- Prints one TAP line.
+-- Prints one numbered TAP line: ok if `good`, else not ok.
 local function ok(good, name)
   n = n + 1
   print((good and "ok " or "not ok ") .. n .. " - " .. name)

@@ -36,6 +36,7 @@ cpu = ["CPUExecutionProvider"]
 
 
 def load_and_predict(ort):
+    """ONNX Runtime's example "load and predict" with the given module."""
     sess = ort.InferenceSession(sigmoid, providers=ort.get_available_providers())
     i, o = sess.get_inputs()[0], sess.get_outputs()[0]
     print("# input", i.name, i.shape, i.type, "output", o.name, o.shape, o.type)
@@ -44,6 +45,7 @@ def load_and_predict(ort):
 
 
 def common_errors(ort):
+    """ONNX Runtime's example "common errors": the kinds of errors that it raises."""
     sess = ort.InferenceSession(iris, providers=ort.get_available_providers())
     i, o = sess.get_inputs()[0].name, sess.get_outputs()[0].name
     invalid = InvalidArgument
@@ -65,11 +67,13 @@ def common_errors(ort):
 
 
 def metadata(ort):
+    """ONNX Runtime's example "metadata": what a model says of itself."""
     meta = ort.InferenceSession(iris, providers=ort.get_available_providers()).get_modelmeta()
     return [meta.custom_metadata_map, meta.description, meta.domain, meta.graph_name, meta.producer_name, meta.version]
 
 
 def profiling(ort):
+    """ONNX Runtime's example "profiling": the file that a profile leaves."""
     options = ort.SessionOptions()
     options.enable_profiling = True
     sess = ort.InferenceSession(Path(mul).read_bytes(), options, providers=ort.get_available_providers())
@@ -81,6 +85,7 @@ def profiling(ort):
 
 
 def backend(ort):
+    """ONNX Runtime's example "backend": the interface of ONNX's backends."""
     module = cnnrun.ort.backend if ort is cnnrun.ort else onnxruntime.backend
     device = ort.get_device()
     label, maps = module.prepare(iris, device).run(np.float32([[1.4, .2], [4.7, 1.4], [6, 2.5]]))
@@ -91,6 +96,7 @@ def backend(ort):
 
 
 def scenario_1(ort):
+    """A value made of an array, as an input of run."""
     value = ort.OrtValue.ortvalue_from_numpy(two, "cpu", 0)
     about = [value.device_name(), value.shape(), value.data_type(), value.is_tensor(), np.array_equal(value.numpy(), two)]
     res = ort.InferenceSession(mul, providers=cpu).run(["Y"], {"X": value})
@@ -98,6 +104,7 @@ def scenario_1(ort):
 
 
 def scenario_2(ort):
+    """A binding with an input in the program's memory."""
     session = ort.InferenceSession(mul, providers=cpu)
     binding = session.io_binding()
     binding.bind_cpu_input("X", two)
@@ -116,6 +123,7 @@ def bound(ort, value):
 
 
 def scenario_3(ort):
+    """A binding with an input value and an output that the run makes."""
     value = ort.OrtValue.ortvalue_from_numpy(two, "cpu", 0)
     session, binding = bound(ort, value)
     binding.bind_output("Y")
@@ -124,6 +132,7 @@ def scenario_3(ort):
 
 
 def scenario_4(ort):
+    """A binding with an input value and an output value that was made before."""
     value = ort.OrtValue.ortvalue_from_numpy(two, "cpu", 0)
     y = ort.OrtValue.ortvalue_from_shape_and_type([3, 2], np.float32, "cpu", 0)
     session, binding = bound(ort, value)
@@ -134,6 +143,7 @@ def scenario_4(ort):
 
 
 def scenario_5(ort):
+    """A binding whose output the run makes on a named device."""
     value = ort.OrtValue.ortvalue_from_numpy(two, "cpu", 0)
     session, binding = bound(ort, value)
     binding.bind_output("Y", "cpu")
@@ -142,6 +152,7 @@ def scenario_5(ort):
 
 
 def scenario_6(ort):
+    """A binding by the addresses of arrays."""
     value = ort.OrtValue.ortvalue_from_numpy(two, "cpu", 0)
     y = ort.OrtValue.ortvalue_from_shape_and_type([3, 2], np.float32, "cpu", 0)
     session = ort.InferenceSession(mul, providers=cpu)
@@ -159,12 +170,14 @@ documented = (load_and_predict, common_errors, metadata, profiling, backend, sce
 
 
 def names_shapes_types(ort):
+    """What a session tells of its inputs and outputs."""
     sess = ort.InferenceSession("net.onnx", providers=cpu)
     i, o = sess.get_inputs()[0], sess.get_outputs()[0]
     return [i.name, i.type, len(i.shape), list(i.shape[1:]), o.name, o.type, list(o.shape[1:])]
 
 
 def with_options(ort):
+    """A run of a session with options."""
     options = ort.SessionOptions()
     options.intra_op_num_threads = 1
     options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_ENABLE_ALL
@@ -174,16 +187,19 @@ def with_options(ort):
 
 
 def from_bytes(ort):
+    """A run of a session made of a file's bytes."""
     sess = ort.InferenceSession(Path("net.onnx").read_bytes(), providers=[("CPUExecutionProvider", {})])
     return sess.run(None, {sess.get_inputs()[0].name: x})[0]
 
 
 def providers(ort):
+    """The providers that a session and the module tell."""
     sess = ort.InferenceSession("net.onnx", providers=cpu)
     return [sess.get_providers(), "CPUExecutionProvider" in ort.get_available_providers()]
 
 
 def ort_values(ort):
+    """A run from values to values."""
     sess = ort.InferenceSession("net.onnx", providers=cpu)
     return sess.run_with_ort_values(None, {"data": ort.OrtValue.ortvalue_from_numpy(x)})[0].numpy()
 

@@ -57,7 +57,7 @@ static enum fault fault_of(const cnr_device *device);
 
 /* ---- the thread ---- */
 
-/* Computes relu, or copies. */
+/* Computes relu of the job's numbers. */
 static void compute(const job *j) {
     const float *x = (const float *)j->from;
     float *y = (float *)(void *)j->to;
@@ -66,7 +66,8 @@ static void compute(const job *j) {
     for (size_t i = 0; i < n; i++) y[i] = x[i] < 0 ? 0 : x[i];
 }
 
-/* Does one job on the queue's thread. */
+/* Does one job on the queue's thread: waits for a mark, computes relu, or copies, with the queue's
+ * fault. */
 static void run_job(const queue *q, const job *j) {
     if (j->awaits) {
         pthread_mutex_lock(&lock);
@@ -124,7 +125,7 @@ static cnr_status no_memory(const cnr_device *device, cnr_error *err) {
     return faulty_host->fail(err, CNR_E_MEMORY, device->name, "no memory");
 }
 
-/* Queues a job. */
+/* Appends a copy of the job to the stream's queue; CNR_E_MEMORY. */
 static cnr_status put(cnr_stream *stream, const job *what, cnr_error *err) {
     queue *q = stream->state;
     job *j = malloc(sizeof *j);
@@ -152,6 +153,7 @@ static int32_t count(cnr_error *err) {
     return 1;
 }
 
+/* Method describe without the number of units. */
 static cnr_status describe_unitless(int32_t index, cnr_device_info *out, cnr_error *err) {
     (void)index, (void)err;
     out->score = 1;
@@ -161,11 +163,13 @@ static cnr_status describe_unitless(int32_t index, cnr_device_info *out, cnr_err
     return CNR_OK;
 }
 
+/* Method describe of a device of one unit. */
 static cnr_status describe(int32_t index, cnr_device_info *out, cnr_error *err) {
     out->concurrency = 1;
     return describe_unitless(index, out, err);
 }
 
+/* Method open: tells its memory class, with the fault that its name says. */
 static cnr_status open_device(cnr_device *device, const cnr_device_options *o, cnr_error *err) {
     static const cnr_memory_class memory[] = {
         {.name = "queue", .flags = CNR_MEMORY_PARTS, .alignment = 64, .max_bytes = 1 << 28}};
@@ -177,14 +181,14 @@ static cnr_status open_device(cnr_device *device, const cnr_device_options *o, c
 }
 static void close_device(cnr_device *device) { (void)device; }
 
-/* Method alloc. */
+/* Method alloc: memory into out; CNR_E_MEMORY for more than 256 MB. */
 static cnr_status alloc(const cnr_device *device, cnr_mem *out, cnr_error *err) {
     out->offset = 0;
     out->handle = out->bytes > 1 << 28 ? NULL : faulty_host->alloc(out->bytes ? out->bytes : 1);
     if (!out->handle && fault_of(device) == SILENT) return CNR_E_MEMORY;
     return out->handle ? CNR_OK : no_memory(device, err);
 }
-/* Method free of memory. */
+/* Method free of memory: frees it at once. */
 static void release_memory(const cnr_device *device, cnr_mem *mem) {
     (void)device;
     faulty_host->free(mem->handle);
@@ -243,6 +247,7 @@ static cnr_status stream_open(const cnr_device *device, cnr_stream *s, cnr_error
     return CNR_OK;
 }
 
+/* Method stream_close: ends the queue's thread and frees it, or leaves it as a fault. */
 static void stream_close(cnr_stream *s) {
     queue *q = s->state;
     pthread_mutex_lock(&lock);
@@ -270,7 +275,7 @@ static cnr_status sync(cnr_stream *s, cnr_error *err) {
     return lost ? faulty_host->fail(err, CNR_E_DEVICE, s->device->name, "a job failed") : CNR_OK;
 }
 
-/* Method record: queues a mark. */
+/* Method record: queues a mark, which *event receives. */
 static cnr_status record(cnr_stream *s, void **event, cnr_error *err) {
     mark *m = calloc(1, sizeof *m);
     if (!m) return no_memory(s->device, err);
@@ -303,7 +308,9 @@ static cnr_status await(const cnr_device *device, void *event, cnr_error *err) {
     return CNR_OK;
 }
 
+/* The class of the device named `word`, with one fault or none. */
 #define CLASS(word) CLASS_OF(word, describe)
+/* The class of the device named `word` with this function describe. */
 #define CLASS_OF(word, describes) \
     { \
         .size = sizeof(cnr_device_class), .flags = CNR_DEVICE_SINGLE, .name = word, \

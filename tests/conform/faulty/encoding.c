@@ -8,7 +8,7 @@ typedef struct header {
 } header;
 enum { MAGIC = 0x51 };
 
-/* Method encode_size. */
+/* Method encode_size: *bytes of the image; fails unless the weight is f32. */
 static cnr_status encode_size(const cnr_tensor *t, const cnr_attr *const *attrs, uint64_t *bytes,
                               cnr_error *err) {
     (void)attrs;
@@ -17,7 +17,7 @@ static cnr_status encode_size(const cnr_tensor *t, const cnr_attr *const *attrs,
     return CNR_OK;
 }
 
-/* Method encode, without a fault. */
+/* Method encode, without a fault: a header, then the numbers as f16; returns CNR_OK. */
 static cnr_status encode(const cnr_tensor *t, const cnr_attr *const *attrs, void *out,
                          uint64_t bytes, cnr_error *err) {
     const header h = {MAGIC, (uint64_t)cnr_count(t)};
@@ -45,7 +45,7 @@ static cnr_status encode_hole(const cnr_tensor *t, const cnr_attr *const *attrs,
     return status;
 }
 
-/* Method check, without a fault. */
+/* Method check, without a fault: CNR_E_FORMAT unless magic, count and bytes fit the header. */
 static cnr_status check(const cnr_tensor *t, cnr_error *err) {
     const header *h = t->data;
     if (t->bytes < sizeof *h || h->magic != MAGIC || h->n != (uint64_t)cnr_count(t) ||
@@ -59,7 +59,7 @@ static cnr_status check_nothing(const cnr_tensor *t, cnr_error *err) {
     return CNR_OK;
 }
 
-/* Method decode, without a fault. */
+/* Method decode, without a fault: the numbers as f32; returns CNR_OK. */
 static cnr_status decode(const cnr_tensor *t, void *dense, cnr_error *err) {
     const header *h = t->data;
     const uint16_t *from = (const uint16_t *)(const void *)(h + 1);

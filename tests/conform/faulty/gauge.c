@@ -1,7 +1,7 @@
 /* Meters and knobs of a machine that is not there, each with one planted fault. */
 #include "faulty.h"
 
-/* Method open: one domain. */
+/* Method open: *n is one domain, without a state. */
 static cnr_status open_any(const cnr_gauge_options *o, void **state, int32_t *n, cnr_error *err) {
     (void)o, (void)err;
     *state = NULL;
@@ -12,7 +12,7 @@ static void close_any(void *state) { (void)state; }
 
 /* ---- meters ---- */
 
-/* Method describe of a meter of power. */
+/* Method describe of a meter of power called "board"; returns CNR_OK. */
 static cnr_status describe_power(void *state, int32_t domain, cnr_meter_domain *out,
                                  cnr_error *err) {
     (void)state, (void)domain, (void)err;
@@ -20,14 +20,14 @@ static cnr_status describe_power(void *state, int32_t domain, cnr_meter_domain *
     out->quantity = CNR_QUANTITY_POWER;
     return CNR_OK;
 }
-/* Method describe of a meter of energy. */
+/* Method describe of a meter of energy called "board"; returns CNR_OK. */
 static cnr_status describe_energy(void *state, int32_t domain, cnr_meter_domain *out,
                                   cnr_error *err) {
     const cnr_status status = describe_power(state, domain, out, err);
     out->quantity = CNR_QUANTITY_ENERGY;
     return status;
 }
-/* Method read, without a fault. */
+/* Method read, without a fault: 2.5 W. */
 static cnr_status read_power(void *state, int32_t domain, cnr_reading *out, cnr_error *err) {
     (void)state, (void)domain, (void)err;
     out->value = 2500000;
@@ -67,7 +67,7 @@ static const cnr_meter meters[] = {METER("meter_sound", describe_power, read_pow
 
 static uint64_t is_hz = 600000000;
 
-/* Method describe of a knob. */
+/* Method describe of a knob that can be set: three steps from 100 to 600 MHz. */
 static cnr_status describe_knob(void *state, int32_t domain, cnr_knob_domain *out, cnr_error *err) {
     (void)state, (void)domain, (void)err;
     snprintf(out->name, sizeof out->name, "clock");
@@ -77,7 +77,7 @@ static cnr_status describe_knob(void *state, int32_t domain, cnr_knob_domain *ou
     out->max_hz = 600000000;
     return CNR_OK;
 }
-/* Method step, without a fault. */
+/* Method step: *hz of three steps, without a fault. */
 static cnr_status step(void *state, int32_t domain, int32_t index, uint64_t *hz, cnr_error *err) {
     static const uint64_t steps[] = {100000000, 300000000, 600000000};
     (void)state, (void)domain, (void)err;
@@ -89,13 +89,13 @@ static cnr_status step_falling(void *state, int32_t domain, int32_t index, uint6
                                cnr_error *err) {
     return step(state, domain, 2 - index, hz, err);
 }
-/* Method read of a knob. */
+/* Method read of a knob: the clock that was set, in Hz. */
 static cnr_status read_knob(void *state, int32_t domain, cnr_knob_state *out, cnr_error *err) {
     (void)state, (void)domain, (void)err;
     out->hz = is_hz;
     return CNR_OK;
 }
-/* Method set, without a fault. */
+/* Method set, without a fault: keeps hz, unless that is 0. */
 static cnr_status set(void *state, int32_t domain, uint64_t hz, int32_t cores, cnr_error *err) {
     (void)state, (void)domain, (void)cores, (void)err;
     if (hz) is_hz = hz;
@@ -107,7 +107,7 @@ static cnr_status set_stuck(void *state, int32_t domain, uint64_t hz, int32_t co
     (void)state, (void)domain, (void)hz, (void)cores, (void)err;
     return CNR_OK;
 }
-/* Method restore, without a fault. */
+/* Method restore, without a fault: 600 MHz. */
 static cnr_status restore(void *state, cnr_error *err) {
     (void)state, (void)err;
     is_hz = 600000000;
@@ -121,12 +121,12 @@ static cnr_status restore_other(void *state, cnr_error *err) {
 }
 
 static uint64_t found_hz = 600000000;
-/* Method save_state. */
+/* Method save_state: writes the found clock in decimal; returns the text's length. */
 static int32_t save_state(void *state, char *text, size_t room) {
     (void)state;
     return snprintf(text, room, "%llu", (unsigned long long)found_hz);
 }
-/* Method load_state. */
+/* Method load_state, with a fault: reads the clock in base 16, which was written in base 10. */
 static cnr_status load_state(void *state, const char *text, cnr_error *err) {
     (void)state, (void)err;
     found_hz = strtoull(text, NULL, 16); /* which it was not written in */

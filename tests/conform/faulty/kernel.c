@@ -20,7 +20,7 @@ static cnr_status prepare_size(const cnr_device *device, const cnr_node *node, c
     out->bytes = (uint64_t)(node->inputs[2]->dim[0] + 1) * sizeof(float);
     return CNR_OK;
 }
-/* Method prepare, without a fault. */
+/* Method prepare, without a fault: the bias and a 0. */
 static cnr_status prepare(const cnr_device *device, const cnr_node *node, void *blob,
                           cnr_error *err) {
     const int64_t n = node->inputs[2]->dim[0];
@@ -44,7 +44,7 @@ static cnr_status plan_row(const cnr_node *node, cnr_space *workspace, int64_t l
     workspace->bytes = (uint64_t)(node->outputs[0]->dim[1] - less) * sizeof(float);
     return CNR_OK;
 }
-/* Method plan, without a fault. */
+/* Method plan, without a fault: a workspace of one row of results. */
 static cnr_status plan(const cnr_device *device, const cnr_node *node, cnr_space *workspace,
                        void **state, cnr_error *err) {
     (void)device, (void)state, (void)err;

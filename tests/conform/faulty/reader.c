@@ -71,7 +71,7 @@ static cnr_status read_trusting(void *state, int64_t index, cnr_sample *out, cnr
     snprintf(out->name, sizeof out->name, "0");
     return CNR_OK;
 }
-/* Method read, without a fault. */
+/* Method read, without a fault: CNR_E_FORMAT if the file is shorter than its sizes say. */
 static cnr_status read_gray(void *state, int64_t index, cnr_sample *out, cnr_error *err) {
     const picture *p = state;
     if ((uint64_t)p->h * (uint64_t)p->w > p->bytes - p->at)
@@ -95,7 +95,7 @@ static cnr_status read_unwritten(void *state, int64_t index, cnr_sample *out, cn
     return out->picture.data ? CNR_OK : faulty_host->fail(err, CNR_E_MEMORY, "gray", "no memory");
 }
 static void close_nothing(void *state) { free(state); }
-/* Method close. */
+/* Method close: frees picture and file. */
 static void close_gray(void *state) {
     picture *p = state;
     faulty_host->free(p->data);
@@ -122,7 +122,8 @@ static int32_t accepts_relu(const char *path, const uint8_t *head, size_t n) {
     return ends_with(path, ".relu") ? 50 : 0;
 }
 
-/* The fault: uses a length from the file as an offset without checking it. */
+/* Imports a net from a file; the fault, unless it checks: it uses a length from the file as an
+ * offset. */
 static cnr_status import(const cnr_import_args *args, struct cnr_graph *graph, int checks,
                          cnr_error *err) {
     void *data;
@@ -139,11 +140,11 @@ static cnr_status import(const cnr_import_args *args, struct cnr_graph *graph, i
     CNR_TRY(faulty_host->graph_node(graph, "relu", NULL, NULL, &x, 1, NULL, 0, &y, 1));
     return faulty_host->graph_output(graph, y, "out");
 }
-/* Method import, without a fault. */
+/* Method import, without a fault: the file's numbers are checked. */
 static cnr_status import_relu(const cnr_import_args *args, struct cnr_graph *g, cnr_error *err) {
     return import(args, g, 1, err);
 }
-/* Fault: trusts the file's numbers. */
+/* Fault: trusts the file's numbers, unchecked. */
 static cnr_status import_trusting(const cnr_import_args *args, struct cnr_graph *g,
                                   cnr_error *err) {
     return import(args, g, 0, err);

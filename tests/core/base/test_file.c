@@ -16,7 +16,7 @@ static const char *in_folder(const char *name) {
     return paths[k];
 }
 
-/* How many files the test's folder has. */
+/* Number of files in the test's folder. */
 static int files_in_folder(void) {
     DIR *d = opendir(folder);
     int n = 0;
@@ -26,7 +26,7 @@ static int files_in_folder(void) {
     return n;
 }
 
-/* Writes a file. */
+/* Writes the text to a file; the writer's status. */
 static cnr_status write_file(const char *path, const char *text, cnr_error *err) {
     cnri_writer w;
     cnr_status status = cnri_write_begin(&w, path, 0, err);
@@ -37,6 +37,7 @@ static cnr_status write_file(const char *path, const char *text, cnr_error *err)
     return status;
 }
 
+/* Files are written whole or not at all, and keep their rights. */
 static void test_writing(void) {
     cnr_error err = CNR_ERROR_INIT;
     const char *path = in_folder("a");
@@ -69,6 +70,7 @@ static void test_writing(void) {
     is_int(write_file(folder, "x", &err), CNR_E_IO, "nor a folder");
 }
 
+/* What reading a file gives: text, missing files, and those that are too long. */
 static void test_reading(void) {
     cnr_error err = CNR_ERROR_INIT;
     char *text = NULL;
@@ -106,6 +108,7 @@ static void test_reading(void) {
        "in writing too, leaving nothing behind");
 }
 
+/* A mapped file has the file's bytes, also an empty one. */
 static void test_mapping(void) {
     cnr_error err = CNR_ERROR_INIT;
     cnri_mapping m;
@@ -136,6 +139,7 @@ static void dir_is(const char *path, const char *want) {
     cnri_free(dir);
 }
 
+/* Paths are joined and split as they should be. */
 static void test_paths(void) {
     join_is("a", "b", "a/b");
     join_is("a/", "b", "a/b");
@@ -179,6 +183,7 @@ static void test_digests(void) {
     ok(memcmp(digest, pieces, 32) == 0, "in pieces of any size");
 }
 
+/* The monotonic clock goes on. */
 static void test_clock(void) {
     const uint64_t before = cnri_now_ns();
     usleep(2000);

@@ -3,6 +3,7 @@
 #include "tests/tap.h"
 #include <pthread.h>
 
+/* Blocks are aligned, and keep their bytes when they grow. */
 static void test_blocks(void) {
     uint8_t *block = cnri_alloc(100);
     ok(block && (uintptr_t)block % 64 == 0, "blocks are aligned to 64 bytes");
@@ -30,6 +31,7 @@ static void test_blocks(void) {
     ok(cnri_strdup(NULL) == NULL, "no text, no copy");
 }
 
+/* An allocation that is to fail fails, and is counted. */
 static void test_failure(void) {
     const int64_t before = cnri_alloc_count();
     cnri_alloc_fail_at(2);
@@ -48,6 +50,7 @@ static void test_failure(void) {
     cnri_free(text);
 }
 
+/* Products that overflow are told. */
 static void test_overflow(void) {
     bool overflow = false;
     is_int((long long)cnri_mul(6, 7, &overflow), 42, "a product");
@@ -56,6 +59,7 @@ static void test_overflow(void) {
     ok(overflow, "a product too large says so");
 }
 
+/* A list keeps its elements as it grows, and new ones are zero. */
 static void test_vec(void) {
     CNRI_VEC(int) v = {0};
     int good = 1;
@@ -75,6 +79,7 @@ static void test_vec(void) {
     ok(v.at == NULL && v.n == 0, "freed");
 }
 
+/* A map finds what was put into it, after growing, too. */
 static void test_map(void) {
     cnri_map map = {0};
     char key[32];
@@ -95,6 +100,7 @@ static void test_map(void) {
     cnri_map_free(&map);
 }
 
+/* A map that lacks memory says so, and stays whole. */
 static void test_map_without_memory(void) {
     int64_t n = 1;
     for (;; n++) {
@@ -131,6 +137,7 @@ static void *intern_many(void *out) {
     return NULL;
 }
 
+/* Equal names have the same number, different ones others. */
 static void test_intern(void) {
     const cnr_id a = cnri_intern("alpha"), b = cnri_intern("beta");
     ok(a && b && a != b, "different names get different ids");

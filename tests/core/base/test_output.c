@@ -23,7 +23,7 @@ static const char *in_folder(const char *name) {
     return paths[k];
 }
 
-/* Files there, hidden ones too. */
+/* Number of files there, hidden ones too, whose names have `part` (NULL: all). */
 static int count_files(const char *part) {
     DIR *d = opendir(folder);
     int n = 0;
@@ -43,7 +43,7 @@ static void empty_folder(void) {
     if (d) closedir(d);
 }
 
-/* Writes a text with these flags. */
+/* Writes a text to a file with these flags of cnri_write_begin; the first failure's status. */
 static cnr_status write_text(const char *path, const char *text, uint32_t flags, cnr_error *err) {
     cnri_writer w;
     cnr_status status = cnri_write_begin(&w, path, flags, err);
@@ -62,12 +62,13 @@ static void holds(const char *path, const char *want, const char *what) {
     cnri_free(text);
 }
 
-/* The file's mode; negative: there is none. */
+/* The file's mode, links not followed; negative: there is none. */
 static int mode_of(const char *path) {
     struct stat info;
     return lstat(path, &info) == 0 ? (int)(info.st_mode & 07777) : -1;
 }
 
+/* A new file has the rights of the mask, a replaced one keeps its own. */
 static void test_rights(void) {
     cnr_error err = CNR_ERROR_INIT;
     const char *path = in_folder("rights");
@@ -119,6 +120,7 @@ static void test_rights(void) {
     empty_folder();
 }
 
+/* A link is written through, and stays a link. */
 static void test_links(void) {
     cnr_error err = CNR_ERROR_INIT;
     struct stat info;
@@ -152,6 +154,7 @@ static void test_links(void) {
     empty_folder();
 }
 
+/* Places that can't be written are refused with a reason. */
 static void test_refusals(void) {
     cnr_error err = CNR_ERROR_INIT;
     is_int(write_text("-", "x", 0, &err), CNR_E_ARG, "- is refused");
@@ -176,6 +179,7 @@ static void test_refusals(void) {
 
 /* ---- others at the same time, and those that are no more ---- */
 
+/* A process that is killed while it writes leaves the old file. */
 static void test_leftovers(void) {
     cnr_error err = CNR_ERROR_INIT;
     const char *path = in_folder("out");
@@ -246,6 +250,7 @@ static void test_many_writers(void) {
     empty_folder();
 }
 
+/* Files that are being written are dropped at once, by their own process only. */
 static void test_drop(void) {
     cnr_error err = CNR_ERROR_INIT;
     cnri_writer w, others[40];
@@ -270,6 +275,7 @@ static void test_drop(void) {
     is_int(count_files(NULL), 0, "abandoned all the same");
 }
 
+/* A full disk or a limit is told, and leaves the old file. */
 static void test_limits(void) {
     cnr_error err = CNR_ERROR_INIT;
     const char *path = in_folder("large");
@@ -293,6 +299,7 @@ static void test_limits(void) {
     empty_folder();
 }
 
+/* An output that is one of the inputs is refused. */
 static void test_check(void) {
     cnr_error err = CNR_ERROR_INIT;
     const char *path = in_folder("a,b");

@@ -43,6 +43,7 @@ static void beside(const char *from, const char *name, const char *want, cnr_sta
     cnri_free(path);
 }
 
+/* Which paths lie beside a net, so that its script may read them. */
 static void test_beside(void) {
     mkdir(at("net"), 0755);
     mkdir(at("net/deep"), 0755);
@@ -94,12 +95,13 @@ static void test_cache(void) {
     else skip("another owner's blob is refused", "the right to give files away");
 }
 
-/* A test: whether a path leads below a folder. */
+/* A test: whether a path leads below the folder `given`, as it should (want) or not. */
 static void leads(const char *path, const char *given, bool want) {
     ok(cnri_path_leads_below(at(path), at(given)) == want, "%s %s %s", path,
        want ? "leads below" : "leads out of", given);
 }
 
+/* Which paths lead into a folder, by links too. */
 static void test_leads(void) {
     leads("net/labels", "net", true);
     leads("net", "net", true);

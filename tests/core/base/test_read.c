@@ -47,6 +47,7 @@ static void refused(const char *path, const char *what) {
     ok(cnri_read_kept(path, 100, &text, NULL, &err) != CNR_OK && !text, "nor is it kept");
 }
 
+/* What is no regular file is refused, without waiting. */
 static void test_no_files(void) {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     const int fd = socket(AF_UNIX, SOCK_STREAM, 0);
@@ -64,6 +65,7 @@ static void test_no_files(void) {
     close(fd);
 }
 
+/* The first bytes of files of any length. */
 static void test_head(void) {
     cnr_error err = CNR_ERROR_INIT;
     char head[4];
@@ -92,6 +94,7 @@ static bool is_copied(const char *path) {
     return copied;
 }
 
+/* Which files are mapped, and which others could change and are copied. */
 static void test_copies(void) {
     ok(!is_copied(spill("own", "weight", 0644)), "a file of ours is mapped");
     ok(is_copied(spill("shared", "weight", 0664)), "one that a group may write is copied");
@@ -122,6 +125,7 @@ static void kept_is(cnr_status want, const char *text, const char *what) {
     cnri_unmap_file(&m);
 }
 
+/* What was kept in a folder is read only if nobody else can change it. */
 static void test_kept(void) {
     char *path = cnri_strdup(in_folder("kept")), *file = cnri_strdup(in_folder("kept/x"));
     mkdir(path, 0700);
@@ -181,6 +185,7 @@ static cnr_status load(const char *name, const char *want) {
     return status;
 }
 
+/* Blocks in the cache are stored and loaded by their names; bad names are refused. */
 static void test_blocks(void) {
     static const char *const bad[] = {"", ".hidden", "../up", "a/b", "a b", "a\n"};
     cnr_error err = CNR_ERROR_INIT;

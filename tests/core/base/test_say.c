@@ -19,6 +19,7 @@ static const char *CNRI_PRINTF(1, 2) said(const char *format, ...) {
     return n == (int)got ? told : "the number of bytes is wrong";
 }
 
+/* Formats print as by printf. */
 static void test_formats(void) {
     char want[400];
     const char *volatile none = NULL; /* the compiler would see it */
@@ -44,6 +45,7 @@ static void test_formats(void) {
     cnri_free(large);
 }
 
+/* Control characters in texts are printed as escapes. */
 static void test_escapes(void) {
     static const struct {
         const char *text, *want, *what;
@@ -77,6 +79,7 @@ static void test_escapes(void) {
     is_text(said("%.1s|", "\xc3\xa9"), "\\xc3|", "that cuts a character");
 }
 
+/* Texts with line ends and tabs are printed line by line, without other control characters. */
 static void test_lines(void) {
     FILE *file = tmpfile();
     cnri_say_lines(file, "a\tb\nc\x1b\x00z\n", 9);
@@ -96,6 +99,7 @@ static void test_lines(void) {
     cnri_text_free(&t);
 }
 
+/* A full output is told. */
 static void test_refused(void) {
     FILE *file = fopen("/dev/full", "w");
     if (!file) {

@@ -6,7 +6,7 @@
 
 static uint8_t data[4096];
 
-/* SHA-256 in plain C, to compare with. */
+/* The SHA-256 of n bytes in plain C, into out, to compare with. */
 static void by_plain(const uint8_t *at, size_t n, uint8_t out[32]) {
     uint32_t h[8] = {0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a,
                      0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19};

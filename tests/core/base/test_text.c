@@ -6,6 +6,7 @@
 #include <locale.h>
 #include <math.h>
 
+/* Numbers in texts are read, and what follows them is left. */
 static void test_parse_double(void) {
     static const struct {
         const char *text;
@@ -42,6 +43,7 @@ static void test_parse_double(void) {
     ok(!cnri_parse_double("1x", NULL, &nan), "without `end` the whole text must be a number");
 }
 
+/* Numbers are printed as short as they read back. */
 static void test_print_double(void) {
     static const struct {
         double value;
@@ -77,6 +79,7 @@ static void test_print_double(void) {
     is_text(text, "0.3", "and holds what fits");
 }
 
+/* Numbers are the same in a locale with a decimal comma. */
 static void test_locale(void) {
     char folder[] = "/tmp/cnnrun-locale-XXXXXX", command[200];
     if (!mkdtemp(folder)) return;
@@ -106,6 +109,7 @@ static void test_locale(void) {
     setlocale(LC_ALL, "C");
 }
 
+/* Whole numbers at their limits. */
 static void test_parse_int(void) {
     int64_t value = 0;
     ok(cnri_parse_int("-9223372036854775808", &value) && value == INT64_MIN, "the least");
@@ -117,6 +121,7 @@ static void test_parse_int(void) {
         ok(!cnri_parse_int(bad[i], &value), "\"%s\" is no integer", bad[i]);
 }
 
+/* The nearest word of a list, or none. */
 static void test_nearest(void) {
     static const char *const words[] = {"stride", "padding", "dilation", "kernel"};
     const int32_t n = CNRI_COUNT(words);
@@ -134,6 +139,7 @@ static void test_nearest(void) {
     ok(cnri_nearest_word(long_word, words, n) == NULL, "a word too long to be compared");
 }
 
+/* Strings grow; lack of memory is noted in them. */
 static void test_strings(void) {
     cnri_text t = {0};
     for (int i = 0; i < 300; i++) cnri_text_add(&t, "%d,", i);
@@ -156,6 +162,7 @@ static void test_strings(void) {
     cnri_alloc_fail_at(0);
 }
 
+/* An error keeps place and text, cut to its room. */
 static void test_errors(void) {
     cnr_error err = CNR_ERROR_INIT;
     char long_text[3000];
@@ -176,6 +183,7 @@ static void listen(void *arg, int32_t level, const char *who, const char *text) 
     snprintf(heard, sizeof heard, "%s %d %s: %s", (const char *)arg, (int)level, who, text);
 }
 
+/* What the log tells at which level, and to whom. */
 static void test_log(void) {
     cnri_log_to(listen, "sink", 1);
     cnri_log(2, "me", "too chatty");

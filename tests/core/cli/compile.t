@@ -23,9 +23,9 @@ sub cnnrun { # exit code, stdout, stderr
     my $code = $? >> 8;
     return ($code, $out, bytes("$dir/err"));
 }
-# The bytes of a file.
+# The bytes of a file; '' if it can't be read.
 sub bytes { open my $f, '<:raw', shift or return ''; local $/; return <$f> // '' }
-# Writes bytes to a file.
+# Writes bytes to a file, given as path and text; dies if it can't.
 sub write_to { my ($to, $text) = @_; open my $f, '>:raw', $to or die "$to: $!"; print $f $text; close $f }
 sub answer { # all scores, as decoded
     my ($code, $out, $err) = cnnrun('run --json --top 1000', @_, $three);

@@ -26,7 +26,7 @@ sub told {
     return (scalar(<>) // '', $code);
 }
 
-# Writes a file.
+# Writes a file, given as name and text; dies if it can't.
 sub spill {
     my ($name, $text) = @_;
     open my $file, '>', $name or die "$name: $!";

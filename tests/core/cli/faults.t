@@ -17,7 +17,7 @@ close $f;
 my @run = ("$build/cnnrun", 'run', '--plugin-dir', "$build/tests/core/host/neighbours/acme", "$tmp/twice.lua", $digit);
 my $sanitised = `nm $build/cnnrun 2>/dev/null` =~ /__asan_init|__tsan_init/;
 
-# The text of a file.
+# The text of a file; '' if it can't be read.
 sub text_of { my ($name) = @_; open my $in, '<', "$tmp/$name" or return ''; local $/; return <$in> // '' }
 
 # A child with its stderr in a file; its id.

@@ -12,7 +12,7 @@ chomp $work;
 END { system 'rm', '-rf', $work if $work }
 # Runs the program; returns output and status.
 sub run { my $out = `$build/cnnrun @_ 2>&1`; return ($out, $? >> 8) }
-# The kernel of a node in the JSON.
+# The kernel of a node in the JSON; '' if it is not there.
 sub kernel_of { my ($out, $node) = @_; return $out =~ /"node":"$node"[^}]*"kernel":"([^"]*)"/ ? $1 : '' }
 
 my ($free) = run("show --json --device cpu --no-rewrite fuse $net");

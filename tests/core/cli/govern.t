@@ -30,7 +30,7 @@ $gpu/available_frequencies = 177000000 350000000 480000000 543000000
 $gpu/load = 37\@480000000Hz
 END
 my $knob = "--plugin-dir $build/plugins/knob-devfreq.so --sysfs-root " . $tree->root;
-# The bounds of the made-up GPU's clock.
+# The bounds of the made-up GPU's clock, "MIN MAX" in Hz.
 sub bounds { return join ' ', map { $tree->text("$gpu/$_") =~ s/\s+$//r } qw(min_freq max_freq) }
 
 # Starts it and waits until it has set something.

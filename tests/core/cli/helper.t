@@ -32,7 +32,7 @@ sub bounds {
     }
     return "@texts";
 }
-# Waits up to 20 seconds for something.
+# Waits up to 20 seconds for a function to be true.
 sub wait_for { my ($what) = @_; my $until = time + 20; sleep 0.02 while !$what->() && time < $until }
 
 my $helper = fork;
@@ -82,7 +82,7 @@ is(scalar <$socket>, "ok 0 1\n", 'nor does anything else that is sent');
 # ---- many clients ----
 # A connection to the helper
 sub dialled { return IO::Socket::UNIX->new(Type => SOCK_STREAM, Peer => $path) }
-# The helper's answer to hello.
+# The helper's answer to hello, a line; '': it can't be reached.
 sub hello { my $s = dialled() or return ''; print $s "hello\n"; return scalar(<$s>) // '' }
 my @idle = map { dialled() } 1 .. 100;
 sleep 1.2;

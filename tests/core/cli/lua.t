@@ -14,11 +14,11 @@ chomp $work;
 END { system 'rm', '-rf', $work if $work }
 chdir $work or die;
 
-# Writes a file.
+# Writes a file, given as path and text; dies if it can't.
 sub put { open my $out, '>', $_[0] or die; print $out $_[1]; close $out }
-# The text of a file.
+# The text of a file; '' if it can't be read.
 sub text { open my $in, '<', $_[0] or return ''; local $/; <$in> }
-# What the program prints.
+# What the program prints with these words, on both outputs.
 sub run { `$build/cnnrun @_ 2>&1` }
 
 # ---- what there is ----

@@ -13,9 +13,9 @@ my $build = abs_path($ENV{CNNRUN_BUILD} || "$root/build");
 plan skip_all => "no $build/cnnrun" unless -x "$build/cnnrun";
 my $dir = tempdir(CLEANUP => 1);
 
-# The text of a file.
+# The text of a file; '' if it can't be read.
 sub text { open my $in, '<', $_[0] or return ''; local $/; return <$in> // '' }
-# Writes a file.
+# Writes a file, given as name and text; dies if it can't.
 sub write_to { my ($name, $what) = @_; open my $out, '>', "$dir/$name" or die $!; print $out $what; close $out or die $! }
 sub sweep { # exit code, stdout, stderr
     my $out = `$build/cnnrun sweep @_ 2>$dir/err`;
@@ -23,7 +23,7 @@ sub sweep { # exit code, stdout, stderr
 }
 # The points of a study.
 sub points { return map { decode_json($_) } split /\n/, text("$dir/$_[0]/results.jsonl") }
-# The rows of a CSV file, with its head.
+# The head of a CSV file, and its rows, as lists of cells.
 sub rows { my ($head, @lines) = map { [split /,/, $_, -1] } split /\n/, text("$dir/$_[0]"); return ($head, @lines) }
 
 # A study whose results can be worked out by hand.

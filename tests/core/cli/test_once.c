@@ -11,7 +11,8 @@ static char folder[] = "/tmp/cnnrun-once-XXXXXX", path[128], out[128];
 static char
     searched[128]; /* a folder of plugins of its own, which tests beside this one don't open */
 
-/* Counts the opens that inotify reported: of the folder itself, and of the file `name` in it. */
+/* Counts the opens that inotify reported: *folders, of the folder itself, and *files, of the file
+ * `name` in it. */
 static void opens(int fd, const char *name, int *folders, int *files) {
     union {
         struct inotify_event event;
@@ -36,7 +37,7 @@ static int run(const char *words) {
     return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
-/* Lines of the output that are `text`. */
+/* How many lines of the output are `text`. */
 static int lines(const char *text) {
     char line[4096];
     int n = 0;
@@ -49,14 +50,14 @@ static int lines(const char *text) {
     return n;
 }
 
-/* Writes the net. */
+/* Writes the net, as text, to `path`. */
 static void write_file(const char *text) {
     FILE *f = fopen(path, "w");
     if (f) fputs(text, f);
     if (f) fclose(f);
 }
 
-/* A test: the words are searched for once, with this message and status. */
+/* A test: the words are searched for once, with this message and exit code. */
 static void once(const char *what, const char *words, const char *said, int code) {
     char line[512];
     int searches, n, ignored;

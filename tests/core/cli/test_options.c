@@ -21,7 +21,7 @@ static int run(const char *format, const char *a, const char *b) {
     return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
-/* Bytes of the row's member. */
+/* Bytes of the row's member in cnr_load_options. */
 static size_t bytes_of(const cnri_load_option *row) {
     return row->kind == CNRI_LOAD_FLAG || row->kind == CNRI_LOAD_NOT ? sizeof(int32_t) : 8;
 }
@@ -65,7 +65,7 @@ static bool has_key(const cnri_lua_manual *r, const char *key) {
     return false;
 }
 
-/* Sets a member to some value that no check refuses. */
+/* Sets a member to some value that no check refuses; plan: of options that a plan takes. */
 static void fill(const cnri_load_option *row, void *member, bool plan) {
     static const char *const list[] = {"name=1", NULL};
     if (row->kind <= CNRI_LOAD_FILE) *(const char **)member = row->choices ? row->choices[1] : "x";
@@ -96,7 +96,7 @@ static void to_script(const char *script) {
 
 /* ---- keys ---- */
 
-/* A model loaded with the options. */
+/* A model of a small net, loaded with the options, for cnr_release. */
 static cnr_model *model(const cnr_load_options *o) {
     cnr_graph *g = cnri_graph_new("net");
     const cnr_tensor t = lab_type(1, 8, 6, 5);

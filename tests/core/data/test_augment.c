@@ -6,7 +6,7 @@
 
 enum { SIDE = 12, N = SIDE * SIDE };
 
-/* Fills a picture with rising numbers. */
+/* A square picture over data, which it fills with rising numbers. */
 static cnr_tensor picture(uint8_t *data, int64_t channels) {
     for (int i = 0; i < N * channels; i++) data[i] = (uint8_t)(i * 37 + 11);
     return (cnr_tensor){.size = sizeof(cnr_tensor),
@@ -17,14 +17,15 @@ static cnr_tensor picture(uint8_t *data, int64_t channels) {
                         .bytes = (uint64_t)(N * channels)};
 }
 
-/* Reads the words; `left` receives the source without them. */
+/* Reads the words of augmentation into *out; `left` receives the source without them. True: they
+ * are right. */
 static bool reads(const char *words, cnri_augment *out, char *left, size_t room) {
     cnr_error err = CNR_ERROR_INIT;
     snprintf(left, room, "%s", words);
     return cnri_augment_read(left, out, &err) == CNR_OK;
 }
 
-/* What the words say. */
+/* The augmentation that the words describe; a test fails if they can't be read. */
 static cnri_augment of(const char *words) {
     cnri_augment a;
     char spec[100];

@@ -7,7 +7,7 @@
 static cnr_graph *graph;
 static cnr_error err = CNR_ERROR_INIT;
 
-/* A picture tensor over data. */
+/* A u8 picture tensor of H x W x C over data. */
 static cnr_tensor picture(uint8_t *data, int64_t h, int64_t w, int64_t c) {
     return (cnr_tensor){.size = sizeof(cnr_tensor),
                         .dtype = CNR_u8,
@@ -17,7 +17,7 @@ static cnr_tensor picture(uint8_t *data, int64_t h, int64_t w, int64_t c) {
                         .bytes = (uint64_t)(h * w * c)};
 }
 
-/* An input tensor over data. */
+/* An f32 input tensor of 1 x C x H x W over data. */
 static cnr_tensor input(float *data, int64_t c, int64_t h, int64_t w) {
     return (cnr_tensor){.size = sizeof(cnr_tensor),
                         .dtype = CNR_f32,
@@ -61,6 +61,7 @@ static int near(const float *got, const float *want, int n) {
     return 1;
 }
 
+/* Channels, mean and scale change pixels as they say. */
 static void test_values(void) {
     uint8_t rgb[] = {10, 20, 30, 40, 50, 60};
     cnr_tensor p = picture(rgb, 1, 2, 3);
@@ -93,6 +94,7 @@ static void test_values(void) {
     is_int(apply("", &p, &t), CNR_E_SHAPE, "a flat input of another size is refused");
 }
 
+/* Resize, crop and letterbox take the pixels that they should. */
 static void test_geometry(void) {
     uint8_t ramp[8 * 12];
     float out[8 * 12];
@@ -118,6 +120,7 @@ static void test_geometry(void) {
     is_int(apply("", &p, &t), CNR_E_SHAPE, "an input of two channels is refused");
 }
 
+/* Unknown steps and bad values are refused, with a hint. */
 static void test_mistakes(void) {
     graph = cnri_graph_new("test");
     is_int(cnri_preprocess_set(graph, "data", "mena", "1", &err), CNR_E_ARG, "an unknown step");
@@ -134,6 +137,7 @@ static void test_mistakes(void) {
     cnri_graph_free(graph);
 }
 
+/* Preprocessing fails cleanly at each allocation. */
 static void test_memory(void) {
     uint8_t rgb[5 * 4 * 3] = {0};
     float out[27];

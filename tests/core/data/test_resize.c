@@ -9,7 +9,7 @@ static const struct {
 #include "resize_expected.inc"
 };
 
-/* Adler's checksum. */
+/* Adler's checksum of n bytes. */
 static uint32_t adler32(const uint8_t *data, size_t n) {
     uint32_t a = 1, b = 0;
     for (size_t i = 0; i < n; i++) {
@@ -19,7 +19,7 @@ static uint32_t adler32(const uint8_t *data, size_t n) {
     return b << 16 | a;
 }
 
-/* A picture of made-up pixels. */
+/* A picture of h x w x c made-up bytes, for cnri_free. */
 static uint8_t *picture(int h, int w, int c) {
     const size_t n = (size_t)(h * w * c);
     uint32_t x = (uint32_t)(h * 65536 + w * 16 + c);

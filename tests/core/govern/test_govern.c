@@ -19,7 +19,7 @@ typedef struct fake {
 
 static const uint64_t steps[] = {177000000, 350000000, 480000000, 543000000};
 
-/* What the machine shows. */
+/* What the machine shows: two clocks, described at first, and a temperature. */
 static cnr_status look(void *arg, cnri_seen *s, cnr_error *err) {
     fake *f = arg;
     (void)err;
@@ -51,7 +51,8 @@ static cnr_status look(void *arg, cnri_seen *s, cnr_error *err) {
     return CNR_OK;
 }
 
-/* Sets the machine's clock. */
+/* Sets the machine's clock to hz (0: as it is) and cores (below 0: as they are); CNR_E_IO if it is
+ * broken. */
 static cnr_status set(void *arg, int32_t knob, uint64_t hz, int32_t cores, cnr_error *err) {
     fake *f = arg;
     if (f->broken) return cnri_fail(err, CNR_E_IO, "gpu", "permission is gone");
@@ -62,7 +63,7 @@ static cnr_status set(void *arg, int32_t knob, uint64_t hz, int32_t cores, cnr_e
 }
 
 static double wished;
-/* A policy: what the test wants. */
+/* A policy: clock 0 is to be `wished` Hz. */
 static cnr_status wish(void *arg, const cnri_seen *seen, cnri_wish *wishes, double *period,
                        cnr_error *err) {
     (void)arg, (void)seen, (void)period, (void)err;
@@ -72,7 +73,7 @@ static cnr_status wish(void *arg, const cnri_seen *seen, cnri_wish *wishes, doub
 
 static int warnings;
 static char last_warning[512];
-/* Counts warnings. */
+/* A log: counts warnings and keeps the last one's text. */
 static void hear(void *arg, int32_t level, const char *who, const char *text) {
     (void)arg, (void)who;
     if (level > CNR_LOG_WARN) return;
@@ -80,7 +81,8 @@ static void hear(void *arg, int32_t level, const char *who, const char *text) {
     snprintf(last_warning, sizeof last_warning, "%s", text);
 }
 
-/* A governor on the made-up machine. */
+/* A governor on the made-up machine *f, which it resets: two clocks at 480 MHz, ticks of 0.1 s, no
+ * limit of heat. */
 static cnri_governor governor_of(fake *f, cnri_frequency_policy policy) {
     *f = (fake){.temperature = NAN, .hz = {480000000, 480000000}, .cores = 4};
     return (
@@ -94,6 +96,7 @@ static void tick(cnri_governor *g, int n) {
         if (cnri_governor_tick(g, &err)) ok(0, "a tick: %s", err.text);
 }
 
+/* Wishes are clamped to the knob's range, and set only when they change. */
 static void test_clamps(void) {
     fake f;
     cnri_governor g = governor_of(&f, (cnri_frequency_policy){.step = wish});
@@ -121,6 +124,8 @@ static void test_clamps(void) {
        "a knob that can't be set: advice, nothing more");
 }
 
+/* A policy that wishes nonsense three times is turned off, and told once; so is a knob that can't
+ * be set any more. */
 static void test_faults(void) {
     static const double nonsense[] = {10e12, -5, NAN, INFINITY};
     for (size_t i = 0; i < CNRI_COUNT(nonsense); i++) {
@@ -146,6 +151,7 @@ static void test_faults(void) {
     has_text(g.stats.fault.text, "permission is gone", "whose first is kept");
 }
 
+/* Heat above the limit lowers the clock. */
 static void test_limit(void) {
     fake f;
     cnri_governor g = governor_of(&f, (cnri_frequency_policy){.step = wish});
@@ -203,6 +209,7 @@ static cnri_governor run_policy(const char *text, fake *f, int ticks) {
     "return { step = function(s, m) m.n = (m.n or 0) + 1 if m.n == 1 then return { gpu = 350e6 } " \
     "end "
 
+/* Policies that throw, loop or return nonsense are told. */
 static void test_bad_policies(void) {
     static const struct {
         const char *text, *what, *told;
@@ -241,6 +248,7 @@ static void test_bad_policies(void) {
            "a name that nothing has");
 }
 
+/* What scripts may return as a wish. */
 static void test_good_policies(void) {
     fake f;
     run_policy("return { step = function(s, m) m.n = (m.n or 0) + 1 return m.n % 2 == 1 and "
@@ -267,7 +275,8 @@ static void test_good_policies(void) {
 
 /* ---- dynamic time warping ---- */
 
-/* The distance by dynamic time warping, in plain C. */
+/* The distance of two series of n and m numbers by dynamic time warping, as the plain recursion has
+ * it. */
 static double plain(const double *a, int n, const double *b, int m) {
     double d[41][41];
     for (int i = 0; i <= n; i++)
@@ -279,6 +288,7 @@ static double plain(const double *a, int n, const double *b, int m) {
     return d[n][m];
 }
 
+/* Dynamic time warping: the bounds against the plain recursion, on random series. */
 static void test_dtw(void) {
     double a[40], b[40];
     int same = 0, abandoned = 0, kept = 0, banded = 0;
@@ -331,6 +341,7 @@ static cnr_governed play(const char *policy, const char *what, double seconds, c
     return g;
 }
 
+/* A played scene gives the seconds and joules that its board has. */
 static void test_play(void) {
     char path[80];
     snprintf(path, sizeof path, "%s", write_policy(scene));
@@ -363,6 +374,7 @@ static void test_play(void) {
     ok(1, "scenes that make no sense are refused");
 }
 
+/* What a tick of each policy costs. */
 static void test_cost(void) {
     char path[80];
     snprintf(path, sizeof path, "%s", write_policy(scene));
@@ -378,6 +390,7 @@ static void test_cost(void) {
     }
 }
 
+/* A trace in a file is read as a scene; bad ones are refused. */
 static void test_trace(void) {
     cnr_error err = CNR_ERROR_INIT;
     char path[80], bad[80];
@@ -425,6 +438,7 @@ static void test_trace(void) {
 
 /* ---- this machine, by the clock ---- */
 
+/* A governor with the fake plugin's meters and knobs. */
 static void test_live(void) {
     const char *const dirs[] = {CNRT_BUILD_DIR "/tests/core/host/gauges/gauges.so", NULL};
     const cnr_open_options o = {.size = sizeof o,

@@ -21,6 +21,7 @@ static uint64_t hz(void) {
     return now;
 }
 
+/* The helper's answers to each request. */
 static void test_answers(void) {
     is_text(ask(1, "hello"), "ok 2 2\n", "what there is");
     is_text(ask(1, "meter 0"), "ok 1 20 0 1000000 0 0 gpu\topencl:0\n", "a meter");
@@ -45,6 +46,7 @@ static void test_answers(void) {
     cnri_serving_gone(s, 2);
 }
 
+/* Requests that are wrong are refused. */
 static void test_wrong(void) {
     static const char *const wrong[] = {"",
                                         " ",
@@ -91,6 +93,7 @@ static void test_wrong(void) {
     is_int((long long)hz(), 600000000, "and nothing was set");
 }
 
+/* Random requests never crash the helper. */
 static void test_fuzz(void) {
     static const char *const words[] = {"hello",
                                         "meter",

@@ -13,7 +13,7 @@ my $root = "$FindBin::Bin/../../..";
 my $cnnrun = ($ENV{CNNRUN_BUILD} // "$root/build") . '/cnnrun';
 my $dir = tempdir(CLEANUP => 1);
 
-# Writes a file.
+# Writes a file, given as name and text; dies if it can't.
 sub put {
     my ($name, $text) = @_;
     open my $f, '>:raw', "$dir/$name" or die "$name: $!";

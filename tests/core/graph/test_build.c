@@ -12,6 +12,7 @@ static cnr_attr attr_int(const char *name, int64_t i) {
     return (cnr_attr){.name = name, .type = CNR_ATTR_INT, .set = 1, .i = i};
 }
 
+/* Weights that are left out are made by the operator, with sizes that follow from its input. */
 static void test_parameters(void) {
     cnr_graph *g = cnri_graph_new("net");
     const int32_t batch = cnri_graph_symbol(g, "batch");
@@ -179,6 +180,7 @@ static void test_shapes(void) {
     cnri_graph_free(g);
 }
 
+/* Nodes are added, replaced and removed. */
 static void test_edit(void) {
     cnr_graph *g = cnri_graph_new("net");
     const cnr_value x = toy_input(g, "x", TOY_TYPE(CNR_f32, 4, 2));

@@ -37,7 +37,7 @@ static cnr_graph *rewritten(build_fn build, const char *const *off, int32_t node
     return copy;
 }
 
-/* Adds a linear node. */
+/* Adds a linear node of x, with or without a bias; returns its output. */
 static cnr_value linear(cnr_graph *g, cnr_value x, bool bias) {
     const cnr_value w = toy_const(g, "w", TOY_TYPE(CNR_f32, 2, 3), weights),
                     b = bias ? toy_const(g, "b", TOY_TYPE(CNR_f32, 2), biases) : -1;
@@ -128,6 +128,8 @@ static void quiet(void *arg, int32_t level, const char *who, const char *text) {
     (void)arg, (void)level, (void)who, (void)text;
 }
 
+/* Rewrites of plugins are listed and applied; one that never ends is stopped, one that fails fails
+ * the whole. */
 static void test_plugins(void) {
     cnr_error err = CNR_ERROR_INIT;
     const char *name, *summary;

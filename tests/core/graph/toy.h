@@ -23,7 +23,7 @@ static cnr_status toy_same(const cnr_node *node, cnr_tensor *const *out, cnr_err
     return CNR_OK;
 }
 
-/* Method reference of relu. */
+/* Method reference of relu on floats; returns CNR_OK. */
 static cnr_status toy_rectify_run(const cnr_run *run, cnr_error *err) {
     (void)err;
     const float *x = run->node->inputs[0]->data;
@@ -32,7 +32,7 @@ static cnr_status toy_rectify_run(const cnr_run *run, cnr_error *err) {
     return CNR_OK;
 }
 
-/* Method reference of a copy. */
+/* Method reference of a copy of input 0; returns CNR_OK. */
 static cnr_status toy_pass_run(const cnr_run *run, cnr_error *err) {
     (void)err;
     memcpy(run->outputs[0]->data, run->node->inputs[0]->data, cnr_dense_bytes(run->outputs[0]));
@@ -41,7 +41,7 @@ static cnr_status toy_pass_run(const cnr_run *run, cnr_error *err) {
 
 /* ---- toy_sum: x + y + ..., any number, same shapes, any of f32 and i64 ---- */
 
-/* Method infer of a sum. */
+/* Method infer of a sum: CNR_E_SHAPE unless all inputs have one shape, which is the output's. */
 static cnr_status toy_sum_infer(const cnr_node *node, cnr_tensor *const *out, cnr_error *err) {
     for (int32_t i = 1; i < node->n_inputs; i++)
         if (!cnr_same_shape(node->inputs[0], node->inputs[i]))
@@ -49,7 +49,7 @@ static cnr_status toy_sum_infer(const cnr_node *node, cnr_tensor *const *out, cn
     return toy_same(node, out, err);
 }
 
-/* Method reference of a sum. */
+/* Method reference of a sum of all inputs, element by element; returns CNR_OK. */
 static cnr_status toy_sum_run(const cnr_run *run, cnr_error *err) {
     (void)err;
     for (int64_t i = 0; i < cnr_count(run->outputs[0]); i++) {
@@ -66,7 +66,7 @@ static cnr_status toy_sum_run(const cnr_run *run, cnr_error *err) {
 
 /* ---- toy_linear: y = x W' + b ---- */
 
-/* Method infer of a linear node. */
+/* Method infer of a linear node; CNR_E_SHAPE unless x and w are matrices that fit. */
 static cnr_status toy_linear_infer(const cnr_node *node, cnr_tensor *const *out, cnr_error *err) {
     const cnr_tensor *x = node->inputs[0], *w = node->inputs[1];
     if (x->rank != 2 || w->rank != 2 || (x->dim[1] >= 0 && x->dim[1] != w->dim[1]))
@@ -78,7 +78,7 @@ static cnr_status toy_linear_infer(const cnr_node *node, cnr_tensor *const *out,
     return CNR_OK;
 }
 
-/* Method parameters of a linear node. */
+/* Method parameters of a linear node: gives *out the weight's or bias's shape. */
 static cnr_status toy_linear_parameters(const cnr_node *node, int32_t port, cnr_tensor *out,
                                         cnr_init *init, cnr_error *err) {
     const cnr_tensor *x = node->inputs[0];
@@ -93,14 +93,15 @@ static cnr_status toy_linear_parameters(const cnr_node *node, int32_t port, cnr_
     return CNR_OK;
 }
 
-/* Method linear of a linear node. */
+/* Method linear of a linear node: weight is input 1, bias input 2, outputs along the weight's axis
+ * 0; returns 1. */
 static int32_t toy_linear_linear(const cnr_node *node, cnr_linear *out) {
     (void)node;
     *out = (cnr_linear){1, 2, 0};
     return 1;
 }
 
-/* Method reference of a linear node. */
+/* Method reference of a linear node, x w' + bias (NULL: none); returns CNR_OK. */
 static cnr_status toy_linear_run(const cnr_run *run, cnr_error *err) {
     (void)err;
     const cnr_tensor *x = run->node->inputs[0], *w = run->node->inputs[1];
@@ -118,7 +119,8 @@ static cnr_status toy_linear_run(const cnr_run *run, cnr_error *err) {
 
 /* ---- toy_affine: y[:,c] = x[:,c] * scale[c] + shift[c] ---- */
 
-/* Method channel_affine of an affine node. */
+/* Method channel_affine of an affine node: copies scale and shift; 0: they are no constants, one a
+ * channel. */
 static int32_t toy_affine_channels(const cnr_node *node, int64_t channels, float *scale,
                                    float *shift) {
     const cnr_tensor *s = node->inputs[1], *b = node->inputs[2];
@@ -128,7 +130,7 @@ static int32_t toy_affine_channels(const cnr_node *node, int64_t channels, float
     return 1;
 }
 
-/* Method reference of an affine node. */
+/* Method reference of an affine node, x * scale + shift by channel; returns CNR_OK. */
 static cnr_status toy_affine_run(const cnr_run *run, cnr_error *err) {
     (void)err;
     const cnr_tensor *x = run->node->inputs[0];

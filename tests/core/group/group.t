@@ -22,10 +22,10 @@ my $net = 'scripts/nets/lenet5.lua';
 
 # The whole text of a file; empty: there is none.
 sub slurp { my ($f) = @_; open my $in, '<:raw', $f or return ''; local $/; return scalar <$in> // '' }
-# Writes a file.
+# Writes a file, given as path and text; dies if it can't.
 sub spew { my ($f, $t) = @_; open my $o, '>:raw', $f or die "$f: $!"; print $o $t; close $o }
 
-# Begins a job; its process.
+# Begins a job whose output goes to $dir/out and $dir/err; its process id.
 sub begin {
     my (@words) = @_;
     my $pid = fork // die;

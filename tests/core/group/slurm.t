@@ -12,7 +12,7 @@ for my $program (qw(sbatch slurmctld)) {
     plan skip_all => "no $program (slurm-client, slurmctld)" if !grep { -x "$_/$program" } qw(/usr/bin /usr/sbin);
 }
 my $dir = tempdir(CLEANUP => 1);
-# Writes a file.
+# Writes a file, given as path and text; dies if it can't.
 sub spew { my ($f, $t) = @_; open my $o, '>', $f or die "$f: $!"; print $o $t; close $o }
 # The whole text of a file; empty: there is none.
 sub slurp { my ($f) = @_; open my $in, '<', $f or return ''; local $/; return scalar <$in> // '' }

@@ -22,7 +22,7 @@ static int32_t count_fails(cnr_error *err) {
     snprintf(err->text, sizeof err->text, "no driver");
     return CNR_E_DEVICE;
 }
-/* Method describe of slow devices. */
+/* Method describe of slow devices: score scores[index] and a key; returns CNR_OK. */
 static cnr_status describe_plain(int32_t index, cnr_device_info *out, cnr_error *err) {
     static const int scores[] = {10, 20, 0};
     (void)err;
@@ -31,7 +31,7 @@ static cnr_status describe_plain(int32_t index, cnr_device_info *out, cnr_error 
     if (index == 2) snprintf(out->why, sizeof out->why, "too old");
     return CNR_OK;
 }
-/* Method describe of a fast device. */
+/* Method describe of a fast device: score 50 and a key; returns CNR_OK. */
 static cnr_status describe_fast(int32_t index, cnr_device_info *out, cnr_error *err) {
     (void)index, (void)err;
     out->score = 50;
@@ -40,7 +40,7 @@ static cnr_status describe_fast(int32_t index, cnr_device_info *out, cnr_error *
     memset(out->name, 'n', sizeof out->name);
     return CNR_OK;
 }
-/* Method describe of the only device. */
+/* Method describe of the only device: score 30 and no key; returns CNR_OK. */
 static cnr_status describe_only(int32_t index, cnr_device_info *out, cnr_error *err) {
     (void)index, (void)err;
     out->score = 30;
@@ -65,31 +65,31 @@ static void close_it(cnr_device *d) {
     (void)d;
     closed++;
 }
-/* Method alloc: not called. */
+/* Method alloc: not called, returns CNR_E_MEMORY. */
 static cnr_status alloc_none(const cnr_device *d, cnr_mem *out, cnr_error *err) {
     (void)d, (void)out, (void)err;
     return CNR_E_MEMORY;
 }
 static void free_none(const cnr_device *d, cnr_mem *mem) { (void)d, (void)mem; }
-/* Method write: not called. */
+/* Method write: not called, does nothing and returns CNR_OK. */
 static cnr_status write_none(cnr_stream *s, const cnr_mem *to, uint64_t offset, const void *from,
                              uint64_t bytes, cnr_error *err) {
     (void)s, (void)to, (void)offset, (void)from, (void)bytes, (void)err;
     return CNR_OK;
 }
-/* Method read: not called. */
+/* Method read: not called, does nothing and returns CNR_OK. */
 static cnr_status read_none(cnr_stream *s, const cnr_mem *from, uint64_t offset, void *to,
                             uint64_t bytes, cnr_error *err) {
     (void)s, (void)from, (void)offset, (void)to, (void)bytes, (void)err;
     return CNR_OK;
 }
-/* Method stream_open. */
+/* Method stream_open: does nothing and returns CNR_OK. */
 static cnr_status stream_open(const cnr_device *d, cnr_stream *s, cnr_error *err) {
     (void)d, (void)s, (void)err;
     return CNR_OK;
 }
 static void stream_close(cnr_stream *s) { (void)s; }
-/* Method sync: not called. */
+/* Method sync: not called, does nothing and returns CNR_OK. */
 static cnr_status sync_none(cnr_stream *s, cnr_error *err) {
     (void)s, (void)err;
     return CNR_OK;
@@ -131,6 +131,7 @@ static void listen(void *arg, int32_t level, const char *who, const char *text) 
     snprintf(heard + n, sizeof heard - n, "%s: %s\n", who, text);
 }
 
+/* Without devices, nothing is found or opened. */
 static void test_none(void) {
     cnr_error err = CNR_ERROR_INIT;
     cnri_devices set;
@@ -171,6 +172,7 @@ static void test_asking(void) {
     opened = 0;
 }
 
+/* Devices are found in all plugins, also when memory lacks. */
 static void test_finding(cnri_devices *set) {
     cnr_error err = CNR_ERROR_INIT;
     cnri_log_to(listen, NULL, CNR_LOG_INFO);
@@ -194,6 +196,7 @@ static void test_finding(cnri_devices *set) {
     has_text(heard, "absent: no devices: no driver", "and what can't be counted");
 }
 
+/* Devices are opened once, by name or as the best. */
 static void test_opening(cnri_devices *set) {
     cnr_error err = CNR_ERROR_INIT;
     const cnr_device *d, *again;

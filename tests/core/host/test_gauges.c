@@ -21,6 +21,7 @@ static cnr_runtime *open_runtime(const char *clock, cnr_error *err) {
     return rt;
 }
 
+/* A clock that a plugin brings is used, an unknown one refused. */
 static void test_clock(void) {
     cnr_error err = CNR_ERROR_INIT;
     ok(!open_runtime("fake-tine", &err), "a clock that nobody brought");
@@ -45,6 +46,7 @@ static const cnr_gauge *row_of(const cnr_gauge_list *list, const char *plugin, c
     return &none;
 }
 
+/* Meters and knobs are listed with what they read. */
 static void test_list(void) {
     cnr_error err = CNR_ERROR_INIT;
     cnr_runtime *rt = open_runtime("fake-time", &err);
@@ -76,6 +78,7 @@ static void test_list(void) {
     cnr_close(rt);
 }
 
+/* Meters that fail are told, the others stay. */
 static void test_failing(void) {
     char root[] = "/tmp/cnnrun-gauges-XXXXXX", path[64];
     cnr_error err = CNR_ERROR_INIT;
@@ -102,6 +105,7 @@ static void test_failing(void) {
     cnr_close(rt);
 }
 
+/* A knob is set and restored. */
 static void test_setting(void) {
     cnr_error err = CNR_ERROR_INIT;
     cnr_runtime *rt = open_runtime("fake-time", &err);

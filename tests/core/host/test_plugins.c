@@ -79,6 +79,7 @@ static void test_sound(void) {
 
 static void keep_problem(void *arg, const char *text) { snprintf(arg, 512, "%s", text); }
 
+/* Broken plugins are refused with the reason. */
 static void test_refusals(void) {
     refused("wrong_magic", "wrong magic deadbeef, want 504e4e43");
     refused("short_struct", "its description has");
@@ -111,6 +112,7 @@ static void test_refusals(void) {
     refused("nothing_there", "No such file");
 }
 
+/* A plugin that needs what the machine lacks is not loaded. */
 static void test_needs(void) {
     refused("unmet_need", "needs the processor feature fp32x9000, which this machine lacks");
     ok(getenv("CNRT_UNMET") == NULL, "its constructor did not run");
@@ -172,6 +174,7 @@ static void test_hostile_files(void) {
     unlink(in_folder("text.so"));
 }
 
+/* Which files of folders are loaded. */
 static void test_folders(void) {
     cnr_error err = CNR_ERROR_INIT;
     const char *dirs[] = {folder, NULL};
@@ -207,6 +210,7 @@ static void test_folders(void) {
     unlink(in_folder("notes.txt"));
 }
 
+/* A plugin that is named must load. */
 static void test_named(void) {
     cnr_error err = CNR_ERROR_INIT;
     const char *file[] = {in_folder("magic.so"), NULL};

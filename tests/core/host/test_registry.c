@@ -4,17 +4,17 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-/* Method infer: not called. */
+/* Method infer: not called, does nothing and returns CNR_OK. */
 static cnr_status infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_error *err) {
     (void)node, (void)outputs, (void)err;
     return CNR_OK;
 }
-/* Method reference: not called. */
+/* Method reference: not called, does nothing and returns CNR_OK. */
 static cnr_status reference(const cnr_run *run, cnr_error *err) {
     (void)run, (void)err;
     return CNR_OK;
 }
-/* Method accepts. */
+/* Method accepts: does nothing and returns CNR_OK. */
 static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
     (void)device, (void)node, (void)out;
     return CNR_OK;
@@ -57,6 +57,7 @@ KERNEL(any2, "any2", CNR_ANY_OP);
 
 static cnri_plugin one = {.name = (char *)"one"}, two = {.name = (char *)"two"};
 
+/* Items are staged, and found once they are committed. */
 static void test_adding(void) {
     struct cnr_registrar r = {.plugin = &one, .open = true};
     is_int(cnri_registrar_add(&r, CNR_KIND_OPERATOR, &first), CNR_OK, "an operator is staged");
@@ -81,6 +82,7 @@ static void test_adding(void) {
     cnri_registrar_free(&r);
 }
 
+/* What a second plugin brings under names in use is left out, and it goes on. */
 static void test_second_plugin(void) {
     struct cnr_registrar r = {.plugin = &two, .open = true};
     cnri_registrar_add(&r, CNR_KIND_KERNEL, &lost);
@@ -97,6 +99,7 @@ static void test_second_plugin(void) {
     cnri_registrar_free(&r);
 }
 
+/* Descriptors with faults are refused. */
 static void test_faults(void) {
     struct cnr_registrar r = {.plugin = &two, .open = true};
     cnr_op op = second;
@@ -154,6 +157,7 @@ static void test_faults(void) {
     cnri_registrar_free(&r);
 }
 
+/* Descriptors and kernels are found by name, alias and order. */
 static void test_looking_up(void) {
     const cnr_kernel *const *kernels;
     ok(cnri_op_find("first") == &first && cnri_op_find("second_name") == &first &&
@@ -191,6 +195,7 @@ static void *reader(void *bad) {
     return NULL;
 }
 
+/* Readers find whole lists while items are added. */
 static void test_threads(void) {
     static cnr_op many[50];
     static char names[50][16];
@@ -212,6 +217,7 @@ static void test_threads(void) {
     is_int(cnri_descriptor_count(CNR_KIND_OPERATOR), 52, "and all came");
 }
 
+/* The host's table is complete. */
 static void test_table(void) {
     int all = cnri_host.size == sizeof(cnr_host) && cnri_host.abi == CNR_ABI;
     all = all && cnri_host.add && cnri_host.intern && cnri_host.name_of && cnri_host.alloc;
@@ -224,6 +230,7 @@ static void test_table(void) {
     is_text(err.text, "5", "with their text");
 }
 
+/* Kernels for any operator come behind those of an operator. */
 static void test_any(void) {
     const cnr_kernel *const *kernels;
     struct cnr_registrar r = {.plugin = &one, .open = true};

@@ -85,6 +85,7 @@ static void list_is(const cnr_attr *a, const char *want, const char *what) {
     cnri_text_free(&text);
 }
 
+/* What is left out has its default. */
 static void test_defaults(void) {
     cnr_attr **a = RESOLVE(2, INT("count", 7));
     if (!ok(a != NULL, "only what is required")) return;
@@ -104,6 +105,7 @@ static void test_defaults(void) {
     cnri_free(a);
 }
 
+/* Attributes given in other forms are converted. */
 static void test_conversions(void) {
     cnr_attr **a =
         RESOLVE(2, FLOAT("out", 20), INT("alpha", 1), INT("bias", 0), TEXT("auto_pad", "VALID"),
@@ -134,6 +136,7 @@ static void test_conversions(void) {
     cnri_free(a);
 }
 
+/* Lists stay as given while the number of axes is unknown. */
 static void test_unknown_rank(void) {
     cnr_attr **a = RESOLVE(-1, INT("count", 1), INTS("strides", 1, 2, 3));
     if (!ok(a != NULL, "axes not known yet")) return;
@@ -155,6 +158,7 @@ static void mistake(cnr_attr **a, const char *want) {
     cnri_free(a);
 }
 
+/* Mistakes are told with what is wanted. */
 static void test_mistakes(void) {
     static const cnr_attr one = INT("count", 1);
     mistake(resolve(NULL, 0, 2), "count: is required: want a whole number, how many");
@@ -211,6 +215,7 @@ static void test_short_rows(void) {
     cnri_free(a);
 }
 
+/* Resolving fails cleanly at each allocation. */
 static void test_without_memory(void) {
     static const cnr_attr given[] = {INT("count", 3), TEXT("label", "some text")};
     const cnr_attr *list[] = {&given[0], &given[1]};

@@ -1,7 +1,7 @@
 -- Feeds and workers: order, results, what is lost of a live source, mistakes.
 local c = require "cnnrun"
 local n = 0
--- Prints one TAP line.
+-- Prints one numbered TAP line: ok if `good`, else not ok.
 local function ok(good, text)
   n = n + 1
   print((good and "ok " or "not ok ") .. n .. " - " .. text)

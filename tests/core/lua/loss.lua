@@ -2,7 +2,7 @@
 local c = require "cnnrun"
 
 local n = 0
--- Prints one TAP line.
+-- Prints one numbered TAP line: ok if `good`, else not ok.
 local function ok(good, what)
   n = n + 1
   print((good and "ok " or "not ok ") .. n .. " - " .. what)

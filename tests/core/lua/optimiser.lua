@@ -3,14 +3,14 @@
 local c = require "cnnrun"
 
 local n = 0
--- Prints one TAP line.
+-- Prints one numbered TAP line: ok if `good`, else not ok.
 local function ok(good, what)
   n = n + 1
   print((good and "ok " or "not ok ") .. n .. " - " .. what)
 end
 
 local BATCH = 10
--- A small net with fixed weights.
+-- A new small net with fixed weights.
 local function fresh()
   return c.load(c.net { name = "small", input = { "data", shape = { "batch", 1, 28, 28 }, scale = 1 / 255 },
     c.maxpool { "pool", kernel = 4, stride = 4 }, c.dense { "ip1", out = 12 }, c.tanh {},
@@ -57,7 +57,7 @@ local function by_hand(data, steps, update, around)
   return all
 end
 
--- Weights after some steps of training.
+-- The weights, as lists by name, after so many steps of training.
 local function trained(spec, steps, options)
   local net = fresh()
   local how = { data = spec, batch = BATCH, epochs = steps, validation = 0, policy = "fixed", rate = 0.01 }
@@ -66,7 +66,7 @@ local function trained(spec, steps, options)
   return net
 end
 
--- The largest difference, by the rate.
+-- The largest difference between the net's weights and lists by name, as a part of the rate 0.01.
 local function off(net, want)
   local worst = 0
   for name, list in pairs(want) do
@@ -81,7 +81,8 @@ local function near(spec, data, what, options, update, around)
   ok(far < 1e-4, ("%s: four steps as by hand (%.1e of the rate off)"):format(what, far))
 end
 
--- AdamW by hand.
+-- AdamW by hand: a function of weight, gradient, state (changed), step, and whether it decays, that
+-- returns the new weight.
 local function adamw(rate, decay, epsilon)
   return function(w, g, s, step, decays, name)
     local lr = type(rate) == "function" and rate(name) or rate
@@ -91,7 +92,8 @@ local function adamw(rate, decay, epsilon)
   end
 end
 
--- RMSprop by hand.
+-- RMSprop by hand: a function of weight, gradient, state (changed) and whether it decays, that
+-- returns the new weight.
 local function rmsprop(rate, decay, alpha, momentum)
   return function(w, g, s, _, decays)
     g = g + (decays and decay or 0) * w
@@ -105,13 +107,14 @@ local function rmsprop(rate, decay, alpha, momentum)
   end
 end
 
--- Gradient descent by hand.
+-- Gradient descent with momentum by hand: returns the new weight, and changes the state s.
 local function sgd(w, g, s, _, decays)
   s.v = 0.9 * (s.v or 0) + g + (decays and 0.0005 or 0) * w
   return w - 0.01 * s.v
 end
 
--- Gradients limited in their length, by hand.
+-- A function that scales, in place, gradients (lists by weight) whose joint length is above `most`
+-- to that length.
 local function clipped(most)
   return function(gradients)
     local sum = 0

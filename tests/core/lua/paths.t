@@ -13,7 +13,7 @@ chomp $work;
 END { system 'rm', '-rf', $work if $work }
 chdir $work or die;
 
-# Writes a file.
+# Writes a file, given as path and text; dies if it can't.
 sub put { open my $out, '>', $_[0] or die; print $out $_[1]; close $out }
 # The text of a file; "none": there is none.
 sub text { open my $in, '<', $_[0] or return "none"; local $/; <$in> }

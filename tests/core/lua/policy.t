@@ -190,7 +190,7 @@ ok $notes->{'cpu:little'}{seconds} < 1, 'which nothing says of the other';
 
 # ---- stored plans ----
 
-# Where the plan of a run came from.
+# Where the plan of a run came from, as its log says (or the whole log).
 sub origin {
     my ($out, $err) = said("$build/cnnrun run -v --cache $dir/cache --json $net $picture @_");
     return $err =~ /\.plan: (.*)/ ? $1 : $err;
@@ -229,7 +229,7 @@ local c = require "cnnrun"
 return c.net { input = { "x", shape = { 1, 2, 6, 6 } }, policy = "own.lua",
   c.conv2d { "conv", out = 4, kernel = 3 }, c.relu { "act" } }
 LUA
-# The devices that run layers.
+# The devices that run layers, sorted, in one text.
 sub devices { join ' ', sort keys %{{map { $_->{device} => 1 } grep { $_->{device} }
               map { decode_json($_) } grep { /"device"/ } split /\n/, `$build/cnnrun show --json @_`}} }
 is devices($own, '--weights', 'random:1'), 'cpu:little', 'a net brings its own';

@@ -14,7 +14,7 @@ plan skip_all => "no digits: $mnist" unless -e "$mnist/train-images-idx3-ubyte.g
 my $dir = tempdir(CLEANUP => 1);
 my $net = "$root/scripts/nets/lenet5.lua";
 
-# The text of a file.
+# The text of a file; '' if it can't be read.
 sub text { open my $in, '<:raw', $_[0] or return ''; local $/; return scalar <$in> }
 # Writes a file; returns its path.
 sub put { my ($path, $text) = @_; open my $out, '>', $path or die; print $out $text; close $out; return $path }
@@ -28,7 +28,7 @@ sub run {
     diag(text("$dir/err")) unless $good;
     return $good ? $out : undef;
 }
-# Rows of a CSV file, without its head.
+# The rows of a CSV file, without its head, as lists of cells.
 sub table { my ($path) = @_; my (undef, @rows) = split /\n/, text($path); return map { [split /,/] } @rows }
 # A test: the file is a PNG.
 sub is_picture { my ($path, $what) = @_; like(text($path), qr/^\x89PNG.{1000}/s, $what) }

@@ -17,7 +17,7 @@ static int32_t hear(void *arg, int32_t kind, const void *of) {
     return ++h->n == h->stop_at;
 }
 
-/* Opens a script of this text. */
+/* Opens a script of this text for a model; NULL, and err: it can't. */
 static cnr_script *open_text(cnr_runtime *rt, const char *text, cnr_model *m, cnr_error *err) {
     char path[64];
     snprintf(path, sizeof path, "/tmp/cnnrun-called-%d.lua", (int)getpid());
@@ -31,6 +31,7 @@ static cnr_script *open_text(cnr_runtime *rt, const char *text, cnr_model *m, cn
     return s;
 }
 
+/* Texts and tensors go into a script's function and come back. */
 static void test_values(cnr_runtime *rt) {
     cnr_error err = CNR_ERROR_INIT;
     float data[3] = {1, 2, 4};
@@ -64,6 +65,7 @@ static void test_values(cnr_runtime *rt) {
     cnr_script_close(NULL);
 }
 
+/* A script runs the net that the application passes. */
 static void test_net(cnr_runtime *rt) {
     cnr_error err = CNR_ERROR_INIT;
     cnr_model *m = NULL;
@@ -95,6 +97,7 @@ static void test_net(cnr_runtime *rt) {
     cnr_release(m);
 }
 
+/* What a script tells reaches the observer, which can stop it. */
 static void test_telling(cnr_runtime *rt) {
     cnr_error err = CNR_ERROR_INIT;
     heard h = {.stop_at = 3};
@@ -120,6 +123,7 @@ static void test_telling(cnr_runtime *rt) {
     cnr_script_close(s);
 }
 
+/* Scripts that are missing or wrong are refused. */
 static void test_refusals(cnr_runtime *rt) {
     cnr_error err = CNR_ERROR_INIT;
     cnr_script *s = NULL;

@@ -33,7 +33,7 @@ typedef struct scripted {
     cnr_status fails;
 } scripted;
 
-/* Answers by that function. */
+/* Answers by the function of `self`, and counts that it was asked; *notes as that gives them. */
 static cnr_status place(cnri_policy *self, const cnri_table *t, cnri_policy_answer *answers,
                         char **notes, cnr_error *err) {
     scripted *s = (scripted *)self;
@@ -48,7 +48,7 @@ static cnr_status place(cnri_policy *self, const cnri_table *t, cnri_policy_answ
 
 static void free_nothing(cnri_policy *self) { (void)self; }
 
-/* A policy of this function. */
+/* A policy whose answers the function gives, on both devices. */
 static scripted policy(void (*answer)(scripted *, const cnri_table *, cnri_policy_answer *)) {
     scripted s = {.policy = {.name = "made-up",
                              .where = "made-up:1",
@@ -59,7 +59,7 @@ static scripted policy(void (*answer)(scripted *, const cnri_table *, cnri_polic
     return s;
 }
 
-/* Answers nothing. */
+/* Answers nothing: every node stays as it is. */
 static void nothing(scripted *s, const cnri_table *t, cnri_policy_answer *a) {
     (void)s;
     (void)t;
@@ -272,7 +272,7 @@ static void not_there(scripted *s, const cnri_table *t, cnri_policy_answer *a) {
 }
 
 static int32_t told;
-/* A log: counts. */
+/* A log: counts warnings of "policy" in `told`. */
 static void count(void *arg, int32_t level, const char *who, const char *text) {
     (void)arg;
     (void)text;
@@ -302,7 +302,7 @@ static void refused(const char *what, const char *why, cnr_status fails,
 
 /* ---- as memo, by the record ---- */
 
-/* A test: where the plan came from. */
+/* A test: where the plan with this policy came from, by the cache in folder: `word`. */
 static void origin_of(const char *folder, scripted *s, const char *word, const char *what) {
     const cnr_load_options load = {.size = sizeof load, .cache = folder};
     const cnri_plan_options o = {.device = "near", .policy = &s->policy};
@@ -336,7 +336,7 @@ static void stored(void) {
     is_int(rmdir(folder), 0, "nothing else is left in the folder");
 }
 
-/* Times that are made up. */
+/* Method measure: made-up times for the kernels, in *costs. */
 static cnr_status clockwork(void *arg, const cnr_graph *segment, const char *device,
                             const char *const *kernels, int32_t n, cnri_cost *costs,
                             cnr_error *err) {
@@ -386,7 +386,7 @@ static uint32_t dice(uint32_t *state, uint32_t n) {
     return (*state >> 8) % n;
 }
 
-/* Answers at random. */
+/* Answers at random by s->seed: rows, devices or shares; some nodes stay as they are. */
 static void at_random(scripted *s, const cnri_table *t, cnri_policy_answer *a) {
     for (int32_t i = 0; i < t->nodes.n; i++) {
         const cnri_table_node *n = &t->nodes.at[i];

@@ -48,7 +48,8 @@ static void starve(const cnr_graph *g, const cnri_plan_options *o, const char *w
     free(want);
 }
 
-/* Loads a net with its weights, plans and runs it, with the plugins of this build. */
+/* Loads a net with its weights, plans and runs it, with the plugins of this build. True: all went
+ * well; else see err. */
 static bool load_and_run(cnr_error *err) {
     static float digit[784];
     cnr_tensor in = {.size = sizeof in, .dtype = CNR_f32, .rank = 4, .dim = {1, 1, 28, 28}};

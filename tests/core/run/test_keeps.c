@@ -15,7 +15,7 @@ static cnr_model *model(const char *cache) {
     return m;
 }
 
-/* The device of the model's plan. */
+/* The device of the model's plan, which *plan receives; NULL: it can't be planned. */
 static const cnr_device *device_of(cnr_model *m, cnr_plan **plan) {
     cnr_error err = CNR_ERROR_INIT;
     return !m || cnr_plan_for(m, NULL, 0, plan, &err) ? NULL : (*plan)->devices[0];

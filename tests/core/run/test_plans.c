@@ -49,7 +49,7 @@ static void *ask(void *arg) {
     return NULL;
 }
 
-/* Tests: several threads ask at once. */
+/* Tests: several threads ask at once for plans of the same sizes (same), or of different ones. */
 static void at_once(cnr_model *m, asking *all, bool same) {
     pthread_t threads[THREADS];
     planning = 0;

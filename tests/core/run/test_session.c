@@ -26,7 +26,7 @@ static cnr_model *deep_model(const cnri_plan_options *options, uint32_t blurs) {
 
 static cnr_model *model(const cnri_plan_options *options) { return deep_model(options, 1); }
 
-/* An input of this batch over data. */
+/* An input of this batch over data, which it fills with -11 to 12 over and over. */
 static cnr_tensor input_of(int64_t batch, float *data) {
     cnr_tensor t = lab_type(batch, 4, 3, 2);
     t.data = data;
@@ -99,7 +99,7 @@ typedef struct heard {
     bool order;
 } heard;
 
-/* Counts events and checks their order. */
+/* Counts events in *arg, a `heard`, and notes if one is out of order. */
 static void hear(void *arg, const cnri_event *e) {
     heard *h = arg;
     if (e->kind == CNRI_EVENT_RUN_BEGIN) h->begins++;
@@ -116,7 +116,7 @@ typedef struct tapped {
     int32_t n;
 } tapped;
 
-/* Keeps a value. */
+/* Keeps the node's name, and the first number of the first eight values. */
 static void tap(void *arg, const char *node, int32_t output, const cnr_tensor *value) {
     tapped *t = arg;
     (void)output;
@@ -355,7 +355,7 @@ static void *work(void *arg) {
     return NULL;
 }
 
-/* Bytes of the arena with these options. */
+/* Bytes of the arena that a plan with these options has; a test fails if there is none. */
 static uint64_t arena_of(const cnri_plan_options *o) {
     cnr_model *m = deep_model(o, 4);
     cnr_error err = CNR_ERROR_INIT;

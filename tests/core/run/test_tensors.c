@@ -21,7 +21,7 @@ static void make(void) {
        "a net: %s", err.text);
 }
 
-/* The last `bytes` bytes before what may not be read. */
+/* The last `bytes` bytes before a page that may not be read; NULL: no memory. */
 static void *edge(size_t bytes) {
     const size_t page = (size_t)sysconf(_SC_PAGESIZE);
     char *at = mmap(NULL, 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);

@@ -27,7 +27,7 @@ sub run {
 }
 # The bytes of a file.
 sub bytes { local (@ARGV, $/) = (shift); binmode ARGV; my $t = <>; return $t }
-# Writes a file.
+# Writes the text to a file; dies if it can't.
 sub write_to { my ($to, $text) = @_; open my $f, '>:raw', $to or die; print $f $text; close $f }
 
 my ($code, $out, $err) = run('convert', 'scripts/nets/lenet5.lua', '-o', "$dir/sound.cnr");

@@ -15,7 +15,7 @@ static void quiet(void *arg, int32_t level, const char *who, const char *text) {
 
 /* ---- an encoding of one's own: bytes, half as many as elements ---- */
 
-/* Method check of an encoding. */
+/* Method check of an encoding: CNR_E_FORMAT unless it has half a byte a number. */
 static cnr_status half_check(const cnr_tensor *encoded, cnr_error *err) {
     if ((int64_t)encoded->bytes != cnr_count(encoded) / 2)
         return cnri_fail(err, CNR_E_FORMAT, "toy-half", "wrong size");
@@ -26,21 +26,21 @@ static cnr_encoding half = {.size = sizeof(cnr_encoding),
                             .name = "toy-half",
                             .summary = "made up",
                             .check = half_check};
-/* Method encode_size. */
+/* Method encode_size: *bytes are two for each element. */
 static cnr_status half_size(const cnr_tensor *dense, const cnr_attr *const *attrs, uint64_t *bytes,
                             cnr_error *err) {
     (void)attrs, (void)err;
     *bytes = (uint64_t)cnr_count(dense) / 2;
     return CNR_OK;
 }
-/* Method encode. */
+/* Method encode: bytes of 1. */
 static cnr_status half_encode(const cnr_tensor *dense, const cnr_attr *const *attrs, void *out,
                               uint64_t bytes, cnr_error *err) {
     (void)dense, (void)attrs, (void)err;
     memset(out, 1, bytes);
     return CNR_OK;
 }
-/* Method decode. */
+/* Method decode: zeros. */
 static cnr_status half_decode(const cnr_tensor *encoded, void *dense, cnr_error *err) {
     (void)err;
     memset(dense, 0, cnr_dense_bytes(encoded));
@@ -105,7 +105,7 @@ static char *slurp(const char *file, size_t *bytes) {
     return data;
 }
 
-/* Writes a file. */
+/* Writes bytes to a file; a test fails if it can't. */
 static void spill(const char *file, const void *data, size_t bytes) {
     FILE *f = fopen(file, "wb");
     if (!f || fwrite(data, 1, bytes, f) != bytes) ok(0, "a file is written");
@@ -121,6 +121,7 @@ static void sign(uint8_t *file, size_t size) {
     cnri_sha256_of(file, CNRI_STORE_SIGNED, file + CNRI_STORE_SIGNED);
 }
 
+/* A graph that is written and read is the same. */
 static void test_roundtrip(void) {
     cnr_error err = CNR_ERROR_INIT;
     cnr_graph *g = make(false), *back = NULL;
@@ -175,6 +176,7 @@ static void test_roundtrip(void) {
     cnri_graph_free(g);
 }
 
+/* A net takes the weights of a file by name. */
 static void test_fill(void) {
     cnr_error err = CNR_ERROR_INIT;
     cnr_graph *g = cnri_graph_new("script");
@@ -246,7 +248,8 @@ static uint32_t random32(void) {
     return (uint32_t)(state >> 33);
 }
 
-/* Reads a damaged file: an error with a text, or a graph that is walked and bound. */
+/* Reads a damaged file: true if that gives an error with a text, or (*loaded) a graph that is
+ * walked and bound. */
 static bool survives(const char *file, bool *loaded) {
     cnr_error err = CNR_ERROR_INIT;
     cnr_graph *g = NULL;
@@ -264,6 +267,7 @@ static bool survives(const char *file, bool *loaded) {
     return true;
 }
 
+/* Damage at any byte of the header of `file`, of `bytes` bytes, is refused with an error. */
 static void test_header(const char *file, size_t bytes) {
     int32_t let_through = 0, silent = 0;
     char *copy = malloc(bytes);
@@ -281,6 +285,7 @@ static void test_header(const char *file, size_t bytes) {
     free(copy);
 }
 
+/* Thousands of random flips and cuts of `file` give an error or a graph. */
 static void test_flips(const char *file, size_t bytes) {
     int32_t silent = 0, loads = 0;
     char *copy = malloc(bytes);
@@ -365,6 +370,7 @@ static void test_huge(const char *file, size_t bytes) {
     free(copy);
 }
 
+/* Damaged, forged and huge files are refused. */
 static void test_damage(void) {
     size_t bytes;
     cnr_error err = CNR_ERROR_INIT;
@@ -447,6 +453,7 @@ static void test_seals(void) {
     cnri_free(file);
 }
 
+/* Reading and writing fail cleanly at each allocation. */
 static void test_no_memory(void) {
     int32_t failures = 0, wrong = 0;
     int64_t n = 1;

@@ -45,7 +45,7 @@ static cnr_status numeric_grad_run(const cnr_run *run, cnr_error *err) {
         ((double *)run->outputs[0]->data)[i] = d * numeric_pattern(i);
     return CNR_OK;
 }
-/* Method gradient of the loss. */
+/* Method gradient of the loss: adds toy_loss_grad of the output's gradient and input 0. */
 static cnr_status numeric_gradient(const struct cnr_host *host, struct cnr_graph *graph,
                                    const cnr_node *node, const cnr_value *inputs,
                                    const cnr_value *outputs, const cnr_value *grad_out,
@@ -83,7 +83,7 @@ static const cnr_op numeric_ops[] = {
      .reference = numeric_grad_run},
 };
 
-/* A runtime with the plugins of the build, and the operators above. */
+/* A runtime with the plugins of the build, and the operators above; NULL: it can't be opened. */
 static cnr_runtime *numeric_open(void) {
     static const cnri_plugin plugin = {.name = (char *)"numeric", .version = (char *)"1"};
     const char *const dirs[] = {CNRT_BUILD_DIR "/plugins", NULL};

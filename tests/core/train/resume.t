@@ -14,7 +14,7 @@ open my $list, '>', "$dir/list.txt" or die;
 print $list "$ENV{PWD}/scripts/nets/digits/$names[$_ % 10].png ", $_ % 10, "\n" for 0 .. 399;
 close $list;
 
-# The command that trains.
+# The words of the command that trains the net NAME, with more words.
 sub command {
     my ($name, @more) = @_;
     return ("$build/cnnrun", 'train', 'scripts/nets/lenet5.lua', '--data', "images:$dir/list.txt,shift=2,turn=8",
@@ -32,7 +32,7 @@ sub quietly { # the exit code; what it says goes to $dir/err
     waitpid $pid, 0;
     return $?;
 }
-# The whole text of a file.
+# The whole text of a file; '' if it can't be read.
 sub slurp { my ($f) = @_; open my $in, '<:raw', $f or return ''; local $/; return scalar <$in> }
 # The curves of a file, without seconds.
 sub curves { my $t = slurp($_[0]); $t =~ s/,[^,\n]*$//mg; return $t } # without seconds

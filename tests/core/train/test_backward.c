@@ -1,7 +1,7 @@
 /* Backward graphs of whole nets: branches, shared weights, absorbed operators, what is refused. */
 #include "numeric.h"
 
-/* Adds a node of n inputs. */
+/* Adds a node of n inputs; its one output's value, or -1. */
 static cnr_value node(cnr_graph *g, const char *op, const char *name, int32_t n,
                       const cnr_value *in) {
     cnr_value out = -1;
@@ -13,7 +13,7 @@ static cnr_value node(cnr_graph *g, const char *op, const char *name, int32_t n,
     node(g, op, name, (int32_t)(sizeof((cnr_value[]){__VA_ARGS__}) / sizeof(cnr_value)), \
          (const cnr_value[]){__VA_ARGS__})
 
-/* Adds a weight. */
+/* Adds a weight of a x b (rank 2) or a (rank 1) numbers from -0.9 to 0.9; its value. */
 static cnr_value weight(cnr_graph *g, const char *name, int32_t rank, int64_t a, int64_t b) {
     cnr_tensor t = {.size = sizeof t, .rank = rank, .dim = {a, b}};
     return numeric_weight(g, name, t, -.9, .9);
@@ -34,6 +34,7 @@ static cnr_graph *branches(void) {
     return g;
 }
 
+/* Gradients of nets against differences. */
 static void test_nets(void) {
     cnr_graph *g = branches();
     numeric_check(g, "softmax_cross_entropy", "branches and shared weights, softmax absorbed");
@@ -49,6 +50,7 @@ static void test_nets(void) {
     cnri_graph_free(g);
 }
 
+/* Only the gradients of wanted weights are made. */
 static void test_want(void) {
     cnr_error err = CNR_ERROR_INIT;
     cnr_graph *g = branches();
@@ -71,6 +73,7 @@ static void test_want(void) {
     cnri_graph_free(g);
 }
 
+/* Losses and nets that can't be trained are refused. */
 static void test_refused(void) {
     cnr_error err = CNR_ERROR_INIT;
     const cnr_op *loss = NULL;

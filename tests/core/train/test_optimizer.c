@@ -61,7 +61,7 @@ static bool step_by_plan(cnr_runtime *rt, const char *op, const cnr_attr *attrs,
     return status == CNR_OK;
 }
 
-/* The largest difference. */
+/* The largest relative difference of N numbers. */
 static double worst(const float *got, const double *want) {
     double most = 0;
     for (int i = 0; i < N; i++) {
@@ -71,6 +71,7 @@ static double worst(const float *got, const double *want) {
     return most;
 }
 
+/* The operator's steps against the formula, with these options. */
 static void test_sgd(cnr_runtime *rt, double momentum, bool nesterov, double decay) {
     static float x[N], v[N];
     static double want_x[N], want_v[N];
@@ -99,6 +100,7 @@ static void test_sgd(cnr_runtime *rt, double momentum, bool nesterov, double dec
        decay);
 }
 
+/* The operator's steps against the formula, with this decay. */
 static void test_adam(cnr_runtime *rt, double decay) {
     static float x[N], m[N], s[N];
     static double want_x[N], want_m[N], want_s[N];
@@ -128,7 +130,7 @@ static void test_adam(cnr_runtime *rt, double decay) {
 
 /* ---- a net with what differs in training ---- */
 
-/* Adds a node of one input. */
+/* Adds a node of one input and one whole attribute; its output's value, or -1. */
 static cnr_value add(cnr_graph *g, const char *op, const char *name, cnr_value x, const char *attr,
                      int64_t i) {
     const cnr_attr a = {.name = attr, .type = CNR_ATTR_INT, .set = 1, .i = i}, *list[] = {&a};
@@ -152,7 +154,7 @@ static cnr_graph *net(void) {
 
 enum { BATCH = 32, SAMPLE = 3 * 6 * 6 };
 
-/* Fills a batch at random. */
+/* Fills the trainer's inputs and labels at random by the seed. */
 static void fill_batch(cnri_trainer *t, uint64_t seed) {
     numeric_state = seed;
     for (int64_t i = 0; i < BATCH * SAMPLE; i++)
@@ -160,7 +162,7 @@ static void fill_batch(cnri_trainer *t, uint64_t seed) {
     for (int64_t i = 0; i < BATCH; i++) t->labels[i] = (int32_t)(i % 4);
 }
 
-/* The trained weight of that name. */
+/* The trained weight of that name; NULL: there is none. */
 static cnri_trained *weight_of(cnri_trainer *t, const char *name) {
     for (int32_t i = 0; i < t->weights.n; i++)
         if (strcmp(t->weights.at[i].name, name) == 0) return &t->weights.at[i];
@@ -185,6 +187,7 @@ static cnri_trainer *train(cnr_runtime *rt, cnr_graph *g, cnri_train_options o, 
     return t;
 }
 
+/* A net with batch normalisation and dropout is trained; the same seed drops the same elements. */
 static void test_training(cnr_runtime *rt) {
     double loss = 0;
     cnr_graph *g = net(), *again = net();
@@ -214,6 +217,7 @@ static void test_training(cnr_runtime *rt) {
 
 /* ---- on any number of threads ---- */
 
+/* The weights do not depend on the number of threads. */
 static void test_threads(const char *optimizer) {
     float kept[SAMPLE * 4];
     for (int32_t threads = 1; threads <= 3; threads++) {
@@ -244,7 +248,7 @@ static void test_threads(const char *optimizer) {
 
 /* ---- the hook and masks ---- */
 
-/* An own gradient: doubles it. */
+/* A hook: doubles each gradient, and counts its calls in *arg. */
 static cnr_status doubled(void *arg, cnr_graph *g, cnr_value weight, cnr_value *gradient,
                           cnr_error *err) {
     const cnr_value in[] = {*gradient, *gradient};
@@ -253,6 +257,8 @@ static cnr_status doubled(void *arg, cnr_graph *g, cnr_value weight, cnr_value *
     return cnri_graph_node(g, "add", NULL, NULL, in, 2, NULL, 0, gradient, 1);
 }
 
+/* The hook is asked once for each weight that is learned, and the optimizer gets what it makes of a
+ * gradient. */
 static void test_hook(cnr_runtime *rt) {
     int calls = 0;
     double loss = 0;
@@ -278,6 +284,7 @@ static void test_hook(cnr_runtime *rt) {
     for (int i = 0; i < 3; i++) cnri_graph_free(g[i]);
 }
 
+/* Optimizers that don't fit are refused. */
 static void test_refused(cnr_runtime *rt) {
     cnr_error err = CNR_ERROR_INIT;
     cnri_trainer *t = NULL;
@@ -294,6 +301,7 @@ static void test_refused(cnr_runtime *rt) {
 
 /* ---- which samples judge ---- */
 
+/* Samples are divided into training and validation by the seeds. */
 static void test_parts(void) {
     cnr_error err = CNR_ERROR_INIT;
     int64_t *order = NULL, *other = NULL, held = 0, held_too = 0;

@@ -39,7 +39,7 @@ static const cnr_source bars = {.size = sizeof(cnr_source),
                                 .close = bars_close};
 
 static uint8_t seen[COUNT];
-/* The source of bars as samples. */
+/* The source of bars as samples: COUNT of 3 classes. */
 static cnri_samples samples_of(void) {
     return (cnri_samples){.source = &bars,
                           .state = seen,
@@ -93,7 +93,8 @@ static bool watch(void *arg, const cnri_train_progress *p) {
     return w->calls != w->stop_at;
 }
 
-/* Trains the net, watched by w. */
+/* Trains the net on the bars, watched by w, with the last progress in *last; the status of opening
+ * or training. */
 static cnr_status train(cnr_runtime *rt, cnr_graph *g, const cnri_train_options *o, watcher *w,
                         cnri_train_progress *last, cnr_error *err) {
     cnri_trainer *t = NULL;
@@ -105,7 +106,7 @@ static cnr_status train(cnr_runtime *rt, cnr_graph *g, const cnri_train_options 
     return status;
 }
 
-/* Numbers of a weight. */
+/* Numbers of the weight called `name`, which the graph owns. */
 static const float *weight(const cnr_graph *g, const char *name) {
     return cnri_graph_type(g, cnri_graph_find(g, name))->data;
 }
@@ -121,6 +122,7 @@ static const cnri_train_options usual = {.batch = 16,
                                          .validation_seed = 3,
                                          .deterministic = true};
 
+/* A small net learns, the same way each time. */
 static void test_learns(cnr_runtime *rt) {
     cnr_error err = CNR_ERROR_INIT;
     cnr_graph *g = net(), *again = net(), *other = net();
@@ -149,6 +151,7 @@ static void test_learns(cnr_runtime *rt) {
     cnri_graph_free(other);
 }
 
+/* The rate follows each policy. */
 static void test_policies(cnr_runtime *rt) {
     for (int i = CNRI_RATE_FIXED; i <= CNRI_RATE_COSINE; i++) {
         cnr_error err = CNR_ERROR_INIT;
@@ -163,6 +166,7 @@ static void test_policies(cnr_runtime *rt) {
     }
 }
 
+/* Training that is stopped keeps the best weights. */
 static void test_stop(cnr_runtime *rt) {
     cnr_error err = CNR_ERROR_INIT;
     cnri_train_progress p = {0};
@@ -212,14 +216,15 @@ static void test_stop_with_checkpoint(cnr_runtime *rt) {
     cnri_graph_free(whole);
 }
 
-/* A rate that explodes is only met at a later epoch when the first ones are done with a small one:
- * so the weights that one training kept are trained on. */
+/* Observer that makes the rate explode at the end of each epoch, and goes on; so the weights that
+ * one training kept are trained on. */
 static bool worsen(void *arg, const cnri_train_progress *p) {
     cnri_trainer *t = arg;
     if (p->epoch_done) t->options.rate = 1e6;
     return true;
 }
 
+/* Training that diverges is told. */
 static void test_diverges(cnr_runtime *rt) {
     cnr_error err = CNR_ERROR_INIT;
     cnri_trainer *t = NULL;
@@ -240,6 +245,7 @@ static void test_diverges(cnr_runtime *rt) {
     cnri_graph_free(g);
 }
 
+/* Masked weights stay zero. */
 static void test_mask(cnr_runtime *rt) {
     cnr_error err = CNR_ERROR_INIT;
     cnri_trainer *t = NULL;
@@ -267,6 +273,7 @@ static void test_mask(cnr_runtime *rt) {
     cnri_graph_free(g);
 }
 
+/* Options that make no sense are refused. */
 static void test_refused(cnr_runtime *rt) {
     cnr_error err = CNR_ERROR_INIT;
     cnri_trainer *t = NULL;

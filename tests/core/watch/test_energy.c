@@ -25,6 +25,7 @@ static void is_joules(const cnri_sampled_domain *d, double joules, const char *w
     ok(fabs(d->totals.joules - joules) < 1e-9, "%s (%.6f J)", what, d->totals.joules);
 }
 
+/* Joules from a counter of energy, also when it wraps. */
 static void test_counters(void) {
     cnri_sampled_domain d = domain_of(&counter);
     at(&d, 100, 5000000);
@@ -57,6 +58,7 @@ static void test_counters(void) {
     ok(d.totals.joules > 0 && d.totals.lapses == 2, "a value above its own range is no wrap");
 }
 
+/* Joules from readings of power, by trapezoids. */
 static void test_power(void) {
     cnri_sampled_domain d = domain_of(&power);
     at(&d, 100, 1000000);
@@ -82,8 +84,8 @@ static void test_power(void) {
 
 /* ---- what is drawn at rest ---- */
 
-/* A stretch of twenty readings of 50 ms, at `first` micro watts and `by` more each; as counted, or
- * not. */
+/* True if twenty readings of 50 ms, at `first` micro watts and `by` more each, strayed by `noise`,
+ * give a baseline in *out. */
 static bool rest_of(const cnr_meter_domain *desc, int64_t first, int64_t by, int64_t noise,
                     cnri_idle_baseline *out) {
     cnri_sampled_domain d = domain_of(desc);
@@ -100,6 +102,7 @@ static bool rest_of(const cnr_meter_domain *desc, int64_t first, int64_t by, int
     return cnri_idle_baseline_of(&told[0], &told[1], &told[2], out);
 }
 
+/* The watts at rest that are taken off. */
 static void test_rest(void) {
     const cnr_meter_domain *both[] = {&counter, &power};
     cnri_idle_baseline r, later;
@@ -161,6 +164,7 @@ static cnr_status failing(void *arg, cnr_error *err) {
     return cnri_fail(err, CNR_E_IO, "work", "it broke");
 }
 
+/* Energy of work with the fake clock and meters. */
 static void test_virtual(void) {
     cnr_error err = CNR_ERROR_INIT;
     cnr_runtime *rt = open_runtime(PLUGIN, "fake-time", "/no/such/tree");
@@ -183,6 +187,7 @@ static void test_virtual(void) {
     cnr_close(rt);
 }
 
+/* Energy with the machine's clock and a fake card. */
 static void test_real(void) {
     char root[] = "/tmp/cnnrun-energy-XXXXXX", path[64];
     cnr_error err = CNR_ERROR_INIT;

@@ -91,7 +91,8 @@ static cnr_status open_runtime(cnr_error *err) {
 
 static char folder[] = "/tmp/cnnrun-adapt-XXXXXX", policy[64];
 
-/* A model with a cache; adapts: 1. */
+/* A model of LeNet-5 on the CPU with a cache folder and these rules; adapts: 1. NULL, with a note:
+ * it doesn't load. */
 static cnr_model *load(const char *cache, int32_t adapts, const char *rules) {
     const cnr_load_options o = {.size = sizeof o,
                                 .device = "cpu",
@@ -105,7 +106,7 @@ static cnr_model *load(const char *cache, int32_t adapts, const char *rules) {
     return m;
 }
 
-/* What the model has learnt. */
+/* What the model has learnt; a failure is only noted. */
 static cnr_adapt_report report_of(cnr_model *m) {
     cnr_adapt_report r = {.size = sizeof r};
     cnr_error err = CNR_ERROR_INIT;
@@ -134,8 +135,8 @@ static bool run(cnr_model *m, int32_t digit) {
     return true;
 }
 
-/* Runs until it is settled, at most `most` times; returns how often. *worst: of the runs' times
- * over the default's. */
+/* Runs until it is settled, at most `most` times; returns how often. *all_right: no run failed;
+ * *worst: of the runs' times over the default's. */
 static int32_t settle(cnr_model *m, int32_t most, bool *all_right, double *worst) {
     *all_right = true;
     *worst = 0;
@@ -247,7 +248,7 @@ static void change_weights(void) {
     cnr_release(m);
 }
 
-/* Cuts the file of what was measured in the middle of a line. */
+/* Cuts the file of what was measured in the middle of a line. True: there was one. */
 static bool damage(const char *cache) {
     glob_t found = {0};
     char *pattern = cnri_format("%s/*.adapt", cache);
@@ -260,7 +261,7 @@ static bool damage(const char *cache) {
     return good;
 }
 
-/* Starts of so many runs each, until it is settled; returns how many. */
+/* Starts of so many runs each, until it is settled; returns how many. *all_right: no run failed. */
 static int32_t settle_in_starts(const char *cache, int32_t runs_each, bool *all_right) {
     *all_right = true;
     for (int32_t start = 1; start <= 60; start++) {

@@ -19,7 +19,7 @@ static double sum(const cnr_model *m, const char *name) {
     return s;
 }
 
-/* Zeros of a weight. */
+/* How many numbers of a weight are 0; -1: there is none of the name. */
 static int64_t zeros(const cnr_model *m, const char *name) {
     const cnr_tensor *t = NULL;
     int64_t n = 0;
@@ -86,6 +86,7 @@ static void test_copies(cnr_model *m) {
     cnr_release(copy);
 }
 
+/* A session runs with weights that were set meanwhile. */
 static void test_runs_follow(cnr_model *m) {
     cnr_error err = CNR_ERROR_INIT;
     const cnr_tensor *out;
@@ -110,6 +111,7 @@ static void test_runs_follow(cnr_model *m) {
     cnr_release(copy);
 }
 
+/* Masks of a copy, and training with them. */
 static void test_masks(cnr_model *m) {
     cnr_error err = CNR_ERROR_INIT;
     cnr_train_options o = usual();
@@ -195,12 +197,13 @@ static double rate(void *arg, int64_t step, int64_t steps) {
     return 0;
 }
 
-/* A rate that ends at 0. */
+/* A schedule: 0.01, and NAN from the middle on. */
 static double no_rate(void *arg, int64_t step, int64_t steps) {
     (void)arg;
     return step * 2 < steps ? 0.01 : (double)NAN;
 }
 
+/* A hook sets the rate, which moves the weights. */
 static void test_schedule(cnr_model *m) {
     cnr_error err = CNR_ERROR_INIT;
     cnr_train_options o = usual();
@@ -236,6 +239,7 @@ static const cnr_tensor *gradient(const cnr_gradients *g, const char *name) {
     return NULL;
 }
 
+/* Gradients of a batch, for all weights. */
 static void test_gradients(cnr_model *m) {
     cnr_error err = CNR_ERROR_INIT;
     cnr_gradients g;
@@ -301,6 +305,7 @@ static void test_gradients(cnr_model *m) {
     cnr_release(copy);
 }
 
+/* What is told of each layer. */
 static void test_layers(cnr_model *m) {
     cnr_error err = CNR_ERROR_INIT;
     cnr_layer l = {.size = sizeof l};
@@ -317,6 +322,7 @@ static void test_layers(cnr_model *m) {
        "the first reads the input, one picture");
 }
 
+/* A changed net is saved and loaded. */
 static void test_files(cnr_model *m) {
     cnr_error err = CNR_ERROR_INIT;
     char path[80];
@@ -331,6 +337,7 @@ static void test_files(cnr_model *m) {
        err.text);
 }
 
+/* A net is quantised after changes. */
 static void test_quantised(cnr_model *m) {
     cnr_error err = CNR_ERROR_INIT;
     cnr_model *small = NULL;

@@ -35,7 +35,7 @@ static bool copy(const char *from, const char *to) {
     return system(line) == 0;
 }
 
-/* Copies a case, with another model or output. */
+/* Copies a case, with another model or output unless these are NULL. True: it could. */
 static bool copy_case(const char *data, const char *name, const char *model, const char *output) {
     char from[1200], to[200];
     snprintf(from, sizeof from, "%s/onnx-node/test_abs/model.onnx", data);

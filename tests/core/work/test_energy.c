@@ -58,6 +58,7 @@ static bool again(const cnr_energy *e, int *tries) {
 
 /* ---- profiles ---- */
 
+/* Joules of a profile, with this clock. */
 static void test_profile(const char *clock) {
     cnr_error err = CNR_ERROR_INIT;
     cnr_runtime *rt = open_runtime(clock);
@@ -110,6 +111,7 @@ static void test_profile(const char *clock) {
     cnr_close(rt);
 }
 
+/* A step, or a whole session, is run again alone, once it has run. */
 static void test_repeat(void) {
     cnr_error err = CNR_ERROR_INIT;
     cnr_runtime *rt = open_runtime(NULL);
@@ -136,6 +138,7 @@ static void test_repeat(void) {
 
 static volatile int32_t cancel;
 
+/* Work is stopped while it asks what is drawn at rest. */
 static void test_cancelled(void) {
     cnr_error err = CNR_ERROR_INIT;
     cnr_runtime *rt = open_runtime(NULL);
@@ -152,6 +155,7 @@ static void test_cancelled(void) {
 
 /* ---- evaluation and training ---- */
 
+/* Joules of evaluation and training. */
 static void test_long_work(void) {
     if (access(CNRT_SOURCE_DIR "/../shared/data/mnist", R_OK) != 0) {
         skip("evaluating and training", "../shared/data/mnist");
@@ -198,6 +202,7 @@ static void test_long_work(void) {
 
 /* ---- a command ---- */
 
+/* Joules of a command, and its exit code. */
 static void test_command(void) {
     cnr_error err = CNR_ERROR_INIT;
     cnr_runtime *rt = open_runtime(NULL);
@@ -253,6 +258,7 @@ static cnr_status calm_down(void *arg, cnr_error *err) {
     return CNR_OK;
 }
 
+/* What load before the work does to the watts at rest. */
 static void test_loaded(void) {
     cnr_error err = CNR_ERROR_INIT;
     cnr_runtime *rt = open_runtime(NULL);
@@ -289,7 +295,7 @@ typedef struct seen {
     int rows;
     double seconds, joules;
 } seen;
-/* Counts rows. */
+/* An observer: keeps the rows' count and the last one's figures in *arg; 1 (stop) at the 30th. */
 static int32_t see(void *arg, int32_t kind, const void *of) {
     const cnri_energy_row *row = of;
     seen *s = arg;
@@ -309,6 +315,7 @@ static char *text_of(const char *path) {
     return text ? text : cnri_strdup("");
 }
 
+/* Following meters tells rows until it is stopped. */
 static void test_follow(void) {
     cnr_error err = CNR_ERROR_INIT;
     cnr_runtime *rt = open_runtime("fake-time");
@@ -363,7 +370,7 @@ static void test_unfed(void) {
     cnr_close(rt);
 }
 
-/* Makes the tree sys/class/hwmon/hwmon0 from `files` (names and texts alternate), or removes it. */
+/* Makes the tree sys/class/hwmon/hwmon0 with its files, or (make: false) removes it. */
 static void tree(bool make) {
     static const char *const folders[] = {"sys", "sys/class", "sys/class/hwmon",
                                           "sys/class/hwmon/hwmon0"};

@@ -9,12 +9,13 @@ static const char *const names[DIGITS] = {"zero", "one", "two",   "three", "four
                                           "five", "six", "seven", "eight", "nine"};
 static char list[] = "/tmp/cnnrun-work-XXXXXX", spec[64];
 
-/* Path of digit i. */
+/* Writes the path of digit i to out. */
 static void picture(int32_t i, char *out, size_t room) {
     snprintf(out, room, CNRT_SOURCE_DIR "/scripts/nets/digits/%s.png", names[i]);
 }
 
-/* A label list of the ten digits; label `shift` is added, so that all can be wrong. */
+/* Writes a list of the ten digits with their labels, `shift` added, so that all can be wrong. True:
+ * it could. */
 static bool write_list(int32_t shift) {
     char path[1024];
     FILE *f = fopen(list, "w");

@@ -3,7 +3,7 @@
 #include "../plan/lab.h"
 #include "profile/profile.h"
 
-/* Lines that begin with `start`. */
+/* How many lines of the text begin with `start`. */
 static int32_t lines_with(const char *text, const char *start) {
     int32_t n = 0;
     for (const char *at = text; at && *at; at = strchr(at, '\n') ? strchr(at, '\n') + 1 : NULL)

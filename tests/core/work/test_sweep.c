@@ -9,6 +9,7 @@
 static char folder[] = "/tmp/cnr-sweep-XXXXXX";
 static char study[64], output[64], program[4096];
 
+/* Writes the script whose points are tried. */
 static void write_study(void) {
     FILE *f = fopen(study, "w");
     ok(f && fputs("return function(p)\n"
@@ -20,6 +21,7 @@ static void write_study(void) {
     if (f) fclose(f);
 }
 
+/* Options of a sweep with these words and this grid. */
 static cnr_sweep_options options_of(const char *const *words, const char *const *grid) {
     return (cnr_sweep_options){.size = sizeof(cnr_sweep_options),
                                .study = study,
@@ -33,6 +35,7 @@ static cnr_sweep_options options_of(const char *const *words, const char *const 
                                .program = program};
 }
 
+/* Number of lines of a file in the output folder; 0: there is none. */
 static int32_t lines_of(const char *name) {
     char path[128];
     int32_t n = 0;
@@ -43,11 +46,13 @@ static int32_t lines_of(const char *name) {
     return n;
 }
 
+/* Observer that counts its calls and stops the sweep. */
 static int32_t stop_at_once(void *arg, const cnr_progress *p) {
     (void)p;
     return ++*(int32_t *)arg > 0;
 }
 
+/* Points are tried, failures kept, and a second sweep goes on. */
 static void sweeps(void) {
     static const char *const grid[] = {"x=2,3"}, *const fails[] = {"fails"},
                              *const works[] = {"works"};
@@ -73,6 +78,7 @@ static void sweeps(void) {
     ok(got.left == 0 && got.failed == 0, "nothing is left to do");
 }
 
+/* Sweeps that make no sense are refused. */
 static void refusals(void) {
     static const char *const grid[] = {"x=2,3"}, *const wrong[] = {"x=log:0:1:3"},
                              *const words[] = {"works"};

@@ -27,7 +27,8 @@ static int32_t hear_event(void *arg, int32_t kind, const void *of) {
     return 0;
 }
 
-/* How often it was called, and that all scores are there. */
+/* A metric that counts its calls and is their number in *value; fails unless all scores are
+ * there. */
 static cnr_status count_calls(void *arg, const cnr_tensor *scores, const int32_t *labels,
                               double *value, cnr_error *err) {
     int *calls = arg;
@@ -50,6 +51,7 @@ static cnr_status fail(void *arg, const cnr_tensor *scores, const int32_t *label
     return CNR_E_STATE;
 }
 
+/* A metric of the program's own is called and decides. */
 static void test_metrics(const char *net, const cnr_train_options *given,
                          const cnr_observer *observer, heard *h) {
     cnr_error err = CNR_ERROR_INIT;

@@ -29,7 +29,7 @@ static int32_t count(cnr_error *err) {
     (void)err;
     return 1;
 }
-/* Method describe. */
+/* Method describe: score 1 and a key; returns CNR_OK. */
 static cnr_status describe(int32_t index, cnr_device_info *out, cnr_error *err) {
     (void)err;
     out->score = 1;
@@ -37,7 +37,7 @@ static cnr_status describe(int32_t index, cnr_device_info *out, cnr_error *err) 
     snprintf(out->name, sizeof out->name, "hang");
     return CNR_OK;
 }
-/* Method open. */
+/* Method open: one class of memory, one unit. */
 static cnr_status open_device(cnr_device *d, const cnr_device_options *o, cnr_error *err) {
     (void)o;
     (void)err;
@@ -46,14 +46,14 @@ static cnr_status open_device(cnr_device *d, const cnr_device_options *o, cnr_er
     return CNR_OK;
 }
 static void close_device(cnr_device *d) { (void)d; }
-/* Method alloc. */
+/* Method alloc: memory into out; may hang, if that is asked for. */
 static cnr_status alloc(const cnr_device *d, cnr_mem *out, cnr_error *err) {
     call();
     out->offset = 0;
     out->handle = host->alloc((size_t)out->bytes + 1);
     return out->handle ? CNR_OK : host->fail(err, CNR_E_MEMORY, d->name, "out of memory");
 }
-/* Method free of memory. */
+/* Method free of memory: frees it at once. */
 static void release(const cnr_device *d, cnr_mem *m) {
     (void)d;
     host->free(m->handle);
@@ -88,6 +88,7 @@ static cnr_status stream_open(const cnr_device *d, cnr_stream *s, cnr_error *err
     call();
     return CNR_OK;
 }
+/* Method stream_close: hangs if that is asked for. */
 static void stream_close(cnr_stream *s) {
     (void)s;
     call();
@@ -99,7 +100,7 @@ static cnr_status sync_stream(cnr_stream *s, cnr_error *err) {
     call();
     return CNR_OK;
 }
-/* Method record. */
+/* Method record: *event is the stream; may hang, if that is asked for. */
 static cnr_status event_record(cnr_stream *s, void **event, cnr_error *err) {
     (void)err;
     call();
@@ -120,7 +121,7 @@ static void event_free(const cnr_device *d, void *event) {
     (void)event;
 }
 
-/* Method elapsed. */
+/* Method elapsed: 1000 ns. */
 static int64_t event_elapsed(const cnr_device *d, void *from, void *to) {
     (void)d;
     (void)from;

@@ -22,7 +22,7 @@ static int32_t count(cnr_error *err) {
     (void)err;
     return 1;
 }
-/* Method describe. */
+/* Method describe: score 1 and a key; returns CNR_OK. */
 static cnr_status describe(int32_t index, cnr_device_info *out, cnr_error *err) {
     (void)err;
     out->score = 1;
@@ -31,7 +31,7 @@ static cnr_status describe(int32_t index, cnr_device_info *out, cnr_error *err) 
     snprintf(out->driver, sizeof out->driver, "1");
     return CNR_OK;
 }
-/* Method open. */
+/* Method open: one class of memory, one unit. */
 static cnr_status open_device(cnr_device *d, const cnr_device_options *o, cnr_error *err) {
     (void)o;
     (void)err;
@@ -40,14 +40,14 @@ static cnr_status open_device(cnr_device *d, const cnr_device_options *o, cnr_er
     return CNR_OK;
 }
 static void close_device(cnr_device *d) { (void)d; }
-/* Method alloc. */
+/* Method alloc: host memory into out; fails when there is none. */
 static cnr_status alloc(const cnr_device *d, cnr_mem *out, cnr_error *err) {
     (void)d;
     out->offset = 0;
     out->handle = host->alloc((size_t)out->bytes + 1);
     return out->handle ? CNR_OK : host->fail(err, CNR_E_MEMORY, "claims", "out of memory");
 }
-/* Method free of memory. */
+/* Method free of memory: frees it at once. */
 static void release(const cnr_device *d, cnr_mem *m) {
     (void)d;
     host->free(m->handle);
@@ -56,7 +56,7 @@ static void release(const cnr_device *d, cnr_mem *m) {
 static char *at(const cnr_mem *m, uint64_t offset) {
     return (char *)m->handle + m->offset + offset;
 }
-/* Method write. */
+/* Method write: copies the bytes at once; returns CNR_OK. */
 static cnr_status put(cnr_stream *s, const cnr_mem *to, uint64_t offset, const void *from,
                       uint64_t n, cnr_error *err) {
     (void)s;
@@ -64,7 +64,7 @@ static cnr_status put(cnr_stream *s, const cnr_mem *to, uint64_t offset, const v
     memcpy(at(to, offset), from, n);
     return CNR_OK;
 }
-/* Method read. */
+/* Method read: copies the bytes at once; returns CNR_OK. */
 static cnr_status get(cnr_stream *s, const cnr_mem *from, uint64_t offset, void *to, uint64_t n,
                       cnr_error *err) {
     (void)s;
@@ -86,7 +86,7 @@ static cnr_status stream_open(const cnr_device *d, cnr_stream *s, cnr_error *err
     return CNR_OK;
 }
 static void stream_close(cnr_stream *s) { (void)s; }
-/* Method sync. */
+/* Method sync: does nothing and returns CNR_OK. */
 static cnr_status sync_stream(cnr_stream *s, cnr_error *err) {
     (void)s;
     (void)err;
@@ -121,7 +121,8 @@ static int32_t draw_nodes(uint64_t *state, int32_t *nodes, int32_t most) {
     return n;
 }
 
-/* Method claim: as the environment says, or at random. */
+/* Method claim: what CNNRUN_CLAIMS says: "all" nodes, "random:SEED", or lists such as "0,1 2"
+ * (numbers with commas are one region). CNR_E_MEMORY. */
 static cnr_status claim_as_told(const cnr_device *d, const cnr_subgraph *g, cnr_claim_fn claim,
                                 void *arg, cnr_error *err) {
     const char *how = getenv("CNNRUN_CLAIMS");

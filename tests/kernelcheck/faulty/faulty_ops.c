@@ -126,7 +126,7 @@ static int32_t alias_view(const cnr_node *node, cnr_alias *a, int32_t max) {
     return 1;
 }
 
-/* The right formula on n elements. */
+/* The right formula on n elements of x, into `to`. */
 static void apply_right(const cnr_node *node, const float *x, const float *y, float *to,
                         int64_t n) {
     (void)node;
@@ -140,7 +140,7 @@ static void apply_pairs(const cnr_node *node, const float *x, const float *y, fl
     apply_right(node, x, y, to, n - n % 2);
 }
 
-/* Fault: another affine than the reference's. */
+/* Fault: scale and shift of another affine than the reference's. */
 static int32_t shifted(const cnr_node *node, int64_t channels, float *scale, float *shift) {
     (void)node;
     for (int64_t i = 0; i < channels; i++) {

@@ -45,20 +45,20 @@ static cnr_status open_device(cnr_device *device, const cnr_device_options *opti
 
 static void close_device(cnr_device *device) { (void)device; }
 
-/* Method alloc. */
+/* Method alloc: host memory into mem; fails when there is none. */
 static cnr_status allocate(const cnr_device *device, cnr_mem *mem, cnr_error *err) {
     (void)device;
     mem->handle = faulty_host->alloc(mem->bytes + 1);
     return mem->handle ? CNR_OK : faulty_host->fail(err, CNR_E_MEMORY, "lonely", "no memory");
 }
 
-/* Method free of memory. */
+/* Method free of memory: frees it at once. */
 static void release(const cnr_device *device, cnr_mem *mem) {
     (void)device;
     faulty_host->free(mem->handle);
 }
 
-/* Method write. */
+/* Method write: copies the bytes at once; returns CNR_OK. */
 static cnr_status write_to(cnr_stream *stream, const cnr_mem *to, uint64_t offset, const void *from,
                            uint64_t bytes, cnr_error *err) {
     (void)stream;
@@ -67,7 +67,7 @@ static cnr_status write_to(cnr_stream *stream, const cnr_mem *to, uint64_t offse
     return CNR_OK;
 }
 
-/* Method read. */
+/* Method read: copies the bytes at once; returns CNR_OK. */
 static cnr_status read_from(cnr_stream *stream, const cnr_mem *from, uint64_t offset, void *to,
                             uint64_t bytes, cnr_error *err) {
     (void)stream;
@@ -85,7 +85,7 @@ static cnr_status stream_open(const cnr_device *device, cnr_stream *stream, cnr_
 
 static void stream_close(cnr_stream *stream) { (void)stream; }
 
-/* Method sync. */
+/* Method sync: does nothing and returns CNR_OK. */
 static cnr_status sync(cnr_stream *stream, cnr_error *err) {
     (void)stream;
     (void)err;
@@ -102,6 +102,8 @@ static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_ac
 
 static cnr_status run(const cnr_run *r, cnr_error *err) { return r->node->desc->reference(r, err); }
 
+/* Registers the device that one process at a time can use, and its kernel of tanh; the first
+ * failure's status. */
 cnr_status faulty_add_lonely(struct cnr_registrar *registrar) {
     static const cnr_device_class cls = {.size = sizeof cls,
                                          .flags = CNR_DEVICE_SINGLE,

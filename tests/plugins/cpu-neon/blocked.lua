@@ -27,6 +27,7 @@ local function net()
     c.seq { c.conv2d { out = 40, kernel = 3, groups = 2 }, c.global_average_pool {} } (gated) } }
 end
 
+-- A net in which values have several layouts.
 local function layouts()
   local x = c.input { "x", shape = { "batch", 3, 21, 19 } }
   local joined = c.concat { c.conv2d { out = 8, kernel = 3 } (x), c.conv2d { out = 8, kernel = 3 } (x) }
@@ -37,6 +38,7 @@ local function layouts()
   return c.net { name = "layouts", outputs = { turned, back } }
 end
 
+-- Loads the net with that batch and these kernels.
 local function loaded(batch, kernels, made)
   return c.load(made(), { weights = "random:3", sizes = { batch = batch }, device = "cpu",
                          kernels = kernels })

@@ -34,7 +34,7 @@ sub tree {
     put("$root/proc/cpuinfo", $info);
     return $root;
 }
-# Writes a file.
+# Writes a file, given as path and text; dies if it can't.
 sub put { my ($path, $text) = @_; open my $f, '>', $path or die "$path: $!"; print $f $text; close $f }
 
 sub devices { # the names that a mistake lists
@@ -42,7 +42,8 @@ sub devices { # the names that a mistake lists
     my $said = `$build/cnnrun run $net $picture --device cpu:mars 2>&1`;
     return $said =~ /there are: (.*)/ ? $1 : $said;
 }
-# What a run on a made-up machine says.
+# What a run on a made-up machine, whose folder is the first word, says: the decoded classes, or its
+# text.
 sub answer {
     local $ENV{CNNRUN_SYSFS_ROOT} = shift;
     my $said = `$build/cnnrun run --json @_ $net $picture 2>&1`;

@@ -4,7 +4,7 @@
 
 static uint64_t seed = 17;
 
-/* A tensor at random; constant: a weight. */
+/* A tensor a x b, or with c a x b x c, at random; constant: a weight. */
 static cnr_tensor *draw(int constant, int a, int b, int c) {
     char dims[64];
     snprintf(dims, sizeof dims, c ? "%dx%dx%d" : "%dx%d", a, b, c);
@@ -13,7 +13,7 @@ static cnr_tensor *draw(int constant, int a, int b, int c) {
     return t;
 }
 
-/* A number of each sequence's times, between none and all. */
+/* The number of each sequence's times, for a batch, between none and all. */
 static cnr_tensor *lengths_of(int batch, int times) {
     double at[64];
     char dims[16];
@@ -28,7 +28,8 @@ typedef struct layer {
     int gates, directions;
 } layer;
 
-/* times, batch, inputs, hidden; all of the inputs, or only those that must be there. */
+/* Tests a layer of these sizes: times, batch, inputs, hidden; with all inputs, or only those that
+ * must be there; constant: weights are known. */
 static void one(const layer *l, const int *size, int all, int constant) {
     const int t = size[0], n = size[1], i = size[2], h = size[3], d = l->directions;
     cnr_tensor *x = draw(0, t, n, i), *w = draw(constant, d, l->gates * h, i);

@@ -17,9 +17,9 @@ chdir $work or die;
 delete $ENV{XDG_RUNTIME_DIR};
 delete $ENV{CNNRUN_CACHE};
 
-# The text of a file.
+# The text of a file; '' if it can't be read.
 sub text { open my $in, '<', $_[0] or return ''; local $/; <$in> }
-# Writes a file.
+# Writes a file, given as path and text; dies if it can't.
 sub write_file { open my $f, '>', $_[0] or die; print $f $_[1]; close $f }
 my $board = '--board jetson_tk1,dry';
 my $net = "$root/scripts/nets/lenet5.lua --weights random:1";

@@ -96,6 +96,7 @@ static cnri_knob_set *set_of(const char *knob) {
     return NULL;
 }
 
+/* Clusters of cores by files of cpufreq. */
 static void test_cpufreq(void) {
     cnr_error err = CNR_ERROR_INIT;
     cnr_knob_state state;
@@ -132,6 +133,7 @@ static void test_cpufreq(void) {
     ok(*text(CPU "cpu2/online") == '1' && *text(CPU "cpu7/online") == '0', "and of the cores");
 }
 
+/* GPU and memory bus by files of devfreq. */
 static void test_devfreq(void) {
     cnr_error err = CNR_ERROR_INIT;
     cnr_knob_state state;
@@ -150,6 +152,7 @@ static void test_devfreq(void) {
        "put back");
 }
 
+/* Adreno's GPU by its levels. */
 static void test_kgsl(void) {
     cnr_error err = CNR_ERROR_INIT;
     cnr_knob_state state;
@@ -171,6 +174,7 @@ static void test_kgsl(void) {
     ok(*text(KGSL "min_pwrlevel") == '3' && *text(KGSL "max_pwrlevel") == '1', "put back");
 }
 
+/* A card by the fake library. */
 static void test_nvml(void) {
     cnr_error err = CNR_ERROR_INIT;
     cnr_knob_state state;
@@ -200,6 +204,7 @@ static void test_nvml(void) {
     snprintf(root, sizeof root, "%s", own);
 }
 
+/* Files that are empty, missing or refuse a value. */
 static void test_faults(void) {
     cnr_error err = CNR_ERROR_INIT;
     cnr_knob_state state;
@@ -253,6 +258,7 @@ static int is_as_found(void) {
            strcmp(text(GPU "max_freq"), "480000000") == 0;
 }
 
+/* Clocks of processes that are killed while they switch are restored. */
 static void test_killed(void) {
     const cnr_gauge_options o = {.size = sizeof o, .root = root};
     int back = 0, moved = 0;
@@ -280,6 +286,7 @@ static void test_killed(void) {
     is_int(brought, 0, "there is nothing to put back");
 }
 
+/* Two processes don't set one knob, and after a restart of the machine nothing is put back. */
 static void test_restarted(void) {
     const cnr_gauge_options o = {.size = sizeof o, .root = root};
     int ready[2];
@@ -312,6 +319,7 @@ static void test_restarted(void) {
     put(GPU "min_freq", "177000000\n");
 }
 
+/* Exit hooks restore the clocks. */
 static void test_signal(void) {
     const pid_t pid = fork();
     if (!pid) {

@@ -35,6 +35,7 @@ static void gives(const char *what, const char *text, const float *x, const int6
 /* A blob of these numbers. */
 #define BLOB(SHAPE, DATA) " blobs { shape { " SHAPE " } data: [" DATA "] }"
 
+/* What single layers compute. */
 static void test_layers(void) {
     static const float x[] = {1, 2, 3, 4};
     gives("Upsample: each place becomes a square",
@@ -90,6 +91,7 @@ static const char v0[] =
     "bottom: 'c' top: 'f' }\n"
     "layers { layer { name: 'r' type: 'relu' } bottom: 'f' top: 'f' }\n";
 
+/* Files of several forms give the same net. */
 static void test_forms(void) {
     static const char data[] =
         "layer { name: 'd' type: 'Data' top: 'x' top: 'label' include { phase: TRAIN } "
@@ -115,6 +117,7 @@ static void refused(const char *text, const char *what) {
     if (m) cnr_release(m);
 }
 
+/* What is not supported is refused with its reason. */
 static void test_refused(void) {
     refused("net: 'train_val.prototxt'\nbase_lr: 0.01\nmax_iter: 10\n", "solver");
     refused("layer { name: 'd' type: 'Data' top: 'x' }", "shape=CHANNELS");

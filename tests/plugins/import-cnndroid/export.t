@@ -131,7 +131,8 @@ sub convolution {
     return \@y;
 }
 
-# Zeros around, windows clipped to picture and zeros.
+# A layer's max or average pooling of planes x: zeros around, windows clipped to picture and zeros.
+# Returns the planes.
 sub pooling {
     my ($x, $l) = @_;
     my ($pad, $stride, $k) = @$l{qw(pad stride kernel_size)};
@@ -206,7 +207,7 @@ END
 # A list in nested lists of this shape.
 sub shaped { my ($list, @dim) = @_; return shift @$list if !@dim; my $n = shift @dim; return [map { shaped($list, @dim) } 1 .. $n] }
 
-# A test: the exported net answers as ours.
+# A test: the exported net of this Lua text answers as ours, on an input of these sizes.
 sub check {
     my ($what, $lua, @dim) = @_;
     my $net = write_file("$what.lua", $lua);

@@ -31,7 +31,7 @@ static void floats(writer *w, const float *data, uint32_t n) {
     list(w, n);
     for (uint32_t i = 0; i < n; i++) number(w, data[i]);
 }
-/* Writes nested lists of floats. */
+/* Writes floats as lists nested by the `rank` sizes of dim. */
 static void nested(writer *w, const float *data, const uint32_t *dim, int rank) {
     uint32_t inner = 1;
     if (rank == 1) return floats(w, data, *dim);
@@ -75,6 +75,7 @@ static void write_weights(void) {
     save("f.msg");
 }
 
+/* A small net with each layer gives the right numbers. */
 static void test_small(void) {
     /* 3 x 4: differences of neighbours, + 0.5: 3 x 3; means of 2 x 2 windows that hang over, cut
      * to the picture: 2 x 2; two sums of those */
@@ -144,6 +145,7 @@ static void test_spelling(void) {
     if (m) is_int((long long)m->plan_options.memory_bound, 2 << 20, "keys behind the layers");
 }
 
+/* Files with mistakes, or that point outside, are refused. */
 static void test_problems(void) {
     static const char *const outside[] = {"../c.msg", "/etc/passwd", "a/../../c.msg", ".."};
     for (size_t i = 0; i < CNRI_COUNT(outside); i++) {
@@ -174,6 +176,7 @@ static void test_problems(void) {
     write_weights();
 }
 
+/* Changed bytes are refused or harmless. */
 static void test_damage(void) {
     const char *path = netfile("net.txt", "allocated_ram: 2", "c.msg");
     char name[256], weights[256];
@@ -196,6 +199,7 @@ static void test_damage(void) {
     cnri_free(whole);
 }
 
+/* The CIFAR-10 net of CNNdroid. */
 static void test_real(void) {
     const char *shared = tap_shared();
     char path[1200];

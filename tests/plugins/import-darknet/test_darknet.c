@@ -4,7 +4,8 @@
 
 enum { NEW = 20, OLD = 16, TURNED = 1 };
 
-/* Saves a net on an input of c x h x w with its weights (n < 0: none are given) as a model. */
+/* Saves a net on an input of c x h x w with its n weights (n < 0: none are given) as a model, in a
+ * file with that header; NULL: refused. */
 static cnr_model *model(const char *body, const int64_t dim[3], const float *weights, int n,
                         int header) {
     const char *cfg = cnrt_path("net.cfg"), *path = cnrt_path("net.weights");
@@ -21,7 +22,8 @@ static cnr_model *model(const char *body, const int64_t dim[3], const float *wei
     return cnrt_model("darknet", cfg, n < 0 ? NULL : path, NULL);
 }
 
-/* A test: a net of this body gives these numbers. */
+/* A test: a net of this body, with these weights under that header, gives the n numbers of `want`
+ * for x. */
 static void gives(const char *what, const char *body, const int64_t dim[3], const float *x,
                   const float *weights, int n_weights, const float *want, int n, int header) {
     cnr_model *m = model(body, dim, weights, n_weights, header);
@@ -374,6 +376,7 @@ static const row rows[] = {
      6},
 };
 
+/* What single layers compute. */
 static void test_layers(void) {
     for (size_t i = 0; i < CNRI_COUNT(rows); i++) {
         const row *r = &rows[i];
@@ -433,6 +436,7 @@ static double stair(double x) {
     return fmod(n, 2) == 0 ? floor(x / 2) : (x - n) + floor(x / 2);
 }
 
+/* Each activation against its formula. */
 static void test_activations(void) {
     static const struct {
         const char *name;
@@ -478,6 +482,7 @@ static void refused(const char *body, const float *weights, int n, const char *f
     if (m) cnr_release(m);
 }
 
+/* What is not supported is refused with its place. */
 static void test_refused(void) {
     static const float one[] = {0, 1, 2};
     refused("[convolutional]\nxnor=1\nactivation=linear\n[convolutional]\nxnor=1\nactivation=odd\n",
@@ -505,6 +510,7 @@ static const char detector[] =
     "[yolo]\nmask=0\nclasses=1\nnum=1\nanchors=3,4\n";
 enum { DETECTOR_WEIGHTS = 16 + 36 + 4 + 72 + 8 + 6 + 48 };
 
+/* A shortcut between different sizes. */
 static void test_open_shortcut(void) {
     float x[24], want[6];
     for (int c = 0; c < 6; c++) {
@@ -517,6 +523,7 @@ static void test_open_shortcut(void) {
           (const int64_t[]){6, 2, 2}, x, NULL, 0, want, 6, NEW);
 }
 
+/* A small detector gives the boxes that are computed here. */
 static void test_detector(void) {
     float weights[DETECTOR_WEIGHTS], x[2 * 24 * 16];
     static const int64_t dim[] = {1, 8, 8};

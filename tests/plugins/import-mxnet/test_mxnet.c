@@ -104,6 +104,7 @@ static const char *symbol(const char *name, const char *key) {
     return saved(name, text, strlen(text));
 }
 
+/* Files of each version give the same net. */
 static void test_forms(void) {
     static const char *const keys[] = {"param", "attr", "attrs", "attrs"};
     /* x 1 2 3 4: channels (1 2 3) and (2 3 4); normalised (0 1 2), (1.5 2 2.5); maxima of 1 x 2
@@ -218,6 +219,7 @@ static const struct one {
     {"Embedding", "'input_dim': '3', 'output_dim': '2'", "3", {1, 3}, 0, {0}},
 };
 
+/* What single operators compute. */
 static void test_ones(void) {
     for (size_t i = 0; i < CNRI_COUNT(ones); i++) {
         const struct one *t = &ones[i];
@@ -273,6 +275,7 @@ static const char behind[] = /* what stands behind a global pooling lets any siz
     "\"(7, 7)\", \"pool_type\": \"max\"}, \"inputs\": [[2, 0]]},"
     "{\"op\": \"Flatten\", \"name\": \"f\", \"inputs\": [[3, 0]]}], \"heads\": [[4, 0]]}";
 
+/* A net with an open batch. */
 static void test_open(void) {
     static const float x[] = {1, 2, 3, 4}, want[] = {3, 4};
     write_params(&w, arrays, 5, V2);
@@ -282,6 +285,7 @@ static void test_open(void) {
        "a net with a global pooling needs no shape");
 }
 
+/* Files with mistakes are refused with their reasons. */
 static void test_problems(void) {
     static const char bad[] =
         "{\"nodes\": [{\"op\": \"null\", \"name\": \"data\", \"inputs\": []},"
@@ -344,7 +348,7 @@ static void test_weights(void) {
 
 /* ---- the real ones ---- */
 
-/* Rows and columns exchanged, channels reversed when there are three of them. */
+/* out: rows and columns exchanged, and (reverse) three channels in reverse order. */
 static void turn(const float *in, float *out, int64_t c, int64_t h, int64_t width, int reverse) {
     for (int64_t k = 0; k < c; k++)
         for (int64_t y = 0; y < h; y++)
@@ -374,6 +378,7 @@ static int run_all(cnr_model *m, const float *data, int64_t h, int64_t width,
     return 0;
 }
 
+/* A stage of MTCNN by Caffe's and MXNet's files. */
 static void test_mtcnn(const char *shared, int stage, int64_t h, int64_t width, const char *shape) {
     static const char *const heads[3][3][2] =
         {{{"prob1", "prob1"}, {"conv4_2", "conv4-2"}, {NULL, NULL}},
@@ -403,6 +408,7 @@ static void test_mtcnn(const char *shared, int stage, int64_t h, int64_t width, 
     }
 }
 
+/* LeNet and MTCNN of the shared data. */
 static void test_real(void) {
     const char *shared = tap_shared();
     static float x[2 * 784];

@@ -61,7 +61,7 @@ typedef struct bits {
     uint32_t last, n;
 } bits;
 
-/* Writes n bits. */
+/* Writes n bits of the value, the lowest or (high_first) the highest first. */
 static void put_bits(bits *b, uint32_t value, uint32_t n, int high_first) {
     for (uint32_t i = 0; i < n; i++) {
         const uint32_t bit = value >> (high_first ? n - 1 - i : i) & 1;
@@ -114,7 +114,7 @@ static uint32_t crc(const uint8_t *data, size_t n) {
     return ~sum;
 }
 
-/* Writes a head of zip. */
+/* Writes a head of zip with these numbers, of 64 bits if the flags say so. */
 static void zip_head(bytes *b, uint32_t sum, uint64_t packed, uint64_t whole, size_t name,
                      int flags) {
     const int wide = flags & ZIP_64;

@@ -35,7 +35,7 @@ static float beta[O], scale[O], mean[O], inv_std[O];
 
 /* ---- Lasagne: true convolution, batch normalisation by 1 / deviation, (in, out) ---- */
 
-/* The net's answer as Lasagne has it. */
+/* out: the net's answer as Lasagne has it, with a normalisation (norm) or a bias. */
 static void lasagne(float out[M], int norm) {
     float y[O * R * R];
     for (int o = 0; o < O; o++)
@@ -65,6 +65,7 @@ static void save_norm(const char *const names[7]) {
     zip_save(&z, "norm.npz");
 }
 
+/* Weights of Lasagne, whose windows are turned. */
 static void test_lasagne(void) {
     static const char *const layers =
         "  input = { 'data', shape = { 'batch', 3, 5, 5 } },\n"
@@ -168,6 +169,7 @@ static void holds(const char *settings, const char *layers, const char *name, co
     cnri_graph_free(g);
 }
 
+/* Weights of transposed matrices are recognised. */
 static void test_turns(void) {
     static const char square[] = "input = { 'x', shape = { 'b', 2 } }, "
                                  "c.dense { 'fc', out = 2, bias = false }";
@@ -266,6 +268,7 @@ static bytes turned_about(const cnr_tensor *t) {
     return b;
 }
 
+/* LeNet's weights in several orders. */
 static void test_lenet(void) {
     static const char *const names[] = {"conv1.weight", "conv1.bias", "conv2.weight", "conv2.bias",
                                         "ip1.weight",   "ip1.bias",   "ip2.weight",   "ip2.bias"};

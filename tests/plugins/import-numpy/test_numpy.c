@@ -62,6 +62,7 @@ static void put_element(bytes *b, const char *type, double value) {
         put_number(b, raw >> 8 * (type[0] == '>' ? width - 1 - i : i), 1);
 }
 
+/* Arrays of each type. */
 static void test_types(void) {
     static const char *const types[] = {"<f2", ">f2", "<f4", ">f4", "=f4", "<f8", ">f8", "|i1",
                                         "<i2", ">i2", "<i4", ">i4", "<i8", ">i8", "|u1", "<u2",
@@ -95,6 +96,7 @@ static void test_types(void) {
     cnri_graph_free(g);
 }
 
+/* Heads of each form, right and wrong. */
 static void test_heads(void) {
     static const struct {
         int version;
@@ -152,7 +154,7 @@ static const char conv_net[] =
     "c.dense { 'fc', out = 2 }";
 static float kernel[8], bias[2] = {0.5f, -1}, matrix[36], shift[2] = {3, 4};
 
-/* Adds four arrays to an archive. */
+/* Adds four arrays with these names to an archive, packed as the flags say. */
 static void add_all(archive *z, const char *const names[4], int flags) {
     zip_add(z, names[0], floats("(2, 1, 2, 2)", kernel, 8), flags, 0);
     zip_add(z, names[1], floats("(2,)", bias, 2), flags, 0);
@@ -170,6 +172,7 @@ static void holds_all(cnr_graph *g, const char *what) {
     cnri_graph_free(g);
 }
 
+/* Archives by their names. */
 static void test_archives(void) {
     static const char *const names[][4] = {
         {"conv1.weight.npy", "conv1.bias.npy", "fc.weight.npy", "fc.bias.npy"},
@@ -214,6 +217,7 @@ static void test_archives(void) {
 
 /* ---- what is told ---- */
 
+/* Arrays that don't fit are refused. */
 static void test_mistakes(void) {
     static const char *const names[] = {"conv1.W.npy", "conv1.b.npy", "fc.W.npy", "other.npy"};
     archive z = {0};
@@ -281,6 +285,7 @@ static void test_mistakes(void) {
 
 /* ---- hostile archives ---- */
 
+/* Archives that claim too much are refused. */
 static void test_hostile(void) {
     archive z = {0};
     bytes long_array = floats("(2, 3)", six, 6);
@@ -313,6 +318,7 @@ static void test_hostile(void) {
     cnri_graph_free(g);
 }
 
+/* Changed bytes are refused or harmless. */
 static void test_damage(void) {
     static const char *const names[] = {"conv1.weight.npy", "conv1.bias.npy", "fc.W.npy",
                                         "fc.bias.npy"};

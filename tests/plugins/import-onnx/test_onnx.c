@@ -52,19 +52,21 @@ static void attr_int(msg *n, const char *name, int64_t v) {
     number(&a, 3, v);
     part(n, 5, &a);
 }
+/* Adds an attribute, a list of `count` whole numbers, to a node. */
 static void attr_ints(msg *n, const char *name, const int64_t *v, int count) {
     msg a = {.n = 0};
     text(&a, 1, name);
     for (int i = 0; i < count; i++) number(&a, 8, v[i]);
     part(n, 5, &a);
 }
+/* Adds an attribute with this field to a node. */
 static void attr_part(msg *n, const char *name, int field, const msg *value) {
     msg a = {.n = 0};
     text(&a, 1, name);
     part(&a, field, value);
     part(n, 5, &a);
 }
-/* A tensor. */
+/* A tensor of an ONNX type, rows x columns (below 0: without the axis), with its data. */
 static msg tensor(const char *name, int type, int64_t rows, int64_t columns, const void *data) {
     msg t = {.n = 0};
     if (rows >= 0) number(&t, 1, rows);
@@ -77,7 +79,7 @@ static msg tensor(const char *name, int type, int64_t rows, int64_t columns, con
                                                                                            : 8));
     return t;
 }
-/* Adds an input or value. */
+/* Adds an input or value, by its field, of rows x columns to a graph. */
 static void value(msg *g, int field, const char *name, int64_t rows, int64_t columns) {
     const int64_t dims[] = {rows, columns};
     msg shape = {.n = 0}, type = {.n = 0}, whole = {.n = 0}, info = {.n = 0};
@@ -337,6 +339,7 @@ static void attend(const float *q, const float *k, const uint8_t *mask, int rows
         }
 }
 
+/* The operator Attention. */
 static void attention(void) {
     const uint8_t open[] = {1, 0, 1, 0, 0, 0, 0, 1, 1};
     const int64_t small[] = {1, 3, 4}, large[] = {1, 3, 8};
@@ -376,6 +379,7 @@ static void attention(void) {
     refuses(&lost, 23, "numbers of heads", "three heads for two");
 }
 
+/* The operator RotaryEmbedding. */
 static void rotary(void) {
     const float x[] = {1, 2, 3, 4, 5, 6, 7, 8}, cosine[] = {1, 1, 0, 0}, sine[] = {0, 0, 1, 1};
     const int64_t shape[] = {1, 2, 4}, half[] = {1, 2, 2};
@@ -398,6 +402,7 @@ static void rotary(void) {
     }
 }
 
+/* Recurrent layers with the batch first. */
 static void batch_first(void) {
     const float x[] = {1, 2, 3, -1, 0, 1}, w = .5f, r = 2;
     const int64_t shape[] = {2, 3, 1}, one[] = {1, 1, 1};
@@ -419,6 +424,7 @@ static void batch_first(void) {
 
 /* ---- unpooling, centred crops ---- */
 
+/* The operator MaxUnpool. */
 static void unpool(void) {
     const float x[] = {1, 2, 3, 4};
     const int64_t at[] = {5, 7, 13, 15}, two[] = {2, 2}, four[] = {1, 1, 2, 2},
@@ -442,6 +448,7 @@ static void unpool(void) {
     }
 }
 
+/* The operator CenterCropPad. */
 static void centre(void) {
     const float x[] = {1, 2, 3, 4, 5, 6};
     const int64_t size[] = {2, 4};
@@ -519,7 +526,7 @@ static void attr_text(msg *n, const char *name, const char *s) {
     memcpy(v.at, s, v.n);
     attr_part(n, name, 4, &v);
 }
-/* Adds a list of floats. */
+/* Adds an attribute, a list of `count` floats, to a node. */
 static void attr_floats(msg *n, const char *name, const float *v, int count) {
     msg a = {.n = 0};
     text(&a, 1, name);

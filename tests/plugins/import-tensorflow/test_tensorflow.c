@@ -76,7 +76,7 @@ static void list(const int64_t *v, int n) {
 /* A list attribute. */
 #define INTS(key, ...) \
     ATTR(key, list((const int64_t[]){__VA_ARGS__}, (int)(sizeof((int64_t[]){__VA_ARGS__}) / 8)))
-/* Writes a shape. */
+/* Writes a shape of `rank` sizes. */
 static void sizes(const int64_t *d, int rank) {
     for (int i = 0; i < rank; i++) {
         open(2);
@@ -89,7 +89,7 @@ static void simple(const char *name, const char *op, const char *inputs) {
     node(name, op, inputs);
     shut();
 }
-/* A placeholder. */
+/* Writes a placeholder of that name and shape. */
 static void input(const char *name, int rank, const int64_t *d) {
     node(name, "Placeholder", "");
     ATTR("dtype", number(6, F32));
@@ -99,7 +99,8 @@ static void input(const char *name, int rank, const int64_t *d) {
 /* A placeholder of this shape. */
 #define INPUT(name, ...) \
     input(name, (int)(sizeof((int64_t[]){__VA_ARGS__}) / 8), (const int64_t[]){__VA_ARGS__})
-/* A constant whose elements lie as they are, or as n of a typed field. */
+/* Writes a constant of that type and shape, whose elements lie as they are (field 0), or as n of a
+ * typed field. */
 static void constant(const char *name, int type, int rank, const int64_t *d, int field,
                      const void *data, int n, size_t each) {
     node(name, "Const", "");
@@ -116,7 +117,7 @@ static void constant(const char *name, int type, int rank, const int64_t *d, int
     attr_end();
     shut();
 }
-/* A constant of floats. */
+/* Writes a constant of n floats. */
 static void floats(const char *name, int rank, const int64_t *d, const float *v, int n) {
     constant(name, F32, rank, d, 4, v, n, 4);
 }
@@ -156,7 +157,7 @@ static cnr_model *loaded(const char *option) {
 /* Wanted numbers and how many. */
 #define WANT(...) (const float[]){__VA_ARGS__}, (int)(sizeof((float[]){__VA_ARGS__}) / 4)
 
-/* The graph written so far, on x, gives `want`. */
+/* A test: the graph written so far, on x of these dims, gives the n numbers of `want`. */
 static void gives(const char *what, const char *option, const float *x, const int64_t *dim,
                   int rank, const float *want, int n) {
     cnr_model *m = loaded(option);
@@ -190,6 +191,7 @@ static void dequantize(const char *mode, float low, float high) {
     simple("y", "AddV2", "x d");
 }
 
+/* Dequantised constants in each mode. */
 static void test_numbers(void) {
     dequantize("MIN_COMBINED", -1, 1.55f);
     gives("MIN_COMBINED begins at the lowest", NULL, X(0, 0, 0), DIM(3), WANT(-1, .28f, 1.55f));
@@ -239,6 +241,7 @@ static void test_numbers(void) {
 
 /* ---- shapes ---- */
 
+/* Layers whose shapes follow from others. */
 static void test_shapes(void) {
     INPUT("x", -1, 2, 2, 2);
     floats("w", 4, (const int64_t[]){1, 1, 2, 2}, X(0, 1, 1, 0), 4); /* exchanges the channels */
@@ -374,6 +377,7 @@ static void dropout(void) {
     shut();
 }
 
+/* Branches and constants that are folded at import. */
 static void test_folded(void) {
     branch();
     gives("the side that is not taken may hold anything", NULL, X(1, 2), DIM(2), WANT(8, 9));
@@ -430,6 +434,7 @@ static void test_folded(void) {
 
 /* ---- outputs, and what is refused ---- */
 
+/* Graphs in the forms of files. */
 static void test_files(void) {
     for (int wanted = 0; wanted < 2; wanted++) {
         INPUT("x", 2);

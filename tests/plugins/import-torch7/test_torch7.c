@@ -52,7 +52,7 @@ static void number(writer *w, const char *key, double value) {
     put_int(w, 1);
     put_double(w, value);
 }
-/* Writes a bool of a table. */
+/* Writes entry `key` of a table, a bool. */
 static void boolean(writer *w, const char *key, int value) {
     string(w, key);
     put_int(w, 5);
@@ -87,7 +87,7 @@ static void item(writer *w, int32_t index) {
     put_int(w, 1);
     put_double(w, index);
 }
-/* A tensor of floats, dense, at the end of a storage that is one longer. */
+/* Writes entry `key`, a dense tensor of floats at the end of a storage that is one longer. */
 static void tensor(writer *w, const char *key, const float *data, const int64_t *dim, int rank) {
     int64_t n = 1, stride = 1, strides[8];
     string(w, key);
@@ -112,7 +112,7 @@ static void linear(writer *w, int64_t out, int64_t in, const float *weight, cons
     tensor(w, "weight", weight, (const int64_t[]){out, in}, 2);
     if (bias) tensor(w, "bias", bias, &out, 1);
 }
-/* Writes a convolution. */
+/* Writes a convolution with windows of k x k. */
 static void convolution(writer *w, int64_t out, int64_t in, int k, const float *weight) {
     module(w, "nn.SpatialConvolutionMM", 5);
     number(w, "kW", k);
@@ -129,7 +129,7 @@ static const char *saved(const writer *w, const char *name) {
     return path;
 }
 
-/* 1: the model gives these numbers. */
+/* 1: the model gives these n numbers for x, within rounding; else a test fails. */
 static int gives(cnr_model *m, const float *x, const int64_t *dim, int rank, const float *want,
                  int64_t n, const char *what) {
     const cnr_tensor *y = cnrt_run(m, x, dim, rank);
@@ -144,7 +144,7 @@ static int gives(cnr_model *m, const float *x, const int64_t *dim, int rank, con
 
 static writer w;
 
-/* Begins a file. */
+/* Begins a file, in text (ascii) or binary. */
 static void begin(int ascii) {
     w.n = 0;
     w.narrow = 0;
@@ -152,7 +152,7 @@ static void begin(int ascii) {
     w.ascii = ascii;
 }
 
-/* Writes a perceptron. */
+/* Writes a perceptron, in text (ascii) or binary. */
 static void write_perceptron(int ascii) {
     static const float weight[] = {1, 2, 3, -1, 0, 1}, bias[] = {10, 20};
     begin(ascii);
@@ -174,6 +174,7 @@ static void write_perceptron(int ascii) {
     number(&w, "val", 0);
 }
 
+/* A perceptron in text and binary files. */
 static void test_perceptron(void) {
     static const float x[] = {1, 1, 1, -9, -9, -9}, want[] = {12, 15, 0, 15};
     for (int ascii = 0; ascii < 2; ascii++) {
@@ -247,6 +248,7 @@ static const struct one {
     {"nn.SpatialContrastiveNormalization", "1,1,3", {1, 1, 1, 3}, {{NULL, 0}}, 0, {0}},
 };
 
+/* What single modules compute. */
 static void test_ones(void) {
     for (size_t i = 0; i < CNRI_COUNT(ones); i++) {
         const struct one *t = &ones[i];
@@ -272,7 +274,8 @@ static void test_ones(void) {
     }
 }
 
-/* A node of nngraph whose data is object `own`, read from objects `from`; NULL: no module. */
+/* Writes a node of nngraph whose data is a module of `class` (NULL: none), read from n_from
+ * objects; returns its number. */
 static int node(int32_t index, const char *class, const int *from, int n_from) {
     item(&w, index);
     module(&w, "nngraph.Node", 1);
@@ -293,6 +296,7 @@ static int node(int32_t index, const char *class, const int *from, int n_from) {
     return own;
 }
 
+/* Nets of nngraph. */
 static void test_graph(void) {
     static const float x[] = {-2, 3}, want[] = {2, 6};
     begin(0);
@@ -354,6 +358,7 @@ static void test_tables(void) {
     if (m) is_int(cnr_input_type(m, 0)->dim[2], 5, "the size where no window leaves pixels out");
 }
 
+/* Files with mistakes are refused with their reasons. */
 static void test_problems(void) {
     begin(0);
     modules(&w, "nn.Sequential", 3);
@@ -413,6 +418,7 @@ static void test_problems(void) {
 
 /* ---- the real ones ---- */
 
+/* Nets of the shared data. */
 static void test_real(void) {
     const char *shared = tap_shared();
     char path[1200], weights[1200];

@@ -20,7 +20,8 @@ static cnr_tensor *encoded(const cnr_tensor *dense, int64_t bits, cnr_error *err
     return e->encode(dense, attrs, t->data, bytes, err) == CNR_OK ? t : NULL;
 }
 
-/* The formula of the scheme, number by number. */
+/* 1 if the coded numbers follow the formula of the scheme, number by number; else notes the
+ * first. */
 static int follows(const cnr_tensor *dense, const cnr_tensor *coded, int64_t bits) {
     const double top = (double)((1 << (bits - 1)) - 1);
     double most = 0;

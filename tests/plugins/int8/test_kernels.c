@@ -44,7 +44,7 @@ static int32_t layer_inputs(const cnr_tensor **in, cnr_tensor *x, cnr_tensor *w,
     return 9;
 }
 
-/* A weight is as far from its zero point as two signed bytes don't reach. */
+/* 1 if a weight is farther from its zero point than two signed bytes reach. */
 static int is_wide(const cnr_tensor *const *in) {
     const int64_t each = cnr_count(in[W]) / in[W]->dim[0];
     for (int64_t i = 0; i < cnr_count(in[W]); i++) {
@@ -142,7 +142,8 @@ static int draw_pool(const char *isa) {
     return 0;
 }
 
-/* Joined channels in blocks of 16, of 8, or of which only some can be. */
+/* Draws a concat of channels in blocks of 16, of 8, or of which only some can be, and judges it; 1:
+ * right. */
 static int draw_concat(const char *isa) {
     const int32_t n = (int32_t)int8_draw(1, 4), type = byte_type();
     const int64_t unit = int8_draw(0, 2) ? 16 : 8;
@@ -159,7 +160,7 @@ static int draw_concat(const char *isa) {
     return 0;
 }
 
-/* Sums, products of values and by channels, tables and means. */
+/* Draws a sum, product, table or mean, and judges it; 1: right. */
 static int draw_pointwise(const char *isa) {
     static const char *const ops[] = {"qlinear_add", "qlinear_mul", "qlinear_mul", "qlinear_table",
                                       "qlinear_global_average_pool"};
@@ -200,7 +201,8 @@ static int draw_pointwise(const char *isa) {
     return 0;
 }
 
-/* conv_integer and matmul_integer of zero points that are known, or not before the run, or none. */
+/* Draws a conv_integer or matmul_integer, whose zero points are known, or not before the run, or
+ * none, and judges it; 1: right. */
 static int draw_integer(const char *isa) {
     const int conv = int8_draw(0, 1);
     const int32_t type = byte_type(), w_type = byte_type();

@@ -72,7 +72,7 @@ sub call {
     die "$method: no answer";
 }
 
-# The value of a line of JavaScript; waits for a promise.
+# The value of a line of JavaScript, or of its promise; dies where it throws.
 sub js {
     my ($self, $text) = @_;
     my $r = $self->call('Runtime.evaluate', { expression => $text, returnByValue => JSON::PP::true, awaitPromise => JSON::PP::true });
@@ -80,7 +80,8 @@ sub js {
     return $r->{result}{value};
 }
 
-sub until { # whether it became true in time
+# 1 if the JavaScript becomes true within $seconds (60), else 0.
+sub until {
     my ($self, $text, $seconds) = @_;
     for (my $end = time + ($seconds // 60); time < $end; sleep 0.1) {
         return 1 if eval { $self->js("!!($text)") }; # a page that is yet to come throws

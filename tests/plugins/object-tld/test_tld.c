@@ -27,7 +27,7 @@ static uint32_t noise(uint32_t x) {
     return x ^ (x >> 15);
 }
 
-/* Blotches of 4 pixels, between two levels. */
+/* The grey at (x, y) of blotches of 4 pixels, between two levels, by a seed. */
 static uint8_t blotch(int x, int y, uint32_t seed, int low, int high) {
     return (uint8_t)(low +
                      (int)(noise((uint32_t)(x / 4) * 7919u + (uint32_t)(y / 4) * 104729u + seed) %
@@ -132,7 +132,8 @@ static void follows(void) {
     cnr_object_free(other);
 }
 
-/* The square stands, and a board with a picture of its own slides in front of it and away again. */
+/* Draws a frame in which the square stands, and a board with a picture of its own slides in front
+ * of it and away again; box: the square's. */
 static void draw_board(int frame, double *box) {
     enum { COMES = 30, GOES = 60, TAKES = 12, WIDE = 64 };
     int at = W; /* its left side */
@@ -174,8 +175,8 @@ static void occluded(const char *options) {
     cnr_object_free(o);
 }
 
-/* The square changes until it is no more sure to be what was learnt, then a veil covers it for some
- * frames. */
+/* Draws a frame in which the square changes until it is no more sure to be what was learnt, then a
+ * veil covers it for some frames; box: the square's. */
 static void draw_veiled(int frame, double *box) {
     enum { CHANGED = 60, PART = 10, COMES = 90, GOES = 93 };
     const int part = PART * (frame < CHANGED ? frame : CHANGED) / CHANGED;
@@ -238,6 +239,7 @@ static int changed(const char *options) {
     return reports;
 }
 
+/* How long a path goes on over something else, and what is reported meanwhile. */
 static void reported(void) {
     const char *const never =
         "learning=0 patience=1000000 surprise=1000000 report_surprise=1000000 "
@@ -247,7 +249,8 @@ static void reported(void) {
        "but is not reported, since it looks like nothing that was learned");
 }
 
-/* The square grows about its middle; its width as it was told last. */
+/* Follows the square as it grows about its middle; returns its width as it was told last, *truth:
+ * as it is. */
 static double grown(const char *options, double *truth) {
     enum { ALL = 20 };
     cnr_error err = CNR_ERROR_INIT;

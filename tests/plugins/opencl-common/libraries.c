@@ -20,7 +20,7 @@
 #undef __LP64__
 #endif
 
-/* In place of dlopen: prints the name. */
+/* In place of dlopen: prints the name; NULL for the names of a vendor's or the system's library. */
 static void *tried(const char *name, int how) {
     printf("%s\n", name);
     return strncmp(name, "/vendor", 7) == 0 || name[0] != '/' ? NULL : dlopen(name, how);

@@ -17,7 +17,7 @@ plan skip_all => 'no oclgrind (package oclgrind)' if system "oclgrind --version 
 plan skip_all => 'no clang with amdgcn (package clang)' if system 'clang --print-targets 2>&1 | grep -q amdgcn';
 $ENV{CNNRUN} = "$build/cnnrun";
 
-# Writes a file.
+# Writes a file, given as path and text; dies if it can't.
 sub write_file {
     my ($path, $text) = @_;
     open my $to, '>', $path or die "$path: $!";

@@ -13,7 +13,7 @@ plan skip_all => 'clang is not installed' unless $clang;
 my @words = ($clang, qw(-x cl -cl-std=CL1.2 -target spir64 -Xclang -cl-ext=+cl_khr_fp16 -Werror=implicit),
              qw(-O0 -S -emit-llvm -o -));
 
-# The text of a file.
+# The text of a file; dies if it can't be read.
 sub text_of {
     my ($file) = @_;
     open my $in, '<', $file or die "$file: $!";

@@ -42,7 +42,7 @@ sub cnnrun {
 
 # The text of a file.
 sub slurp { local (@ARGV, $/) = ($_[0]); my $text = <>; return defined $text ? $text : "" }
-# Writes a file.
+# Writes a file, given as path and text; dies if it can't.
 sub spit { open my $file, ">", $_[0] or die; print $file $_[1]; close $file }
 
 # The scores of the first digits: a list of { class => score }.

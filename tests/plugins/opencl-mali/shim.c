@@ -79,7 +79,7 @@ static void say_calls(void) {
     if (out) fclose(out);
 }
 
-/* The true function of OpenCL. */
+/* The true function of OpenCL by its name; NULL: there is none. */
 static void *real(const char *name) {
     static void *library;
     if (!library) {
@@ -95,7 +95,7 @@ static void *real(const char *name) {
     return f;
 }
 
-/* The code that this call is to fail with; 0: none. */
+/* The code that the call of function `at` is to fail with; 0: none. Counts its calls. */
 static int fails(int at) {
     char name[64];
     int from, code;
@@ -107,7 +107,7 @@ static int fails(int at) {
 
 typedef intptr_t word;
 
-/* Fails a call that has an error argument or returns a code. */
+/* Fails a call with `code`: in its error argument `at`, or by what it returns. */
 static word failed(int code, int at, const word *words) {
     if (at < 0) return code;
     if (words[at]) *(cl_int *)words[at] = code;
@@ -122,8 +122,8 @@ static int old(void) {
 
 static int hung;
 
-/* The queue stands still from the first kernel of the name on. Whether the call is not passed on.
- */
+/* Whether the call is not passed on, as the queue stands still from the first kernel of the name
+ * on. */
 static int hangs(int at, const word *words) {
     const char *name = getenv("SHIM_HANG");
     if (!name) return 0;
@@ -188,7 +188,7 @@ static void keep_source(cl_program program, const char *options) {
     free(text);
 }
 
-/* 1: the function makes or builds programs. */
+/* 1: function `at` makes, asks or releases programs or kernels (their builds are not meant). */
 static int of_programs(int at) {
     return at == AT_clCreateProgramWithSource || at == AT_clCreateProgramWithBinary ||
            at == AT_clGetProgramInfo || at == AT_clReleaseProgram || at == AT_clCreateKernel ||
@@ -201,7 +201,7 @@ static pthread_mutex_t alone = PTHREAD_MUTEX_INITIALIZER;
 static int begin_alone(int program) {
     return program && getenv("SHIM_ALONE") && pthread_mutex_lock(&alone) == 0;
 }
-/* Gives the lock back. */
+/* Gives the lock back, if it is held. */
 static void end_alone(int held) {
     if (held) pthread_mutex_unlock(&alone);
 }
@@ -291,7 +291,7 @@ cl_int clBuildProgram(cl_program program, cl_uint n, const cl_device_id *ids, co
     return built;
 }
 
-/* What it finds is the driver's own, and passes by here. */
+/* The driver's own function, which passes by here; NULL: it has none, or is to fail. */
 void *clGetExtensionFunctionAddressForPlatform(cl_platform_id platform, const char *name) {
     static __typeof__(&clGetExtensionFunctionAddressForPlatform) to;
     if (fails(AT_clGetExtensionFunctionAddressForPlatform)) return NULL;

@@ -96,7 +96,7 @@ static void t_set(cnr_tensor *t, int64_t i, double v) {
     }
 }
 
-/* Host data, every byte poisoned, so that an unwritten element shows. */
+/* Gives *t host data, every byte poisoned, so that an unwritten element shows. */
 static void t_alloc(cnr_tensor *t) {
     const uint64_t bytes = cnr_dense_bytes(t);
     if (bytes > (uint64_t)1 << 30) {
@@ -375,13 +375,13 @@ static cnr_value op_graph_constant(struct cnr_graph *graph, const char *name,
     return op_value(t_copy(type));
 }
 
-/* The made-up graph's type of a value. */
+/* The made-up graph's type of a value; NULL: no such value. */
 static const cnr_tensor *op_graph_type(const struct cnr_graph *graph, cnr_value value) {
     (void)graph;
     return value < 0 || value >= op_state.n_values ? NULL : op_state.values[value];
 }
 
-/* The made-up graph's node: infers and computes at once. */
+/* The made-up graph's node: infers and computes at once; `outputs` receives its values. */
 static cnr_status op_graph_node(struct cnr_graph *graph, const char *op, const char *name,
                                 const char *where, const cnr_value *inputs, int32_t n_inputs,
                                 const cnr_attr *const *attrs, int32_t n_attrs, cnr_value *outputs,

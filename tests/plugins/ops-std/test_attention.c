@@ -97,13 +97,14 @@ static cnr_value picked(cnr_graph *g, cnr_value x, int64_t i) {
     return with_list(g, "squeeze", "axes", y, LIST(0));
 }
 
-/* timm: one product for all, its axes turned, and three parts of the first axis. */
+/* Makes qkv as timm does: one product for all, its axes turned, and three parts of the first
+ * axis. */
 static void packed(cnr_graph *g, cnr_value x, const sizes *s, cnr_value *qkv) {
     const cnr_value all = TURN(RESHAPE(x, s->b, s->m, 3, s->h, s->e), 2, 0, 3, 1, 4);
     for (int i = 0; i < 3; i++) qkv[i] = picked(g, all, i);
     qkv[1] = TURN(qkv[1], 0, 1, 3, 2);
 }
-/* Torchvision and Transformers: three values, each turned. */
+/* Makes qkv as Torchvision and Transformers do: three values, each turned. */
 static void apart(cnr_graph *g, cnr_value x, const sizes *s, cnr_value *qkv) {
     static const char *const made[] = {"tanh", "sin", "cos"};
     for (int i = 0; i < 3; i++) {
@@ -112,7 +113,7 @@ static void apart(cnr_graph *g, cnr_value x, const sizes *s, cnr_value *qkv) {
     }
     qkv[1] = TURN(qkv[1], 0, 1, 3, 2);
 }
-/* Chunks of the last axis; k is turned at once. */
+/* Makes qkv of chunks of the last axis; k is turned at once. */
 static void chunked(cnr_graph *g, cnr_value x, const sizes *s, cnr_value *qkv) {
     const int64_t c = s->h * s->e;
     for (int i = 0; i < 3; i++) {
@@ -120,13 +121,13 @@ static void chunked(cnr_graph *g, cnr_value x, const sizes *s, cnr_value *qkv) {
         qkv[i] = i == 1 ? TURN(part, 0, 2, 3, 1) : TURN(part, 0, 2, 1, 3);
     }
 }
-/* Of channels: rows are channels, columns positions. */
+/* Makes qkv of channels: rows are channels, columns positions. */
 static void channels(cnr_graph *g, cnr_value x, const sizes *s, cnr_value *qkv) {
     const cnr_value all = TURN(RESHAPE(x, s->b, s->m, 3, s->h, s->e), 2, 0, 3, 4, 1);
     for (int i = 0; i < 3; i++) qkv[i] = picked(g, all, i);
     qkv[1] = TURN(qkv[1], 0, 1, 3, 2);
 }
-/* Of other rows, which are constant. */
+/* Makes qkv of other rows, which are constant. */
 static void crossed(cnr_graph *g, cnr_value x, const sizes *s, cnr_value *qkv) {
     apart(g, x, s, qkv);
     qkv[1] = CONSTANT(1, s->b, s->h, s->e, s->n);
@@ -180,7 +181,8 @@ static int32_t count_of(const cnr_graph *g, const char *op) {
     return n;
 }
 
-/* The output of the graph; NULL with a note. `one`: whether it holds attention as one node. */
+/* The n outputs of the graph, which the caller frees; NULL with a note. *one: whether it holds
+ * attention as one node. */
 static float *answer(cnr_runtime *rt, const cnr_graph *g, const cnr_load_options *o,
                      const cnr_tensor *in, int64_t *n, int *one) {
     cnr_error err = CNR_ERROR_INIT;
@@ -202,7 +204,8 @@ static float *answer(cnr_runtime *rt, const cnr_graph *g, const cnr_load_options
     return kept;
 }
 
-/* A test: the fused net gives the same numbers. */
+/* A test: the net fused from that spelling gives the same numbers on the device as the one that
+ * isn't. */
 static void compare(cnr_runtime *rt, sizes s, int spelling, const char *device, const char *what) {
     static const char *const off[] = {"fuse-attention", NULL};
     const cnr_tensor type = {.size = sizeof type,

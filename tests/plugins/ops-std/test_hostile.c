@@ -71,7 +71,8 @@ static void random_attr(const cnr_attr_spec *spec, cnr_attr *a) {
     }
 }
 
-/* Now and then like `model`, so that shapes agree by more than luck; now and then with data. */
+/* Draws *t: now and then like `model`, so that shapes agree by more than luck; now and then with
+ * the data. */
 static void random_tensor(cnr_tensor *t, const cnr_tensor *model, int64_t *data) {
     *t = (cnr_tensor){.size = sizeof *t};
     t->dtype = dice(5) ? CNR_f32 : (int32_t)(1 + dice(15));
@@ -136,7 +137,7 @@ static int ask(const cnr_op *op, cnr_node *node) {
     return good;
 }
 
-/* Tests: drawn attributes and shapes. */
+/* Tests an operator with so many drawn attributes and shapes. */
 static void attack(const cnr_op *op, int cases) {
     int64_t data[8][8];
     int good = 1, passed = 0;

@@ -72,7 +72,7 @@ static void one_element(void) {
     t_near(y[0], (double[]){4}, 1e-6, "pytorch_half_pixel of a length of 1.5");
 }
 
-/* Where an output lies in the input, in elements; negative: it is no view. */
+/* Where output `output` of the operator lies in the input, in elements; negative: it is no view. */
 static int view_offset(const char *name, const char *attrs, const cnr_tensor *x, int32_t output,
                        int32_t n_outputs) {
     const cnr_op *op = op_find(name);

@@ -40,14 +40,14 @@ static int next(bytes *b, field *f) {
     return 1;
 }
 
-/* A copy of a text. */
+/* A copy of a text, which the test's end frees. */
 static char *text(bytes b) {
     char *copy = op_keep(calloc((size_t)(b.end - b.at) + 1, 1));
     memcpy(copy, b.at, (size_t)(b.end - b.at));
     return copy;
 }
 
-/* One value, or packed ones, of a repeated field. */
+/* Appends one value, or packed ones, of a repeated field to the list, and counts *n up. */
 static void each_int(const field *f, int64_t *list, int64_t *n) {
     bytes b = f->data;
     if (f->wire == 0) list[(*n)++] = (int64_t)f->value;
@@ -76,7 +76,7 @@ static int32_t dtype_of(uint64_t onnx) {
     return onnx < sizeof types / sizeof types[0] ? types[onnx] : 0;
 }
 
-/* The tensor of a message. */
+/* The tensor of a message, with its data; NULL: its type isn't known here. */
 static cnr_tensor *tensor(bytes b) {
     cnr_tensor *t = t_type(0, "");
     bytes raw = {NULL, NULL}, floats = raw, ints = raw;
@@ -171,7 +171,7 @@ static void read_model(bytes b, model *m) {
     }
 }
 
-/* Operators are ONNX's in snake case: equal but for underscores and case. */
+/* Our operator for ONNX's: equal but for underscores and case; NULL: none. */
 static const cnr_op *operator_of(const char *onnx) {
     for (int32_t i = 0; i < op_state.n_ops; i++) {
         const char *a = op_state.ops[i]->name, *b = onnx;
@@ -199,7 +199,7 @@ static void fit_types(const cnr_op *op, model *m) {
             }
 }
 
-/* The i-th input or output of a case. */
+/* The i-th input or output (kind) of a case's folder; NULL: there is none. */
 static cnr_tensor *vector(const char *folder, const char *kind, int32_t i) {
     char path[2048];
     snprintf(path, sizeof path, "%s/test_data_set_0/%s_%d.pb", folder, kind, i);

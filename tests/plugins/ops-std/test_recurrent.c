@@ -46,7 +46,7 @@ static void infinite(void) {
     t_near(y[0], (double[]){-0.5}, 1e-12, "lstm: half of the tanh of an infinite cell");
 }
 
-/* Row `at` of the last but one axes of `t` as a tensor of its own. */
+/* Direction `which` of `t`, the row of its last but one axes, as a tensor of its own. */
 static cnr_tensor *half(const cnr_tensor *t, int which) {
     cnr_tensor *out = t_type(t->dtype, t->rank == 2 ? "1x40" : "1x20x4");
     if (t->rank == 3) out->dim[2] = t->dim[2];

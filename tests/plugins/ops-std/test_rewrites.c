@@ -570,6 +570,7 @@ static void borders(void) {
 
 /* ---- taps that meet nothing but padding ---- */
 
+/* Convolutions whose outer taps read only padding. */
 static void dilated(void) {
     enum { BATCH_NORM = 1, AUTO = 2 };
     static const struct {
@@ -696,6 +697,7 @@ static void copies(void) {
 
 /* ---- arithmetic that changes nothing ---- */
 
+/* Nodes that change nothing are taken away, others stay. */
 static void neutral(void) {
     cnr_value x;
     cnr_graph *g = begin(&x);

@@ -21,8 +21,8 @@ static cnr_status read_one(const char *spec, int64_t index, cnr_sample *out) {
     return status;
 }
 
-/* The middle of each quarter against the colours that were drawn; the last one's levels, or 0:
- * white. */
+/* 1 if the middle of each quarter has the colour that was drawn, within the tolerance; last: the
+ * last one's level, or 0: white. */
 static int looks_right(const cnr_sample *s, int tolerance, int last) {
     static const int colours[4][3] = {{220, 30, 40}, {30, 200, 60}, {40, 60, 210}, {255, 255, 255}};
     static const int greys[4] = {40, 200, 120, 255};
@@ -44,6 +44,7 @@ static int looks_right(const cnr_sample *s, int tolerance, int last) {
     return 1;
 }
 
+/* Pictures of each form have the right pixels. */
 static void test_forms(void) {
     static const struct {
         const char *name;
@@ -139,6 +140,7 @@ static size_t load(const char *name, uint8_t *data, size_t room) {
     return n;
 }
 
+/* Folders of pictures with their labels. */
 static void test_folders(void) {
     uint8_t data[20000];
     char spec[1100];
@@ -228,6 +230,7 @@ static void damage_if_read(const char *name, const char *as) {
     else damage(name, as);
 }
 
+/* Pictures that claim too much are refused. */
 static void test_hostile(void) {
     uint8_t data[20000];
     cnr_sample s;
@@ -271,6 +274,7 @@ static void test_hostile(void) {
     has_text(err.text, "empty", "is called that");
 }
 
+/* Pictures are written and read back. */
 static void test_write(void) {
     uint8_t pixels[5 * 7 * 3];
     const cnr_source *source = cnri_descriptor_find(CNR_KIND_SOURCE, "images");

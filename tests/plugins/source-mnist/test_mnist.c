@@ -25,6 +25,7 @@ static cnr_status open_set(const char *tail, const char *split, cnri_samples *s)
     return cnri_samples_open(spec, split, s, &err);
 }
 
+/* A small set of digits, and damaged ones. */
 static void test_small(void) {
     static const uint8_t pictures[] = {0, 0, 8, 3, 0, 0, 0, 2, 0, 0, 0, 2,  0,  0,
                                        0, 3, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12};
@@ -62,6 +63,7 @@ static void test_small(void) {
     is_int(open_set("", "eval", &s), CNR_E_FORMAT, "other numbers of pictures and labels");
 }
 
+/* The real digits. */
 static void test_real(void) {
     const char *shared = tap_shared();
     char spec[1100];

@@ -56,7 +56,7 @@ static uint64_t due_ns(uint64_t number) {
     return camera.begun_ns + (number + 1) * 1000000000u / number_of("FAKE_CAMERA_RATE", 30);
 }
 
-/* A grey that grows by 4 a frame, 50 times, and a bar that walks. */
+/* Paints frame `number` at `at`: a grey that grows by 4 a frame, 50 times, and a bar that walks. */
 static void paint(uint8_t *at, uint64_t number) {
     memset(at, 128, BYTES);
     for (int y = 0; y < HEIGHT; y++)
@@ -96,7 +96,8 @@ static void describe(struct v4l2_buffer *b) {
     b->m.offset = b->index * BYTES;
 }
 
-/* Takes the next frame. */
+/* Takes the next frame into *b, waiting for it; 0, or an error such as ENODEV: the camera is
+ * gone. */
 static int take(struct v4l2_buffer *b) {
     for (;;) {
         advance();
@@ -120,7 +121,7 @@ static int take(struct v4l2_buffer *b) {
     return 0;
 }
 
-/* Makes the buffers. */
+/* Makes the buffers that are asked for; 0, or an error. */
 static int request(struct v4l2_requestbuffers *r) {
     if (r->count > MOST) r->count = MOST;
     for (; camera.n < r->count; camera.n++) {
@@ -148,7 +149,7 @@ static void rate(struct v4l2_streamparm *p) {
         (struct v4l2_fract){1, (uint32_t)number_of("FAKE_CAMERA_RATE", 30)};
 }
 
-/* Answers a call of V4L2. */
+/* Answers a call of V4L2; 0, or an error. */
 static int answer(unsigned long what, void *at) {
     switch (what) {
     case VIDIOC_QUERYCAP:
@@ -191,7 +192,7 @@ static int answer(unsigned long what, void *at) {
 
 /* ---- in the place of libc's ---- */
 
-/* Opens the camera. */
+/* Opens the camera; its descriptor, or -1. */
 static int open_fake(int flags) {
     pthread_mutex_lock(&lock);
     const int fd = memfd_create("camera", 0); /* a number that nobody else gets */
@@ -205,19 +206,19 @@ static int open_fake(int flags) {
     return fd;
 }
 
-/* Opens the camera, or a true file. */
+/* Opens the camera, or a true file by the function `with`; a descriptor, or -1. */
 static int open_by(const char *with, const char *path, int flags, mode_t mode) {
     int (*theirs)(const char *, int, ...);
     *(void **)&theirs = dlsym(RTLD_NEXT, with);
     return strncmp(path, "/dev/video", 10) == 0 ? open_fake(flags) : theirs(path, flags, mode);
 }
 
-/* The mode of a new file. */
+/* The mode of a new file in the list of open's arguments; 0: these flags make none. */
 static mode_t mode_in(int flags, va_list list) {
     return flags & (O_CREAT | __O_TMPFILE) ? va_arg(list, mode_t) : 0;
 }
 
-/* In place of open. */
+/* In place of open: the camera is opened here. */
 int open(const char *path, int flags, ...) {
     va_list list;
     va_start(list, flags);
@@ -227,7 +228,7 @@ int open(const char *path, int flags, ...) {
 }
 
 #ifdef __LP64__ /* elsewhere large files give open and mmap these names */
-/* In place of open64. */
+/* In place of open64: the camera is opened here. */
 int open64(const char *path, int flags, ...) {
     va_list list;
     va_start(list, flags);
@@ -254,7 +255,7 @@ int ioctl(int fd, unsigned long what, ...) {
     return errno ? -1 : 0;
 }
 
-/* Maps a buffer, or a true file. */
+/* Maps a buffer of the camera's, or a true file by the function `with`. */
 static void *map_by(const char *with, void *to, size_t n, int prot, int flags, int fd, off_t at) {
     void *(*theirs)(void *, size_t, int, int, int, off_t);
     if (camera.is_open && fd == camera.fd && at / BYTES < camera.n)
@@ -263,13 +264,13 @@ static void *map_by(const char *with, void *to, size_t n, int prot, int flags, i
     return theirs(to, n, prot, flags, fd, at);
 }
 
-/* In place of mmap. */
+/* In place of mmap: the camera's buffers are mapped here. */
 void *mmap(void *to, size_t n, int prot, int flags, int fd, off_t at) {
     return map_by("mmap", to, n, prot, flags, fd, at);
 }
 
 #ifdef __LP64__
-/* In place of mmap64. */
+/* In place of mmap64: the camera's buffers are mapped here. */
 void *mmap64(void *to, size_t n, int prot, int flags, int fd, off64_t at) {
     return map_by("mmap64", to, n, prot, flags, fd, at);
 }

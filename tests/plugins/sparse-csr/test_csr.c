@@ -34,7 +34,7 @@ static cnr_tensor *encoded(const cnr_tensor *dense, double keep, cnr_error *err)
     return encoded_as(dense, (form){.keep = keep, .bits = 5}, err);
 }
 
-/* The decoded weight. */
+/* The decoded weight, as an f32 tensor; NULL: it can't be. */
 static cnr_tensor *decoded(const cnr_tensor *coded) {
     cnr_error err = CNR_ERROR_INIT;
     cnr_tensor *t = t_type(CNR_f32, "");
@@ -44,7 +44,8 @@ static cnr_tensor *decoded(const cnr_tensor *coded) {
     return e->check(coded, &err) || e->decode(coded, t->data, &err) ? NULL : t;
 }
 
-/* Exactly the wanted number survive, unchanged, and none of them is smaller than one that went. */
+/* 1 if exactly the wanted share of numbers survives, unchanged, and none of them is smaller than
+ * one that went. */
 static int prunes(const cnr_tensor *dense, double keep) {
     cnr_error err = CNR_ERROR_INIT;
     cnr_tensor *coded = encoded(dense, keep, &err), *back = coded ? decoded(coded) : NULL;
@@ -267,7 +268,8 @@ static void hostile(void) {
     }
 }
 
-/* The kernel of an encoded weight against the reference of the decoded one. */
+/* 1 if the kernel of the weight encoded in form f gives what the reference of the decoded one does;
+ * with a bias or without. */
 static int agrees(const char *op, const char *attrs, cnr_tensor *x, cnr_tensor *dense, form f,
                   int with_bias, const char *chain) {
     cnr_error err = CNR_ERROR_INIT;
@@ -321,7 +323,7 @@ static int conv_agrees(void) {
                   (int)int8_draw(0, 1), chains[int8_draw(0, 3)]);
 }
 
-/* 1: the kernels of a dense layer agree. */
+/* 1: the kernels of a dense layer of these sizes agree, with a bias or without. */
 static int dense_agrees(int64_t batch, int64_t k, int64_t m, form f, int with_bias,
                         const char *chain) {
     char xs[64], ws[64];

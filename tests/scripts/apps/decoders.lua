@@ -13,7 +13,7 @@ local pictures = require "lib.pictures"
 local priors = require "lib.priors"
 
 local count = 0
--- Prints one TAP line.
+-- Prints one numbered TAP line: ok if `good`, else not ok.
 local function ok(good, what)
   count = count + 1
   print((good and "ok " or "not ok ") .. count .. " - " .. what)
@@ -346,6 +346,7 @@ local function recognised()
   is(of(320, 320, { "a", { 1600, 80 }, "b", { 400, 80 }, "c", { 100, 80 }, "d", { 1600, 32 },
                     "e", { 400, 32 }, "f", { 100, 32 } }), "nanodet", "without the batch")
   is(of(320, 240, { "boxes", { 1, "?", 4 }, "scores", { 1, "?", 2 } }), "ultraface", "by names")
+  -- The scores' output that is found in a net with outputs of these sizes.
   local function scores(batch, ...) return families.scores { input = { sizes = { batch, 3, 8, 8 } }, outputs = { { sizes = { ... } } } } end
   is(scores(4, 4, 10, 1, 1), 10, "scores of a batch")
   is(scores("N", "N", 10), 10, "and of an open one")

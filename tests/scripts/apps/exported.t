@@ -75,7 +75,7 @@ like $text, qr/queen's bee +0\.75 /, 'the native file keeps what was said';
 my @left = map { $_ % 8 < 4 ? 1 : -1 } 0 .. 63;
 make("$dir/masks.onnx", { task => 'segment', stride => '32', names => $names }, planes(16, 16, 16, 16, 0.25, 0.75, 1, 0),
      ['output1', [1, 2, 8, 8], [@left, (1) x 64]]);
-# What `detect` finds.
+# What `detect` finds, as decoded JSON; an empty table where it fails.
 sub detect { my $out = `$build/cnnrun detect @_ $picture --json`; return eval { decode_json($out) } // {} }
 my $b = detect("$dir/masks.onnx")->{boxes}[0];
 is "@{$b->{box} // []}", '7 7 21 21', 'a box with a mask';

@@ -28,7 +28,7 @@ system(qw(ffmpeg -v error -y -f lavfi -i testsrc2=size=320x240:rate=30:duration=
 
 # JSON lines of a text.
 sub lines { map { decode_json($_) } split /\n/, shift }
-# Packets of a kind in a video.
+# The times of the packets of a kind ("v", "a") in a video, as lines in the order of text.
 sub packets { my ($file, $kind) = @_; return join '', sort `ffprobe -v error -select_streams $kind -show_entries packet=pts_time -of csv=p=0 $file` }
 
 # ---- a file ----

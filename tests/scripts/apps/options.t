@@ -41,6 +41,7 @@ my %flags = map { $_ => 1 } qw(--json --verbose --quiet --deterministic --adapt 
 my %values = ('--threads' => 1, '--memory' => '1G', '--memory-limit' => '1G', '--cache-limit' => '1G', '--symbol' => 'a=1',
               '--weights-type' => 'fp16', '--arithmetic' => 'f32', '--channels' => 'rgb', '--cache' => "$dir/cache", '--cache-policy' => 'fifo',
               '--cpu-isa' => 'generic', '--sysfs-root' => '/', '--hang-ms' => 90000, '--mode' => 'reference');
+# An option as words, with a value unless it is a flag.
 sub words { my ($option) = @_; return $flags{$option} ? $option : ($option, $values{$option} // 'x') }
 
 for my $application (@applications) {

@@ -1,7 +1,7 @@
 -- Boxes that move, cross, blink and go: each keeps its number.
 local tracks = require "lib.tracks"
 local n = 0
--- Prints one TAP line.
+-- Prints one numbered TAP line: ok if `good`, else not ok.
 local function ok(good, text)
   n = n + 1
   print((good and "ok " or "not ok ") .. n .. " - " .. text)

@@ -3,7 +3,7 @@ local c = require "cnnrun"
 local axis, plot = require "lib.axis", require "lib.plot"
 
 local n = 0
--- Prints one TAP line.
+-- Prints one numbered TAP line: ok if `good`, else not ok.
 local function ok(good, what)
   n = n + 1
   print((good and "ok " or "not ok ") .. n .. " - " .. what)
@@ -20,7 +20,7 @@ local function fails(pattern, what, f, ...)
   if good or not why:find(pattern) then print("# " .. tostring(why)) end
 end
 
--- Texts of a list's entries.
+-- The texts of a list's entries in one text, with `offset` (optional) behind them.
 local function texts(list, offset)
   local words = {}
   for _, t in ipairs(list) do words[#words + 1] = t.text end

@@ -117,12 +117,14 @@ class Handle:
                 self._parent._leave()
 
     def __del__(self) -> None:
+        """Gives up this user of the handle, so that the C object is freed after its last user."""
         if hasattr(self, "_users"):
             self._leave()
 
 
 def tensor(address: Any, shape: Sequence[int], dtype: int, nbytes: int) -> Any:
-    """A cnr_tensor over memory of somebody else."""
+    """A cnr_tensor over memory at `address`, which it doesn't own or keep alive. ValueError:
+    over 8 dimensions."""
     if len(shape) > 8:
         raise ValueError(f"{len(shape)} dimensions; a tensor has at most 8")
     return ffi.new(

@@ -55,6 +55,7 @@ class Frames:
         self._out = ffi.new("cnr_tensor **"), ffi.new("uint64_t *"), ffi.new("char **")
 
     def __iter__(self) -> Frames:
+        """Returns the iterator itself: frames can be iterated once."""
         return self
 
     def __next__(self) -> Frame:
@@ -73,6 +74,7 @@ class Frames:
         self._handle = None
 
     def __enter__(self) -> Frames:
+        """Returns the frames; leaving the block closes the source."""
         return self
 
     def __exit__(self, *error: Any) -> None:

@@ -425,7 +425,8 @@ class Net:
             settings.set(key, value)
 
         def event(kind: int, of: Any) -> Any:
-            """Passes the end of an epoch to on_epoch; true: stop."""
+            """Passes the end of an epoch to on_epoch and returns its answer, true to stop; None
+            for other events."""
             if kind == lib.CNR_EVENT_EPOCH and on_epoch:
                 return on_epoch(record(ffi.cast("cnr_epoch *", of)))
             return None
@@ -516,7 +517,8 @@ class Net:
         last: Dict[str, Any] = {}
 
         def tell(text: str) -> Any:
-            """Keeps the last line the script told, and passes a step to on_step; true: stop."""
+            """Keeps the last line the script told, and passes a step to on_step; returns its
+            answer, true to stop, or None."""
             last.clear()
             last.update(json.loads(text))
             return on_step(dict(last)) if on_step and "output" not in last else None

@@ -125,7 +125,8 @@ class Energy:
         self.result: Dict[str, Any] = {}
 
     def __enter__(self) -> Energy:
-        """Begins to measure."""
+        """Begins to measure the energy of the block (cnr_energy_begin); an interrupt ends that
+        with KeyboardInterrupt."""
         out = ffi.new("cnr_energy_region **")
         watch = Observer()
         watch.run(lib.cnr_energy_begin, self._runtime.c, self._options.c, watch.c, out)
@@ -164,7 +165,8 @@ class Governing:
         self.result: Dict[str, Any] = {}
 
     def __enter__(self) -> Governing:
-        """Begins to govern the clocks."""
+        """Begins to govern the clocks for the block (cnr_govern_begin), and raises what that
+        fails with."""
         out = ffi.new("cnr_governing **")
         call(lib.cnr_govern_begin, self._runtime.c, self._options.c, out)
         self._governing = out[0]

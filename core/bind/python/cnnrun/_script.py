@@ -28,7 +28,8 @@ class Script:
     def __call__(self, text: str, tensors: Sequence[Any] = (), *, tell: Optional[Callable[[str], Any]] = None) -> str:
         """Calls the function; `tell` gets what the script tells on its way, and stops it by True."""
         def event(kind: int, of: Any) -> Any:
-            """Passes what the script tells to `tell`; true: stop."""
+            """Passes what the script tells to `tell` and returns its answer, true to stop; None
+            for other events."""
             return tell(string(ffi.cast("char *", of))) if tell and kind == lib.CNR_EVENT_SCRIPT else None
 
         out = ffi.new("char **")
@@ -39,7 +40,8 @@ class Script:
 
 
 def check_options(given: Mapping[str, Any], known: str) -> None:
-    """TypeError: a keyword is none of those."""
+    """Raises TypeError if a keyword of `given` is not among the words of `known` (separated by
+    blanks)."""
     for key in given:
         if key not in known.split():
             raise TypeError(f"unknown option {key!r}; known: {', '.join(known.split())}")

@@ -28,7 +28,7 @@ static int32_t count_one(cnr_error *err) {
     (void)err;
     return 1;
 }
-/* Method describe, sound. */
+/* Method describe, sound: score 1000 and a key; returns CNR_OK. */
 static cnr_status describe(int32_t index, cnr_device_info *out, cnr_error *err) {
     (void)index, (void)err;
     out->score = 1000;
@@ -39,7 +39,7 @@ static const cnr_memory_class memory[] = {{.name = "buffer",
                                            .flags = CNR_MEMORY_HOST | CNR_MEMORY_PARTS,
                                            .alignment = 64,
                                            .max_bytes = (uint64_t)1 << 40}};
-/* Method open, sound. */
+/* Method open, sound: one class of memory. */
 static cnr_status open_it(cnr_device *d, const cnr_device_options *o, cnr_error *err) {
     (void)o, (void)err;
     d->memory = memory;
@@ -47,45 +47,45 @@ static cnr_status open_it(cnr_device *d, const cnr_device_options *o, cnr_error 
     return CNR_OK;
 }
 static void close_it(cnr_device *d) { (void)d; }
-/* Method alloc, sound. */
+/* Method alloc, sound: out's memory by malloc. */
 static cnr_status alloc_it(const cnr_device *d, cnr_mem *out, cnr_error *err) {
     (void)d, (void)err;
     out->handle = malloc(out->bytes);
     return CNR_OK;
 }
 static void free_it(const cnr_device *d, cnr_mem *m) { (void)d, free(m->handle); }
-/* Method write, sound. */
+/* Method write, sound: copies the bytes at once; returns CNR_OK. */
 static cnr_status put(cnr_stream *s, const cnr_mem *m, uint64_t at, const void *from, uint64_t n,
                       cnr_error *err) {
     (void)s, (void)err;
     memcpy((char *)m->handle + m->offset + at, from, n);
     return CNR_OK;
 }
-/* Method read, sound. */
+/* Method read, sound: copies the bytes at once; returns CNR_OK. */
 static cnr_status get(cnr_stream *s, const cnr_mem *m, uint64_t at, void *out, uint64_t n,
                       cnr_error *err) {
     (void)s, (void)err;
     memcpy(out, (char *)m->handle + m->offset + at, n);
     return CNR_OK;
 }
-/* Method stream_open, sound. */
+/* Method stream_open, sound: does nothing and returns CNR_OK. */
 static cnr_status stream_open(const cnr_device *d, cnr_stream *s, cnr_error *err) {
     (void)d, (void)s, (void)err;
     return CNR_OK;
 }
 static void stream_close(cnr_stream *s) { (void)s; }
-/* Method sync, sound. */
+/* Method sync, sound: does nothing and returns CNR_OK. */
 static cnr_status sync_it(cnr_stream *s, cnr_error *err) {
     (void)s, (void)err;
     return CNR_OK;
 }
-/* Method record, sound. */
+/* Method record, sound: *e is NULL. */
 static cnr_status record(cnr_stream *s, void **e, cnr_error *err) {
     (void)s, (void)err;
     *e = NULL;
     return CNR_OK;
 }
-/* Method elapsed, sound. */
+/* Method elapsed, sound: 0 ns. */
 static int64_t elapsed(const cnr_device *d, void *a, void *b) {
     (void)d, (void)a, (void)b;
     return 0;
@@ -106,14 +106,14 @@ static int64_t elapsed(const cnr_device *d, void *a, void *b) {
                                .stream_close = stream_close, \
                                .sync = sync_it}
 
-/* Method accepts, sound. */
+/* Method accepts, sound: takes every node, with score 1000. */
 static cnr_status accepts(const cnr_device *d, const cnr_node *n, cnr_accept *out) {
     (void)d, (void)n;
     out->score = 1000;
     return CNR_OK;
 }
 static cnr_status run_it(const cnr_run *run, cnr_error *err) { return broken_reference(run, err); }
-/* Method prepare, sound. */
+/* Method prepare, sound: does nothing and returns CNR_OK. */
 static cnr_status prepare_it(const cnr_device *d, const cnr_node *n, void *blob, cnr_error *err) {
     (void)d, (void)n, (void)blob, (void)err;
     return CNR_OK;
@@ -241,7 +241,7 @@ static cnr_status open_many(cnr_device *d, const cnr_device_options *o, cnr_erro
     d->n_memory = 1;
     return CNR_OK;
 }
-/* Wrong: succeeds with no memory. */
+/* Method alloc, wrong: succeeds with no memory. */
 static cnr_status alloc_null(const cnr_device *d, cnr_mem *out, cnr_error *err) {
     (void)d, (void)err;
     out->handle = NULL;

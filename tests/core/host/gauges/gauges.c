@@ -54,7 +54,7 @@ static void close_machine(void *state) { free(state); }
 
 /* ---- meters: energy that wraps, power at an address, temperature ---- */
 
-/* Method open of the meter. */
+/* Method open of the meter: *n is 2 domains, 3 with an address. */
 static cnr_status open_meter(const cnr_gauge_options *options, void **state, int32_t *n,
                              cnr_error *err) {
     *n = options->address ? 3 : 2;
@@ -93,7 +93,7 @@ static const cnr_meter fake_meter = {.size = sizeof(cnr_meter),
                                      .read = read_meter,
                                      .close = close_machine};
 
-/* Method open of a meter that is not there. */
+/* Method open of a meter that is not there: CNR_E_NOT_FOUND. */
 static cnr_status open_absent(const cnr_gauge_options *options, void **state, int32_t *n,
                               cnr_error *err) {
     (void)options, (void)state, (void)n;
@@ -109,7 +109,7 @@ static const cnr_meter absent_meter = {.size = sizeof(cnr_meter),
 
 /* ---- knobs: one with steps and cores, one that is only read ---- */
 
-/* Method open of the knob: two domains. */
+/* Method open of the knob: *n is two domains. */
 static cnr_status open_knob(const cnr_gauge_options *options, void **state, int32_t *n,
                             cnr_error *err) {
     *n = 2;
@@ -129,14 +129,15 @@ static cnr_status describe_knob(void *state, int32_t domain, cnr_knob_domain *ou
     out->max_cores = domain ? 0 : 4;
     return CNR_OK;
 }
-/* Method step of the knob. */
+/* Method step of the knob: *hz of three steps. */
 static cnr_status step(void *state, int32_t domain, int32_t index, uint64_t *hz, cnr_error *err) {
     static const uint64_t steps[] = {177000000, 420000000, 600000000};
     (void)state, (void)domain, (void)err;
     *hz = steps[index];
     return CNR_OK;
 }
-/* Method read of the knob. */
+/* Method read of the knob: domain 0 (gpu) as it was set, 37% load and 45.5 degrees; domain 1 (bus)
+ * 400 MHz. */
 static cnr_status read_knob(void *state, int32_t domain, cnr_knob_state *out, cnr_error *err) {
     (void)state, (void)err;
     out->hz = domain ? 400000000 : set_hz;
@@ -146,14 +147,14 @@ static cnr_status read_knob(void *state, int32_t domain, cnr_knob_state *out, cn
     out->temperature_mc = 45500;
     return CNR_OK;
 }
-/* Method set of the knob. */
+/* Method set of the knob: keeps hz, unless that is 0, and n cores, unless below 0. */
 static cnr_status set_knob(void *state, int32_t domain, uint64_t hz, int32_t n, cnr_error *err) {
     (void)state, (void)domain, (void)err;
     if (hz) set_hz = hz;
     if (n >= 0) cores = n;
     return CNR_OK;
 }
-/* Method restore of the knob. */
+/* Method restore of the knob: what was found at open; CNR_E_IO if m->bad. */
 static cnr_status restore(void *state, cnr_error *err) {
     const machine *m = state;
     if (m->bad) return host->fail(err, CNR_E_IO, "fake", "permission is gone");
@@ -174,12 +175,13 @@ static const cnr_knob fake_knob = {.size = sizeof(cnr_knob),
 
 /* ---- a source of "ticks:N" pictures, 40 ms apart; a writer of lines to "ticks:FILE" ---- */
 
-/* Method accepts of a source that moves the clock. */
+/* Method accepts of a source that moves the clock: 50 for "ticks:" and names with ".ticks", else
+ * 0. */
 static int32_t accepts_ticks(const char *spec, const uint8_t *head, size_t n) {
     (void)head, (void)n;
     return strncmp(spec, "ticks:", 6) == 0 || strstr(spec, ".ticks") ? 50 : 0;
 }
-/* Method open of that source. */
+/* Method open of that source: as many samples as stand behind "ticks:". */
 static cnr_status open_ticks(const char *spec, const char *split, void **state,
                              cnr_source_info *info, cnr_error *err) {
     (void)split, (void)err;
@@ -202,7 +204,7 @@ static cnr_status read_tick(void *state, int64_t index, cnr_sample *out, cnr_err
     return CNR_OK;
 }
 static void close_ticks(void *state) { (void)state; }
-/* Method write_open. */
+/* Method write_open: opens the file `spec`; CNR_E_IO: it can't be written. */
 static cnr_status write_open(const char *spec, void **state, cnr_error *err) {
     *state = fopen(spec, "w");
     return *state ? CNR_OK : host->fail(err, CNR_E_IO, spec, "can't be written");
@@ -214,7 +216,8 @@ static cnr_status write_next(void *state, const cnr_sample *sample, cnr_error *e
     fprintf(state, "%s at %d ms\n", sample->name, (int)(sample->time_ns / 1000000));
     return CNR_OK;
 }
-/* Method write_close: writes the status. */
+/* Method write_close: writes "end", or with a failure "given up", closes, and returns the status
+ * given. */
 static cnr_status write_close(void *state, int32_t status, cnr_error *err) {
     (void)err;
     fprintf(state, "%s\n", status ? "given up" : "end");

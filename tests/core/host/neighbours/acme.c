@@ -21,7 +21,7 @@ static cnr_status infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_er
     return CNR_OK;
 }
 
-/* Method reference: the input twice. */
+/* Method reference: the input times 2; returns CNR_OK. */
 static cnr_status twice(const cnr_run *run, cnr_error *err) {
     const float *x = run->node->inputs[0]->data;
     float *y = run->outputs[0]->data;
@@ -41,7 +41,7 @@ static const cnr_op own = OP("acme.twice"), taken = OP("relu");
 
 /* ---- kernels ---- */
 
-/* Method accepts. */
+/* Method accepts: takes every node, with score 1000. */
 static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
     (void)device;
     (void)node;
@@ -75,7 +75,7 @@ static cnr_status crash(const cnr_run *run, cnr_error *err) {
     return twice(run, err);
 }
 
-/* Method prepare_size. */
+/* Method prepare_size: sets out->bytes; returns CNR_OK. */
 static cnr_status prepare_size(const cnr_device *device, const cnr_node *node, cnr_space *out,
                                cnr_error *err) {
     (void)device;
@@ -143,7 +143,7 @@ static int32_t count(cnr_error *err) {
     return 1;
 }
 
-/* Method describe. */
+/* Method describe: score 100000 and a key; returns CNR_OK. */
 static cnr_status describe(int32_t index, cnr_device_info *out, cnr_error *err) {
     (void)index;
     (void)err;
@@ -156,7 +156,7 @@ static cnr_status describe(int32_t index, cnr_device_info *out, cnr_error *err) 
 static const cnr_memory_class memory[] = {
     {"heap", CNR_MEMORY_HOST | CNR_MEMORY_PARTS, 64, UINT64_MAX, 0, 0}};
 
-/* Method open. */
+/* Method open: one class of memory, one unit. */
 static cnr_status open_it(cnr_device *device, const cnr_device_options *options, cnr_error *err) {
     (void)options;
     (void)err;
@@ -166,18 +166,18 @@ static cnr_status open_it(cnr_device *device, const cnr_device_options *options,
 }
 static void close_it(cnr_device *device) { (void)device; }
 
-/* Method alloc. */
+/* Method alloc: host memory into out; fails when there is none. */
 static cnr_status allocate(const cnr_device *device, cnr_mem *out, cnr_error *err) {
     out->offset = 0;
     out->handle = host->alloc(out->bytes ? out->bytes : 1);
     return out->handle ? CNR_OK : host->fail(err, CNR_E_MEMORY, device->name, "no memory");
 }
-/* Method free of memory. */
+/* Method free of memory: frees it at once. */
 static void release(const cnr_device *device, cnr_mem *mem) {
     (void)device;
     host->free(mem->handle);
 }
-/* Method write. */
+/* Method write: copies the bytes at once; returns CNR_OK. */
 static cnr_status put(cnr_stream *stream, const cnr_mem *to, uint64_t offset, const void *from,
                       uint64_t bytes, cnr_error *err) {
     (void)stream;
@@ -185,7 +185,7 @@ static cnr_status put(cnr_stream *stream, const cnr_mem *to, uint64_t offset, co
     memcpy((char *)to->handle + to->offset + offset, from, bytes);
     return CNR_OK;
 }
-/* Method read. */
+/* Method read: copies the bytes at once; returns CNR_OK. */
 static cnr_status get(cnr_stream *stream, const cnr_mem *from, uint64_t offset, void *to,
                       uint64_t bytes, cnr_error *err) {
     (void)stream;
@@ -199,7 +199,7 @@ static void parallel(cnr_stream *stream, int64_t n, void (*fn)(void *, int64_t, 
     (void)stream;
     for (int64_t i = 0; i < n; i++) fn(arg, i, 0);
 }
-/* Method stream_open. */
+/* Method stream_open: the stream has one thread, by `parallel`; returns CNR_OK. */
 static cnr_status stream_open(const cnr_device *device, cnr_stream *stream, cnr_error *err) {
     (void)device;
     (void)err;

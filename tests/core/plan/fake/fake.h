@@ -15,7 +15,8 @@ typedef void (*fake_fn)(void *arg);
 /* Queues fn with a copy of `bytes` of arg. */
 cnr_status fake_queue(cnr_stream *stream, fake_fn fn, const void *arg, size_t bytes,
                       cnr_error *err);
-/* The bytes behind far memory; only for work that runs on the device. */
+/* The bytes behind far memory, NULL: it is not far memory; only for work that runs on the
+ * device. */
 void *fake_bytes(const cnr_mem *mem);
 
 extern const cnr_op fake_ops[];

@@ -36,7 +36,7 @@ static int32_t count(cnr_error *err) {
     return 2;
 }
 
-/* Method describe. */
+/* Method describe: score 5 and a key; returns CNR_OK. */
 static cnr_status describe(int32_t index, cnr_device_info *out, cnr_error *err) {
     (void)err;
     out->score = 5;
@@ -48,7 +48,7 @@ static cnr_status describe(int32_t index, cnr_device_info *out, cnr_error *err) 
 static const cnr_memory_class memory[] = {{"buffer", CNR_MEMORY_PARTS, 128, 1 << 22, 0, 0},
                                           {"image", CNR_MEMORY_IMAGE, 16, 1 << 20, 4096, 4096}};
 
-/* Method open. */
+/* Method open: two classes of memory, one unit. */
 static cnr_status open_it(cnr_device *device, const cnr_device_options *options, cnr_error *err) {
     (void)options;
     (void)err;
@@ -60,7 +60,7 @@ static cnr_status open_it(cnr_device *device, const cnr_device_options *options,
 
 static void close_it(cnr_device *device) { (void)device; }
 
-/* Method alloc. */
+/* Method alloc: a block behind a handle, in out; fails when there is no memory. */
 static cnr_status allocate(const cnr_device *device, cnr_mem *out, cnr_error *err) {
     (void)device;
     block *b = fake_host->alloc(sizeof *b);
@@ -76,7 +76,7 @@ static cnr_status allocate(const cnr_device *device, cnr_mem *out, cnr_error *er
     return CNR_OK;
 }
 
-/* Method free of memory. */
+/* Method free: frees the block, and clears the handle. */
 static void release(const cnr_device *device, cnr_mem *mem) {
     (void)device;
     block *b = mem->handle;
@@ -85,7 +85,7 @@ static void release(const cnr_device *device, cnr_mem *mem) {
     mem->handle = NULL;
 }
 
-/* Method alloc of host memory. */
+/* Method host_alloc: memory of the host, poisoned; NULL: there is none. */
 static void *host_allocate(const cnr_device *device, uint64_t bytes) {
     (void)device;
     void *at = fake_host->alloc((size_t)bytes + 64);
@@ -95,13 +95,14 @@ static void *host_allocate(const cnr_device *device, uint64_t bytes) {
     return (char *)at + 64;
 }
 
-/* Method free of host memory. */
+/* Method free of host memory; NULL: nothing. */
 static void host_release(const cnr_device *device, void *memory) {
     (void)device;
     if (memory) fake_host->free((char *)memory - 64);
 }
 
-/* Views are counted by allocating one, so that a lost one shows as a leak. */
+/* Method view: makes *out a part of `whole`; views are counted by allocating one, so that a lost
+ * one shows as a leak. */
 static cnr_status view(const cnr_device *device, const cnr_mem *whole, uint64_t offset,
                        uint64_t bytes, cnr_mem *out, cnr_error *err) {
     (void)device;
@@ -125,6 +126,8 @@ static void unview(const cnr_device *device, cnr_mem *part) {
     part->handle = NULL;
 }
 
+/* The bytes behind far memory, NULL: it is not far memory; only for work that runs on the
+ * device. */
 void *fake_bytes(const cnr_mem *mem) {
     const block *b = mem->handle;
     return b->magic == MAGIC ? b->data + mem->offset : NULL;
@@ -171,7 +174,7 @@ static void do_move(void *arg) {
     memcpy(m->to, m->from, m->bytes);
 }
 
-/* Method write: queues a copy. */
+/* Method write: queues a copy; CNR_E_ARG: past the end. */
 static cnr_status put(cnr_stream *stream, const cnr_mem *to, uint64_t offset, const void *from,
                       uint64_t bytes, cnr_error *err) {
     const block *b = to->handle;
@@ -181,7 +184,7 @@ static cnr_status put(cnr_stream *stream, const cnr_mem *to, uint64_t offset, co
     return fake_queue(stream, do_move, &m, sizeof m, err);
 }
 
-/* Method read: queues a copy. */
+/* Method read: queues a copy; CNR_E_ARG: past the end. */
 static cnr_status get(cnr_stream *stream, const cnr_mem *from, uint64_t offset, void *to,
                       uint64_t bytes, cnr_error *err) {
     const block *b = from->handle;
@@ -191,7 +194,7 @@ static cnr_status get(cnr_stream *stream, const cnr_mem *from, uint64_t offset, 
     return fake_queue(stream, do_move, &m, sizeof m, err);
 }
 
-/* Method stream_open. */
+/* Method stream_open: an empty queue, timed if the stream asks for it; CNR_E_MEMORY. */
 static cnr_status stream_open(const cnr_device *device, cnr_stream *stream, cnr_error *err) {
     (void)device;
     queue *q = fake_host->alloc(sizeof *q);
@@ -212,6 +215,7 @@ static cnr_status sync(cnr_stream *stream, cnr_error *err) {
     return CNR_OK;
 }
 
+/* Method stream_close: frees the queue, with the work that was not done. */
 static void stream_close(cnr_stream *stream) {
     queue *q = stream->state;
     for (int64_t i = q->done; i < q->n; i++) fake_host->free(q->at[i].arg);
@@ -219,7 +223,7 @@ static void stream_close(cnr_stream *stream) {
     fake_host->free(q);
 }
 
-/* Method record: the present end of the queue. */
+/* Method record: *event receives the present end of the queue. */
 static cnr_status record(cnr_stream *stream, void **event, cnr_error *err) {
     mark *m = fake_host->alloc(sizeof *m);
     if (!m) return fake_host->fail(err, CNR_E_MEMORY, "far", "out of memory");
@@ -235,7 +239,7 @@ static void do_wait(void *arg) {
     run_until(m->queue, m->upto - m->queue->before);
 }
 
-/* Method wait: queues that. */
+/* Method wait: queues a wait for the mark. */
 static cnr_status wait(cnr_stream *stream, void *event, cnr_error *err) {
     return fake_queue(stream, do_wait, event, sizeof(mark), err);
 }
@@ -248,13 +252,13 @@ static cnr_status await(const cnr_device *device, void *event, cnr_error *err) {
     return CNR_OK;
 }
 
-/* Method event_free. */
+/* Method event_free: frees it at once. */
 static void event_free(const cnr_device *device, void *event) {
     (void)device;
     fake_host->free(event);
 }
 
-/* Every command takes 7 ns. */
+/* Nanoseconds between two marks, 7 a command; -1: one isn't timed. */
 static int64_t elapsed(const cnr_device *device, void *from, void *to) {
     const mark *a = from, *b = to;
     (void)device;

@@ -14,7 +14,7 @@ static int32_t takes(const cnr_node *node) {
     return n;
 }
 
-/* Applies the epilogue to one number. */
+/* Applies the node's epilogue to *out, element `at` of the output. */
 static void finish(const cnr_node *node, float *const *inputs, int64_t at, float *out) {
     for (int32_t i = 0; i < node->n_epilogue; i++) {
         const cnr_epilogue *e = node->epilogue[i];
@@ -58,7 +58,7 @@ static void blur_compute(void *arg) {
                 }
 }
 
-/* Arguments from a run. */
+/* The blur's arguments, sizes, block and range, from a run. */
 static blur blur_of(const cnr_run *run) {
     const cnr_tensor *x = run->node->inputs[0];
     return (blur){.node = run->node,
@@ -72,7 +72,8 @@ static blur blur_of(const cnr_run *run) {
                   .end = run->range_end};
 }
 
-/* Method accepts of the blur near. */
+/* Method accepts of the blur near: prepares its weight, takes ranges of axes 1 and 2, with score
+ * 100. */
 static cnr_status near_accepts(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
     (void)device;
     out->score = 100;
@@ -98,12 +99,12 @@ static cnr_status base_accepts(const cnr_device *device, const cnr_node *node, c
     return CNR_OK;
 }
 
-/* Method run by the reference. */
+/* Method run: calls the operator's reference. */
 static cnr_status base_run(const cnr_run *run, cnr_error *err) {
     return run->node->desc->reference(run, err);
 }
 
-/* Method prepare_size. */
+/* Method prepare_size: sets out->bytes; returns CNR_OK. */
 static cnr_status near_size(const cnr_device *device, const cnr_node *node, cnr_space *out,
                             cnr_error *err) {
     (void)device;
@@ -112,7 +113,7 @@ static cnr_status near_size(const cnr_device *device, const cnr_node *node, cnr_
     return CNR_OK;
 }
 
-/* Method prepare. */
+/* Method prepare: the weights as doubles. */
 static cnr_status near_prepare(const cnr_device *device, const cnr_node *node, void *blob,
                                cnr_error *err) {
     (void)device;
@@ -122,7 +123,8 @@ static cnr_status near_prepare(const cnr_device *device, const cnr_node *node, v
     return CNR_OK;
 }
 
-/* Method plan. */
+/* Method plan: a workspace for the weights as floats, and 16 bytes of state, which plan_free
+ * frees. */
 static cnr_status near_plan(const cnr_device *device, const cnr_node *node, cnr_space *workspace,
                             void **state, cnr_error *err) {
     (void)device;
@@ -165,14 +167,14 @@ static cnr_status block_accepts(const cnr_device *device, const cnr_node *node, 
 
 /* ---- far: weights are read on the device; nothing is touched before the queue runs ---- */
 
-/* Method accepts of the blur far. */
+/* Method accepts of the blur far: as near, without a prepared weight. */
 static cnr_status far_accepts(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
     near_accepts(device, node, out);
     out->prepared = 0;
     return CNR_OK;
 }
 
-/* Method accepts of the blur far that packs weights. */
+/* Method accepts of the blur far that packs weights: as near, with score 50. */
 static cnr_status far_blob_accepts(const cnr_device *device, const cnr_node *node,
                                    cnr_accept *out) {
     near_accepts(device, node, out);
@@ -202,7 +204,7 @@ static cnr_status far_blur(const cnr_run *run, cnr_error *err) {
     return fake_queue(run->stream, blur_compute, &b, sizeof b, err);
 }
 
-/* Method prepare_size of decoded weights. */
+/* Method prepare_size of decoded weights: sets out->bytes; returns CNR_OK. */
 static cnr_status float_size(const cnr_device *device, const cnr_node *node, cnr_space *out,
                              cnr_error *err) {
     (void)device;
@@ -211,7 +213,7 @@ static cnr_status float_size(const cnr_device *device, const cnr_node *node, cnr
     return CNR_OK;
 }
 
-/* Method prepare of decoded weights. */
+/* Method prepare of decoded weights: copies them as floats. */
 static cnr_status float_prepare(const cnr_device *device, const cnr_node *node, void *blob,
                                 cnr_error *err) {
     (void)device;
@@ -227,7 +229,7 @@ typedef struct each {
     int64_t n;
 } each;
 
-/* Computes it. */
+/* Computes the elementwise operator of arg, an `each`, with its epilogue. */
 static void each_compute(void *arg) {
     const each *e = arg;
     e->node->desc->apply_f32(e->node, e->in[0], e->in[1], e->out, e->n);

@@ -7,7 +7,7 @@ static int32_t count(cnr_error *err) {
     return 1;
 }
 
-/* Method describe. */
+/* Method describe: score 10 and a key; returns CNR_OK. */
 static cnr_status describe(int32_t index, cnr_device_info *out, cnr_error *err) {
     (void)index;
     (void)err;
@@ -20,7 +20,7 @@ static cnr_status describe(int32_t index, cnr_device_info *out, cnr_error *err) 
 static const cnr_memory_class memory[] = {
     {"heap", CNR_MEMORY_HOST | CNR_MEMORY_PARTS, 64, 0, 0, 0}};
 
-/* Method open. */
+/* Method open: one class of memory, one unit. */
 static cnr_status open_it(cnr_device *device, const cnr_device_options *options, cnr_error *err) {
     (void)options;
     (void)err;
@@ -32,7 +32,7 @@ static cnr_status open_it(cnr_device *device, const cnr_device_options *options,
 
 static void close_it(cnr_device *device) { (void)device; }
 
-/* Method alloc. */
+/* Method alloc: host memory into out; fails when there is none. */
 static cnr_status allocate(const cnr_device *device, cnr_mem *out, cnr_error *err) {
     (void)device;
     out->offset = 0;
@@ -42,14 +42,14 @@ static cnr_status allocate(const cnr_device *device, cnr_mem *out, cnr_error *er
     return CNR_OK;
 }
 
-/* Method free of memory. */
+/* Method free: frees memory, and clears the handle. */
 static void release(const cnr_device *device, cnr_mem *mem) {
     (void)device;
     fake_host->free(mem->handle);
     mem->handle = NULL;
 }
 
-/* Method write. */
+/* Method write: copies the bytes at once; returns CNR_OK. */
 static cnr_status put(cnr_stream *stream, const cnr_mem *to, uint64_t offset, const void *from,
                       uint64_t bytes, cnr_error *err) {
     (void)stream;
@@ -58,7 +58,7 @@ static cnr_status put(cnr_stream *stream, const cnr_mem *to, uint64_t offset, co
     return CNR_OK;
 }
 
-/* Method read. */
+/* Method read: copies the bytes at once; returns CNR_OK. */
 static cnr_status get(cnr_stream *stream, const cnr_mem *from, uint64_t offset, void *to,
                       uint64_t bytes, cnr_error *err) {
     (void)stream;
@@ -74,7 +74,7 @@ static void parallel(cnr_stream *stream, int64_t n, void (*fn)(void *, int64_t, 
     for (int64_t i = 0; i < n; i++) fn(arg, i, 0);
 }
 
-/* Method stream_open. */
+/* Method stream_open: the stream has one thread, by `parallel`; returns CNR_OK. */
 static cnr_status stream_open(const cnr_device *device, cnr_stream *stream, cnr_error *err) {
     (void)device;
     (void)err;
@@ -86,6 +86,7 @@ static cnr_status stream_open(const cnr_device *device, cnr_stream *stream, cnr_
 __attribute__((visibility("default"))) extern int fake_closed;
 int fake_closed;
 
+/* Method stream_close: counts in fake_closed. */
 static void stream_close(cnr_stream *stream) {
     (void)stream;
     __atomic_fetch_add(&fake_closed, 1, __ATOMIC_SEQ_CST);

@@ -25,7 +25,7 @@ static const cnr_port many_in[] = {
 static const cnr_port one_out[] = {{.name = "out", .help = "result"}};
 static const cnr_port two_out[] = {{.name = "a", .help = "half"}, {.name = "b", .help = "half"}};
 
-/* Computes n elements of the affine operator. */
+/* out = a x + b for n elements, with the node's a and b. */
 static void affine_f32(const cnr_node *node, const float *x, const float *y, float *out,
                        int64_t n) {
     const float a = (float)cnr_attr_float(node, "a"), b = (float)cnr_attr_float(node, "b");
@@ -51,20 +51,20 @@ static cnr_status affine_reference(const cnr_run *run, cnr_error *err) {
 
 /* ---- f_sum: two operands alike ---- */
 
-/* Method infer of the sum. */
+/* Method infer of the sum: like input 0; CNR_E_SHAPE unless both have one shape. */
 static cnr_status sum_infer(const cnr_node *node, cnr_tensor *const *out, cnr_error *err) {
     if (!cnr_same_shape(node->inputs[0], node->inputs[1]))
         return fake_host->fail(err, CNR_E_SHAPE, node->name, "want operands alike");
     return like_input(node, out, err);
 }
 
-/* Computes n elements of the sum. */
+/* out = x + y for n elements. */
 static void sum_f32(const cnr_node *node, const float *x, const float *y, float *out, int64_t n) {
     (void)node;
     for (int64_t i = 0; i < n; i++) out[i] = x[i] + y[i];
 }
 
-/* Method reference of the sum. */
+/* Method reference of the sum of inputs 0 and 1, element by element; returns CNR_OK. */
 static cnr_status sum_reference(const cnr_run *run, cnr_error *err) {
     (void)err;
     const cnr_tensor *x = run->node->inputs[0];
@@ -78,7 +78,7 @@ static cnr_status sum_reference(const cnr_run *run, cnr_error *err) {
 static const cnr_port blur_in[] = {{.name = "x", .help = "N C H W"},
                                    {.name = "weight", .flags = CNR_PORT_PARAMETER, .help = "C"}};
 
-/* Method split_axes of the blur. */
+/* Method split_axes of the blur: channels and rows; returns 2, or 0 if max is below 2. */
 static int32_t blur_split(const cnr_node *node, cnr_split_axis *out, int32_t max) {
     (void)node;
     if (max < 2) return 0;
@@ -97,7 +97,7 @@ static void blur_region(const cnr_node *node, int32_t axis, int64_t begin, int64
     else *out = (cnr_input_range){2, begin - 1, end + 1};
 }
 
-/* Method cost of the blur. */
+/* Method cost of the blur: 3 products an element. */
 static void blur_cost(const cnr_node *node, cnr_cost *out) {
     out->macs = 3 * (uint64_t)cnr_count(node->outputs[0]);
 }
@@ -122,7 +122,7 @@ static cnr_status blur_reference(const cnr_run *run, cnr_error *err) {
 
 /* ---- f_join (axis 0), f_view (flat), f_cut (halves on axis 0) ---- */
 
-/* Method infer of the join. */
+/* Method infer of the join: like input 0, with the sizes of axis 0 added. */
 static cnr_status join_infer(const cnr_node *node, cnr_tensor *const *out, cnr_error *err) {
     like_input(node, out, err);
     for (int32_t i = 1; i < node->n_inputs; i++) out[0]->dim[0] += node->inputs[i]->dim[0];
@@ -140,7 +140,7 @@ static int32_t join_aliases(const cnr_node *node, cnr_alias *out, int32_t max) {
     return node->n_inputs;
 }
 
-/* Method reference of the join. */
+/* Method reference of the join: the inputs one behind the other along axis 0; returns CNR_OK. */
 static cnr_status join_reference(const cnr_run *run, cnr_error *err) {
     (void)err;
     float *out = (float *)run->outputs[0]->data;
@@ -152,7 +152,7 @@ static cnr_status join_reference(const cnr_run *run, cnr_error *err) {
     return CNR_OK;
 }
 
-/* Method infer of the view. */
+/* Method infer of the view: one axis of all elements. */
 static cnr_status view_infer(const cnr_node *node, cnr_tensor *const *out, cnr_error *err) {
     (void)err;
     out[0]->dtype = node->inputs[0]->dtype;
@@ -168,7 +168,7 @@ static int32_t view_aliases(const cnr_node *node, cnr_alias *out, int32_t max) {
     return max > 0;
 }
 
-/* Method infer of the cut. */
+/* Method infer of the cut: two outputs like the input, with half of axis 0 each. */
 static cnr_status cut_infer(const cnr_node *node, cnr_tensor *const *out, cnr_error *err) {
     for (int32_t i = 0; i < 2; i++) {
         like_input(node, &out[i], err);
@@ -185,7 +185,7 @@ static int32_t cut_aliases(const cnr_node *node, cnr_alias *out, int32_t max) {
     return 2;
 }
 
-/* Method reference of the cut. */
+/* Method reference of the cut: the input's first half to output 0, its second to output 1. */
 static cnr_status cut_reference(const cnr_run *run, cnr_error *err) {
     (void)err;
     const int64_t n = cnr_count(run->outputs[0]);
@@ -202,7 +202,7 @@ static cnr_status fail_reference(const cnr_run *run, cnr_error *err) {
     return fake_host->fail(err, CNR_E_DEVICE, run->node->name, "fails");
 }
 
-/* Method infer of an output of unknown size. */
+/* Method infer of an output of unknown size: one axis, at most all elements. */
 static cnr_status some_infer(const cnr_node *node, cnr_tensor *const *out, cnr_error *err) {
     view_infer(node, out, err);
     out[0]->flags |= CNR_TENSOR_DYNAMIC;
@@ -259,7 +259,7 @@ const int32_t fake_n_ops = sizeof fake_ops / sizeof fake_ops[0];
 
 /* ---- an encoding that the kernels cannot read ---- */
 
-/* Method encode_size of halves. */
+/* Method encode_size of halves: *bytes are two for each element. */
 static cnr_status halves_size(const cnr_tensor *dense, const cnr_attr *const *attrs,
                               uint64_t *bytes, cnr_error *err) {
     (void)attrs;
@@ -268,7 +268,7 @@ static cnr_status halves_size(const cnr_tensor *dense, const cnr_attr *const *at
     return CNR_OK;
 }
 
-/* Method encode of halves. */
+/* Method encode of halves: the numbers as f16. */
 static cnr_status halves_encode(const cnr_tensor *dense, const cnr_attr *const *attrs, void *out,
                                 uint64_t bytes, cnr_error *err) {
     (void)attrs;
@@ -277,14 +277,14 @@ static cnr_status halves_encode(const cnr_tensor *dense, const cnr_attr *const *
     return CNR_OK;
 }
 
-/* Method check of halves. */
+/* Method check of halves: does nothing and returns CNR_OK. */
 static cnr_status halves_check(const cnr_tensor *encoded, cnr_error *err) {
     (void)encoded;
     (void)err;
     return CNR_OK;
 }
 
-/* Method decode of halves. */
+/* Method decode of halves: the numbers as f32. */
 static cnr_status halves_decode(const cnr_tensor *encoded, void *dense, cnr_error *err) {
     (void)err;
     for (int64_t i = 0; i < cnr_count(encoded); i++)

@@ -207,6 +207,8 @@ template <class S> const char *text(const S &s) { return s.empty() ? nullptr : s
 /* Returns make() if status is 0; otherwise throws or returns the error. */
 /* Returns make(), or reports the error: throws it, or with CNNRUN_RESULTS returns it. */
 template <class F>
+/* Returns make()'s result if the status is CNR_OK; else throws `error` or, with CNNRUN_RESULTS,
+ * returns it as the outcome. */
 auto settle(cnr_status status, const cnr_error &e, F &&make) -> outcome<decltype(make())> {
 #ifdef CNNRUN_RESULTS
     if (status) return error(status, e);
@@ -343,7 +345,8 @@ struct net_state {
     cnr_model *model = nullptr;
     ~net_state() { cnr_release(model); }
 };
-/* Owner of a plan. */
+/* Shared owner of a plan and of the net that it was made for; releases the plan with the last
+ * user. */
 struct plan_state {
     std::shared_ptr<net_state> net;
     cnr_plan *plan = nullptr;

@@ -137,7 +137,8 @@ template <class T> struct list { /* a view of elements */
 
 using shape = std::vector<int64_t>;
 
-struct tensor { /* a view */
+/* Non-owning view of a cnr_tensor; false if NULL. data<T>() fails if T is not the element type. */
+struct tensor {
     const cnr_tensor *c;
     explicit operator bool() const { return c != nullptr; }
     int32_t rank() const { return c->rank; }
@@ -163,7 +164,9 @@ inline cnr_tensor type_of(int32_t dtype, const shape &dims) {
     return t;
 }
 
-struct node { /* a view */
+/* Non-owning view of a cnr_node: inputs, outputs and attributes. attr() fails if the node has no
+ * such attribute. */
+struct node {
     const cnr_node *c;
     tensor in(int32_t i) const { return {cnr_own_input(c, i)}; } /* false: omitted */
     tensor out(int32_t i = 0) const { return {c->outputs[i]}; }
@@ -222,7 +225,8 @@ struct attr : cnr_attr { /* one for `graph::add`; texts and lists must outlive t
     attr(const char *word, cnr_attr_type kind) : cnr_attr{} { name = word, type = kind; }
 };
 
-/* These make rows of an attribute schema. */
+/* Row of an attribute schema: a number with a default and inclusive bounds. The texts are
+ * borrowed. */
 inline cnr_attr_spec real(const char *name, double value, double min, double max,
                           const char *help) {
     cnr_attr_spec s{};
@@ -230,7 +234,8 @@ inline cnr_attr_spec real(const char *name, double value, double min, double max
     s.min = min, s.max = max, s.default_f = value;
     return s;
 }
-/* Row of a whole-number attribute. */
+/* Row of an attribute schema: a whole number with a default and inclusive bounds. The texts are
+ * borrowed. */
 inline cnr_attr_spec integer(const char *name, int64_t value, double min, double max,
                              const char *help) {
     cnr_attr_spec s = real(name, 0, min, max, help);
@@ -238,7 +243,9 @@ inline cnr_attr_spec integer(const char *name, int64_t value, double min, double
     return s;
 }
 
-struct graph { /* a view; calls throw */
+/* Non-owning builder of a cnr_graph for importers and rewrites; adding values and nodes throws on
+ * failure. */
+struct graph {
     struct cnr_graph *c;
     struct place {
         node n;

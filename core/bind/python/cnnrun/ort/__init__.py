@@ -33,7 +33,7 @@ class SessionOptions:
         self._entries: Dict[str, str] = {}
 
     def add_session_config_entry(self, key: str, value: str) -> None:
-        """Keeps an entry; none has an effect."""
+        """Stores a configuration entry for get_session_config_entry; no entry has an effect."""
         self._entries[key] = value
 
     def get_session_config_entry(self, key: str) -> str:
@@ -45,6 +45,7 @@ class RunOptions:
     """Options of a run; accepted for compatibility."""
 
     def __init__(self) -> None:
+        """Accepted for compatibility: default options of a run; only kept."""
         self.log_severity_level = 2
         self.log_verbosity_level = 0
         self.logid = ""

@@ -15,7 +15,8 @@ class Told(NamedTuple):
 
     @property
     def type(self) -> str:
-        """ONNX Runtime's name of its type."""
+        """ONNX Runtime's name of the output's type: a tensor of strings, or a sequence of maps
+        from class to float."""
         key = "string" if isinstance(self.names[0], str) else "int64"
         return f"seq(map({key},tensor(float)))" if self.maps else "tensor(string)"
 
@@ -73,7 +74,7 @@ def _fields(data: Any, at: int, end: int) -> Iterator[Tuple[int, Any]]:
 
 
 def _whole(data: Any, part: Tuple[int, int]) -> Iterator[int]:
-    """The whole numbers of a packed field."""
+    """Yields the signed 64-bit integers of a packed varint field at data[part[0]:part[1]]."""
     at = part[0]
     while at < part[1]:
         value, at = _varint(data, at)
@@ -116,7 +117,8 @@ def _read(data: Any) -> ModelMetadata:
     graph, learned = (0, 0), False
 
     def text(part: Tuple[int, int]) -> str:
-        """The part as text."""
+        """Decodes the bytes data[part[0]:part[1]] as UTF-8; invalid bytes become replacement
+        characters."""
         return bytes(data[part[0]:part[1]]).decode("utf-8", "replace")
 
     for number, value in _fields(data, 0, len(data)):

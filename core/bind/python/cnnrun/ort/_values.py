@@ -19,7 +19,7 @@ def type_name(dtype: str) -> str:
 
 
 def _check_device(device: str) -> None:
-    """ValueError: the device is not "cpu"."""
+    """Raises ValueError unless the device is "cpu"."""
     if device != "cpu":
         raise ValueError(f"memory of the device {device!r} cannot be bound; want 'cpu'")
 
@@ -68,7 +68,7 @@ class OrtValue:
         np.copyto(self._array, np_arr)
 
     def shape(self) -> List[int]:
-        """Its dimensions."""
+        """The array's dimensions, as a list."""
         return list(self._array.shape)
 
     def data_type(self) -> str:
@@ -155,15 +155,15 @@ class IOBinding:
         return list(self._results)
 
     def copy_outputs_to_cpu(self) -> List["np.ndarray[Any, Any]"]:
-        """Copies of the last run's values."""
+        """Copies of the outputs of the last bound run, in order, as NumPy arrays."""
         return [v.numpy().copy() for v in self._results]
 
     def clear_binding_inputs(self) -> None:
-        """Forgets the inputs."""
+        """Forgets all bound inputs; arrays that were bound are released."""
         self.inputs.clear()
 
     def clear_binding_outputs(self) -> None:
-        """Forgets the outputs: all are then given."""
+        """Forgets all bound outputs; the next run then gives every output of the model."""
         self._bound.clear()
 
     def synchronize_inputs(self) -> None:

@@ -29,7 +29,8 @@ def supports_device(device: str) -> bool:
 
 
 def is_compatible(model: Any, device: Optional[str] = None, **options: Any) -> bool:
-    """Whether the model can be loaded."""
+    """True if the model can be loaded on the device; tries it and drops the result. Never raises
+    for a bad model."""
     try:
         prepare(model, device or "CPU")
     except (RuntimeError, ValueError, LookupError):
@@ -54,7 +55,8 @@ def prepare(model: Any, device: Optional[str] = None, **options: Any) -> Prepare
 
 
 def run_model(model: Any, inputs: Any, device: Optional[str] = None, **options: Any) -> List[Any]:
-    """Prepares and runs at once."""
+    """Prepares the model and runs it once; returns the list of outputs. Raises what prepare
+    raises."""
     return prepare(model, device, **options).run(inputs)
 
 

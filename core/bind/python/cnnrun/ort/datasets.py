@@ -24,7 +24,7 @@ _SHIFT = [11.124, 3.225, -14.35]
 
 
 def _varint(value: int) -> bytes:
-    """A whole number in protobuf's form."""
+    """Encodes a whole number >= 0 as a protobuf varint: 7 bits a byte, the lowest first."""
     out = b""
     while value > 127:
         out, value = out + bytes([value & 127 | 128]), value >> 7
@@ -60,7 +60,7 @@ def _node(op: str, inputs: List[str], outputs: List[str], **attributes: Any) -> 
 
 
 def _iris() -> bytes:
-    """A ModelProto: LinearClassifier, Normalizer, ZipMap."""
+    """Serialised ModelProto of an iris classifier: LinearClassifier, Normalizer, ZipMap."""
     classes = [0, 1, 2]
     nodes = [_node("LinearClassifier", ["float_input"], ["label", "scores"], coefficients=_BY, intercepts=_SHIFT,
                    classlabels_ints=classes, post_transform="LOGISTIC"),
