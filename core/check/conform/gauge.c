@@ -367,6 +367,17 @@ static bool set_domain(const knob *k, int32_t domain) {
     for (int32_t i = 0; i < 4 && good; i++)
         if (list[i] && list[i] >= d->min_hz && list[i] <= d->max_hz)
             good = reads_back(k, domain, list[i], -1);
+    cnr_knob_state was, is;
+    cnr_error err = CNR_ERROR_INIT;
+    cnri_judging_case(k->j, "%s: setting 0 Hz and -1 cores, which changes nothing", d->name);
+    good = good && read_knob(k, domain, &was) &&
+           cnri_judging_ok(k->j, "set", k->k->set(k->state, domain, 0, -1, &err), &err) &&
+           read_knob(k, domain, &is);
+    if (good && d->n_steps > 0 && is.hz != was.hz)
+        good = cnri_judging_fail(k->j,
+                                 "%s was set to 0 Hz, which is to be left as it is, and "
+                                 "reads %llu Hz, %llu before",
+                                 d->name, (unsigned long long)is.hz, (unsigned long long)was.hz);
     if (good && d->max_cores > d->min_cores)
         good = reads_back(k, domain, 0, (int32_t)cnr_max(d->min_cores, 1)) &&
                reads_back(k, domain, 0, d->max_cores);
