@@ -299,8 +299,10 @@ static bounds_file *file_of(const bounds *list, const char *path, size_t n) {
 
 cnr_status bounds_bring_back(void *state, const char *text, cnr_error *err) {
     bounds *list = state;
+    int is_whole = 1;
     for (const char *line = text; *line; line += strcspn(line, "\n"), line += *line == '\n') {
         const size_t value = strcspn(line, " \n"), all = strcspn(line, "\n");
+        if (value == all) is_whole = 0;
         bounds_file *f = value < all && value < sizeof f->found
                              ? file_of(list, line + value + 1, all - value - 1)
                              : NULL;
@@ -309,5 +311,9 @@ cnr_status bounds_bring_back(void *state, const char *text, cnr_error *err) {
         f->found[value] = 0;
     }
     GAUGE_EACH(i, list->n) take_bounds(list->at[i]);
-    return bounds_restore(list, err);
+    CNR_TRY(bounds_restore(list, err));
+    if (is_whole) return CNR_OK;
+    return gauge_host->fail(err, CNR_E_FORMAT, "the saved state",
+                            "lines of a value and a file are "
+                            "wanted; the others were restored");
 }

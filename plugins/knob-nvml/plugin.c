@@ -257,6 +257,7 @@ static cnr_status load_state(void *state, const char *text, cnr_error *err) {
         l->at[index]->graphics = graphics;
         read_steps(&l->lib, l->at[index]);
     }
+    if (*text) return gauge_host->fail(err, CNR_E_FORMAT, "nvml", "not a saved state: %.40s", text);
     return restore(l, err);
 }
 

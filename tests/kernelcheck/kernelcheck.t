@@ -102,6 +102,10 @@ my %broken = (
     pass        => qr/output 0 is not input 0 \(pass\)/,
     flipped     => qr/gradient of input 0 \(x\) along .*differences say .*\(gradient\)/,
     no_gradient => qr/differences say .*the hook gave none \(gradient\)/,
+    deep        => qr/infer refuses the weights that parameters shapes: .*want f32 of rank 2 \(parameters\)/,
+    zero        => qr/begins all weights of two or more axes as 0 \(parameters\)/,
+    odd         => qr/begins input 1 in way 7, which is none \(parameters\)/,
+    free        => qr/a node with weights and outputs costs nothing \(cost\)/,
 );
 for my $name (sort keys %broken) {
     my ($code, $text) = check(@faulty, '--op', "faulty_op_$name", '--operators', '--cases', 20);

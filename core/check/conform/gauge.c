@@ -2,7 +2,9 @@
 #include "conform/judging.h"
 #include <cnnrun/cnnrun.h>
 #include <stdio.h>
+#include <signal.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 enum { MOST_DOMAINS = 64, READINGS = 5 };
@@ -316,9 +318,14 @@ static bool keeps_state(const knob *k) {
     if (!cnri_judging_ok(k->j, "load_state", k->k->load_state(k->state, was, &err), &err))
         return false;
     n = k->k->save_state(k->state, is, sizeof is);
-    return strcmp(was, is) == 0 ||
-           cnri_judging_fail(k->j, "\"%.100s\" was saved and loaded, and \"%.100s\" is saved then",
-                             was, is);
+    if (strcmp(was, is) != 0)
+        return cnri_judging_fail(k->j,
+                                 "\"%.100s\" was saved and loaded, and \"%.100s\" is saved then",
+                                 was, is);
+    const cnr_status status = k->k->load_state(k->state, "?", &err);
+    if (!cnri_judging_spoke(k->j, "load_state", status, &err)) return false;
+    if (!status) return cnri_judging_fail(k->j, "load_state takes \"?\", which was never saved");
+    return true;
 }
 
 /* Judges a knob's domains, steps and saved state, without setting anything. False: a finding says
@@ -371,10 +378,49 @@ static bool set_domain(const knob *k, int32_t domain) {
     for (int32_t i = 0; i < 4 && good; i++)
         if (list[i] && list[i] >= d->min_hz && list[i] <= d->max_hz)
             good = reads_back(k, domain, list[i], -1);
+    cnr_knob_state was, is;
+    cnr_error err = CNR_ERROR_INIT;
+    cnri_judging_case(k->j, "%s: setting 0 Hz and -1 cores, which changes nothing", d->name);
+    good = good && read_knob(k, domain, &was) &&
+           cnri_judging_ok(k->j, "set", k->k->set(k->state, domain, 0, -1, &err), &err) &&
+           read_knob(k, domain, &is);
+    if (good && d->n_steps > 0 && is.hz != was.hz)
+        good = cnri_judging_fail(k->j,
+                                 "%s was set to 0 Hz, which is to be left as it is, and "
+                                 "reads %llu Hz, %llu before",
+                                 d->name, (unsigned long long)is.hz, (unsigned long long)was.hz);
     if (good && d->max_cores > d->min_cores)
         good = reads_back(k, domain, 0, (int32_t)cnr_max(d->min_cores, 1)) &&
                reads_back(k, domain, 0, d->max_cores);
     return good;
+}
+
+/* Sets a domain while no file can be written: that is an error, unless no file is needed. Only in a
+ * tree that was made for tests. */
+static bool tells_unwritten(const knob *k, int32_t domain) {
+    const cnr_knob_domain *d = &k->domains[domain];
+    cnr_knob_state state;
+    cnr_error err = CNR_ERROR_INIT;
+    struct rlimit was, none;
+    uint64_t hz = d->min_hz;
+    if (!k->j->o->sysfs_root || !read_knob(k, domain, &state)) return !k->j->o->sysfs_root;
+    if (d->n_steps > 0 && !step_of(k, domain, 0, &hz)) return false;
+    if (state.hz == hz) hz = d->max_hz;
+    if (!hz || getrlimit(RLIMIT_FSIZE, &was) != 0) return true;
+    cnri_judging_case(k->j, "%s: setting %llu Hz while nothing can be written", d->name,
+                      (unsigned long long)hz);
+    none = was;
+    none.rlim_cur = 0;
+    signal(SIGXFSZ, SIG_IGN);
+    if (setrlimit(RLIMIT_FSIZE, &none) != 0) return true;
+    cnri_host.wait_until(cnri_now_ns() + (uint64_t)d->period_ms * 1000000);
+    const cnr_status status = k->k->set(k->state, domain, hz, -1, &err);
+    setrlimit(RLIMIT_FSIZE, &was);
+    if (!cnri_judging_spoke(k->j, "set", status, &err)) return false;
+    state = blank_state();
+    if (status || (k->k->read(k->state, domain, &state, &err) == CNR_OK && state.hz == hz))
+        return true;
+    return cnri_judging_fail(k->j, "%s: set could not write, and says that it did", d->name);
 }
 
 /* Judges that frequencies can be set, read back and restored; skipped if knobs are to be left.
@@ -390,7 +436,7 @@ bool cnri_judge_knob_set(cnri_judging *j) {
     for (int32_t i = 0; i < k.n && good; i++) good = read_knob(&k, i, &before[i]);
     for (int32_t i = 0; i < k.n && good; i++) {
         if (!k.domains[i].is_writable) continue;
-        good = set_domain(&k, i);
+        good = tells_unwritten(&k, i) && set_domain(&k, i);
         set++;
     }
     cnri_judging_case(j, "restore");

@@ -298,6 +298,8 @@ void cnri_unguard_workspaces(void);
     X(APPLY, "apply_f32")      /* apply_f32 equals the reference */ \
     X(AFFINE, "channel_affine") X(LINEAR, "linear in weights") X(PASS, "pass") \
     X(ADDS, "adds") \
+    X(PARAMETERS, "parameters") /* infer takes the weights that it shapes, and they begin well */ \
+    X(COST, "cost")             /* a node with weights costs something */ \
     X(GRADIENT, "gradient")    /* the gradient hook agrees with differences */
 /* clang-format on */
 

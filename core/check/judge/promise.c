@@ -308,12 +308,96 @@ static bool judge_shape(const cnri_case *c, cnri_text *why) {
     return true;
 }
 
+/* ---- weights that the operator makes, and what a node costs ---- */
+
+/* Describes a weight's beginning. False: it is none. */
+static bool judge_init(const cnr_init *init, const cnr_tensor *t, int32_t port, cnri_text *why) {
+    if (init->kind < CNR_INIT_ZERO || init->kind > CNR_INIT_CONST)
+        cnri_text_add(why, "parameters begins input %d in way %d, which is none", (int)port,
+                      (int)init->kind);
+    else if (init->kind == CNR_INIT_HE && cnr_count(t) > 0 &&
+             (init->fan_in < 1 || init->fan_in > cnr_count(t)))
+        cnri_text_add(why, "parameters says that %lld inputs of a weight of %lld make one output",
+                      (long long)init->fan_in, (long long)cnr_count(t));
+    else return true;
+    return false;
+}
+
+/* Makes the parameters of a node without weights as a script does, one after the other, and lets
+ * infer judge them. */
+static bool judge_parameters(const cnri_case *c, cnri_promises *p, cnri_text *why) {
+    static cnr_tensor made[CNRI_CHECK_PORTS], out[CNRI_CHECK_PORTS];
+    const cnr_op *op = c->node.desc;
+    const cnr_tensor *inputs[CNRI_CHECK_PORTS];
+    cnr_tensor *outputs[CNRI_CHECK_PORTS];
+    int32_t n = 0, wide = 0, zeros = 0;
+    cnr_port room;
+    if (!CNRI_HAS(op, parameters)) return true;
+    p->made |= 1u << CNRI_PROMISE_PARAMETERS;
+    cnr_node node = c->node;
+    node.inputs = inputs;
+    for (int32_t i = 0; i < node.n_inputs; i++) {
+        const bool is_made = cnri_check_port(op, i, &room)->flags & CNR_PORT_PARAMETER;
+        inputs[i] = is_made ? NULL : c->node.inputs[i];
+    }
+    for (int32_t i = 0; i < node.n_inputs; i++) {
+        cnr_init init = {0};
+        cnr_error err = CNR_ERROR_INIT;
+        if (!(cnri_check_port(op, i, &room)->flags & CNR_PORT_PARAMETER)) continue;
+        made[i] = (cnr_tensor){.size = sizeof made[i]};
+        const cnr_status status = op->parameters(&node, i, &made[i], &init, &err);
+        if (status == CNR_E_NOT_FOUND) continue;
+        if (status || cnr_count(&made[i]) < 0) return true; /* its attributes say too little */
+        if (!judge_init(&init, &made[i], i, why))
+            return cnri_promise_fails(CNRI_PROMISE_PARAMETERS, why);
+        wide += made[i].rank > 1;
+        zeros += made[i].rank > 1 && init.kind == CNR_INIT_ZERO;
+        inputs[i] = &made[i];
+        n++;
+    }
+    if (!n) return true;
+    p->judged |= 1u << CNRI_PROMISE_PARAMETERS;
+    for (int32_t i = 0; i < node.n_outputs; i++) {
+        out[i] = (cnr_tensor){.size = sizeof out[i]};
+        outputs[i] = &out[i];
+    }
+    cnr_error err = CNR_ERROR_INIT;
+    node.outputs = (const cnr_tensor *const *)outputs;
+    if (op->infer(&node, outputs, &err) != CNR_OK)
+        cnri_text_add(why, "infer refuses the weights that parameters shapes: %.600s", err.text);
+    else if (wide && wide == zeros)
+        cnri_text_add(why, "parameters begins all weights of two or more axes as 0");
+    else return true;
+    return cnri_promise_fails(CNRI_PROMISE_PARAMETERS, why);
+}
+
+/* Judges that a node which multiplies by weights has a cost. */
+static bool judge_cost(const cnri_case *c, cnri_promises *p, cnri_text *why) {
+    const cnr_op *op = c->node.desc;
+    cnr_cost cost = {0};
+    cnr_port room;
+    bool weighs = false;
+    if (!CNRI_HAS(op, cost)) return true;
+    p->made |= 1u << CNRI_PROMISE_COST;
+    for (int32_t i = 0; i < c->node.n_inputs; i++)
+        weighs = weighs || (c->inputs[i] && c->in[i].rank > 1 && cnr_count(&c->in[i]) > 0 &&
+                            cnri_check_port(op, i, &room)->flags & CNR_PORT_PARAMETER);
+    for (int32_t i = 0; i < c->node.n_outputs; i++)
+        if (cnr_count(&c->out[i]) < 1 || c->out[i].flags & CNR_TENSOR_DYNAMIC) weighs = false;
+    op->cost(&c->node, &cost);
+    p->judged |= 1u << CNRI_PROMISE_COST;
+    if (!weighs || cost.macs > 0 || cost.flops > 0) return true;
+    cnri_text_add(why, "a node with weights and outputs costs nothing");
+    return cnri_promise_fails(CNRI_PROMISE_COST, why);
+}
+
 /* ---- all ---- */
 
 bool cnri_promises_run(cnri_case *c, const cnri_draft *d, cnri_promises *which, cnri_text *why) {
     static cnri_stand s; /* large; a worker has one thread */
     bool good = cnri_stand_open(&s, c, why);
-    good = good && judge_shape(c, why) && judge_text(c, why) && judge_known(c, which, why) &&
+    good = good && judge_shape(c, why) && judge_text(c, why) && judge_parameters(c, which, why) &&
+           judge_cost(c, which, why) && judge_known(c, which, why) &&
            judge_reference(&s, which, why) && judge_ranges(&s, which, why) &&
            judge_in_place(&s, which, why) && judge_views(c, which, why) &&
            judge_apply(&s, which, why);

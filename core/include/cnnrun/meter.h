@@ -102,7 +102,7 @@ typedef struct cnr_knob {
      * does. */
     int32_t (*save_state)(void *state, char *text, size_t room);
     /* (with save_state) Called between open and describe: sets that state, and uses it as the state
-     * found at open. */
+     * found at open. CNR_E_FORMAT: it never saved such a text. */
     cnr_status (*load_state)(void *state, const char *text, cnr_error *err);
     /* (optional) Does restore's work in a signal handler of a process that ends. It may only make
      * async-signal-safe calls. */

@@ -40,7 +40,11 @@ class Clock {
     void restore() { set(0, found_, -1); }
     // For a process that is killed before it restores: the next one loads what this one saved.
     std::string save() const { return std::to_string(found_); }
-    void load(const char *text) { found_ = std::strtoull(text, nullptr, 10); }
+    void load(const char *text) {
+        const uint64_t hz = std::strtoull(text, nullptr, 10);
+        kit::want(hz > 0, CNR_E_FORMAT, "a frequency is wanted");
+        found_ = hz;
+    }
 
   private:
     uint64_t value(const char *attribute) const {

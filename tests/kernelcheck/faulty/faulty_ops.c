@@ -181,6 +181,43 @@ GRADIENT(gradient_flipped,
          return gradient_of(host, graph, node, grad_out[0], -3, &grad_in[0], err);)
 GRADIENT(gradient_none, return CNR_OK;)
 
+/* ---- with a weight ---- */
+
+static const cnr_port weighed[] = {{.name = "x"}, {.name = "w", .flags = CNR_PORT_PARAMETER}};
+
+/* Method infer: wants a weight of two axes. */
+static cnr_status infer_weighed(const cnr_node *node, cnr_tensor *const *outputs, cnr_error *err) {
+    const cnr_tensor *w = node->inputs[1];
+    if (!w || w->dtype != CNR_f32 || w->rank != 2)
+        return faulty_host->fail(err, CNR_E_UNSUPPORTED, node->name, "input w: want f32 of rank 2");
+    cnr_node bare = *node;
+    bare.n_inputs = 1;
+    return infer(&bare, outputs, err);
+}
+
+/* A weight of so many axes, begun in that way. */
+static cnr_status weight_of(cnr_tensor *out, int32_t rank, cnr_init *init, int32_t kind) {
+    out->dtype = CNR_f32;
+    out->rank = rank;
+    for (int32_t i = 0; i < rank; i++) out->dim[i] = 2;
+    *init = (cnr_init){.kind = kind, .fan_in = 2};
+    return CNR_OK;
+}
+/* Method parameters with this beginning. */
+#define PARAMETERS(name, rank, kind) \
+    static cnr_status name(const cnr_node *node, int32_t port, cnr_tensor *out, cnr_init *init, \
+                           cnr_error *err) { \
+        (void)node, (void)port, (void)err; \
+        return weight_of(out, rank, init, kind); \
+    }
+PARAMETERS(parameters_right, 2, CNR_INIT_HE)
+PARAMETERS(parameters_deep, 3, CNR_INIT_HE)
+PARAMETERS(parameters_zero, 2, CNR_INIT_ZERO)
+PARAMETERS(parameters_odd, 2, 7)
+
+/* Method cost: nothing. */
+static void cost_nothing(const cnr_node *node, cnr_cost *out) { (void)node, (void)out; }
+
 /* An operator with this reference. */
 #define OPERATOR(name_, ports, reference_, ...) \
     { \
@@ -188,6 +225,14 @@ GRADIENT(gradient_none, return CNR_OK;)
         .attr_spec_size = sizeof(cnr_attr_spec), .port_size = sizeof(cnr_port), \
         .n_inputs = sizeof(ports) / sizeof(ports)[0], .n_outputs = 1, .inputs = ports, \
         .outputs = out, .infer = infer, .reference = reference_, __VA_ARGS__ \
+    }
+/* An operator with a weight. */
+#define WEIGHED(name_, parameters_, ...) \
+    { \
+        .size = sizeof(cnr_op), .version = 1, .name = "faulty_op_" #name_, .summary = "faulty", \
+        .attr_spec_size = sizeof(cnr_attr_spec), .port_size = sizeof(cnr_port), .n_inputs = 2, \
+        .n_outputs = 1, .inputs = weighed, .outputs = out, .infer = infer_weighed, \
+        .reference = right, .flags = CNR_OP_PURE, .parameters = parameters_, __VA_ARGS__ \
     }
 #define EACH CNR_OP_ELEMENTWISE | CNR_OP_PURE
 static const cnr_op ops[] = {
@@ -205,6 +250,10 @@ static const cnr_op ops[] = {
     OPERATOR(pass, one, right, .flags = CNR_OP_PURE | CNR_OP_PASS),
     OPERATOR(flipped, one, right, .flags = EACH, .gradient = gradient_flipped),
     OPERATOR(no_gradient, one, right, .flags = EACH, .gradient = gradient_none),
+    WEIGHED(deep, parameters_deep, ),
+    WEIGHED(zero, parameters_zero, ),
+    WEIGHED(odd, parameters_odd, ),
+    WEIGHED(free, parameters_right, .cost = cost_nothing),
 };
 
 cnr_status faulty_add_ops(struct cnr_registrar *registrar) {
