@@ -63,7 +63,7 @@ SKIP: {
     skip 'draw-cairo was not built', 1 unless $draws;
     my %x = map { ("$_->{row}, $_->{quantity}" => $_) } grep { $_->{row} }
         map { decode_json $_ } `$build/cnnrun --trust $folder/x19.lua --quick --device cpu --json -o $tmp/x19 2>$tmp/log`;
-    for my $r ('SqueezeNet, a hit over compiled, ratio', 'SqueezeNet, compiling, of a first start, ratio', 'SqueezeNet, int8, MB', 'SqueezeNet, int8, pictures a second') {
+    for my $r ('SqueezeNet, a hit over compiled, ratio', 'SqueezeNet, weights replaced, seconds', 'SqueezeNet, compiling, of a first start, ratio', 'SqueezeNet, int8, MB', 'SqueezeNet, int8, pictures a second') {
         ok($x{$r}{kind} eq 'measured' && $x{$r}{ours} > 0, "$r: measured") or diag(explain($x{$r}), text("$tmp/log"));
     }
     is($x{'ResNet-18, int8, MB'}{why}, '--quick', 'a net that is left out');

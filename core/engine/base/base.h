@@ -290,7 +290,10 @@ cnr_status cnri_read_kept(const char *path, uint64_t limit, char **out, size_t *
 cnr_status cnri_kept_check(const char *folder, cnr_error *err); /* checks the folder by that rule */
 
 /* ---- kept.c: files that plugins keep between runs. Folder NULL: CNNRUN_CACHE, else
- * ~/.cache/cnnrun ---- */
+ * $XDG_CACHE_HOME/cnnrun, else ~/.cache/cnnrun ---- */
+/* That folder for plans, if nobody names another; free it with cnri_free. NULL: none may be stored,
+ * since CNNRUN_CACHE is empty or MODEL_CACHE_DISABLE is set, or there is no such folder. */
+char *cnri_kept_plans(void);
 /* The path that folder NULL stands for; free it with cnri_free. NULL: it failed, see err. */
 char *cnri_kept_folder(cnr_error *err);
 /* Makes such a folder, and those above it, and checks who may write it. */

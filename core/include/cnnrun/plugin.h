@@ -2,6 +2,7 @@
 #ifndef CNNRUN_PLUGIN_H
 #define CNNRUN_PLUGIN_H
 
+#include <cnnrun/codec.h>
 #include <cnnrun/device.h>
 #include <cnnrun/encoding.h>
 #include <cnnrun/import.h>
@@ -61,7 +62,7 @@ typedef struct cnr_clock {
     X(METER, 9, "meter", cnr_meter)            X(KNOB, 10, "knob", cnr_knob) \
     X(OBJECT, 11, "object", cnr_object)        X(CLOCK, 12, "clock", cnr_clock) \
     X(IMPORT_ROW, 13, "import row", cnr_import_row) \
-    X(GROUP, 14, "group", cnr_group)
+    X(GROUP, 14, "group", cnr_group)           X(CODEC, 15, "codec", cnr_codec)
 /* clang-format on */
 
 /* Kinds of descriptors that plugins register. */
