@@ -5,6 +5,8 @@
 #include <ctype.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 /* ---- telling two identities apart ---- */
@@ -126,10 +128,45 @@ cnr_status cnri_fresh_plan(const cnri_plan_request *r, cnr_plan **out, cnr_error
     return make(r, NULL, out, err);
 }
 
-/* Marks the plan's weights as verified: they must be those that the stored plan read after
- * verifying them. Fails with CNR_E_VERSION otherwise. */
-static cnr_status recognise(cnr_plan *plan, const char *reads, cnr_error *err) {
+#define FILE_PART "file" /* part of a stored plan: the state of the net's file */
+enum { RECENT_S = 2 };   /* clocks of file systems may be so coarse */
+
+/* Writes down which file the weights are mapped from, in the state that it is in. False: they have
+ * no such file, or it changed in the last seconds and may change again unseen. */
+static bool file_state(const cnr_model *m, char out[160]) {
+    const cnr_graph *g = m->graph;
+    struct timespec now;
+    struct stat s;
+    if (!m->path || !g->file.at || g->file.copied || stat(m->path, &s) != 0) return false;
+    for (int32_t i = 0; i < g->values.n; i++)
+        if (g->values.at[i].seal && strcmp(g->values.at[i].seal->file, m->path) != 0) return false;
+    clock_gettime(CLOCK_REALTIME, &now);
+    snprintf(out, 160, "%llu %llu %lld %lld.%09ld %lld.%09ld", (unsigned long long)s.st_dev,
+             (unsigned long long)s.st_ino, (long long)s.st_size, (long long)s.st_mtim.tv_sec,
+             s.st_mtim.tv_nsec, (long long)s.st_ctim.tv_sec, s.st_ctim.tv_nsec);
+    return (uint64_t)s.st_size == g->file.bytes && now.tv_sec - s.st_ctim.tv_sec > RECENT_S;
+}
+
+/* True if the weights' file has not changed since the plan was stored, which compared its digests.
+ */
+static bool is_unchanged(const cnr_model *m, const cnri_cached *c) {
+    char now[160];
+    const cnri_cached_blob *was = *c->codecs ? NULL : cnri_cached_part(c, FILE_PART);
+    return was && file_state(m, now) && strlen(now) == was->bytes &&
+           memcmp(now, was->data, was->bytes) == 0 &&
+           cnri_same_fingerprint(was->data, was->bytes, was->print);
+}
+
+/* Marks the plan's weights as verified: their file must be as it was when the plan was stored, or
+ * they must be those that the stored plan read after verifying them. Fails with CNR_E_VERSION
+ * otherwise. */
+static cnr_status recognise(const cnr_model *m, const cnri_cached *c, cnr_plan *plan,
+                            const char *reads, cnr_error *err) {
     char now[33];
+    if (is_unchanged(m, c)) {
+        plan->sound = true;
+        return CNR_OK;
+    }
     if (!cnri_plan_reads(plan, now)) return cnri_out_of_memory(err, "cache");
     if (strcmp(now, reads) != 0)
         return cnri_fail(err, CNR_E_VERSION, "weights", "are not those that were read then");
@@ -199,7 +236,7 @@ static cnr_status follow(const cnri_plan_request *r, cnri_cached *c, bool replac
         memcpy(b->from, c->blobs[i].from, sizeof b->from);
     }
     if (!status) status = make(r, &memo, out, err);
-    if (!status && memo.reads && !replaces) status = recognise(*out, memo.reads, err);
+    if (!status && memo.reads && !replaces) status = recognise(r->model, c, *out, memo.reads, err);
     if (!status) {
         (*out)->kept = decoded.at ? decoded : c->file; /* the names of blobs were copied */
         if (!decoded.at) c->file = (cnri_mapping){0};
@@ -300,11 +337,19 @@ static cnr_status store(const cnri_plan_request *r, cnr_plan *plan, const char *
     const cnr_model *m = r->model;
     const uint64_t limit = limit_of(m);
     cnr_status status = cnri_kept_create(m->cache, err);
+    char state[160];
+    const bool coded = m->cache_codec && *m->cache_codec && !r->options->memory_bound;
+    const bool has_state = !coded && file_state(m, state);
+    const cnri_cached_blob part = {.name = FILE_PART,
+                                   .data = state,
+                                   .bytes = has_state ? strlen(state) : 0};
     const cnri_plan_file to = {.path = path,
                                .identity = identity,
+                               .parts = &part,
+                               .n_parts = has_state,
                                .limit = limit,
                                .flags = CNRI_WRITE_PRIVATE,
-                               .codecs = r->options->memory_bound ? NULL : m->cache_codec,
+                               .codecs = coded ? m->cache_codec : NULL,
                                .key_file = m->cache_key_file};
     if (!status) status = cnri_plan_write(plan, &to, err);
     if (!status) cnri_cache_trim(m->cache, limit, file, shared);
