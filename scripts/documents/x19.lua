@@ -1,6 +1,6 @@
 -- The thesis of 2019 on stored plans and on quantisation: tables 6.2 to 6.4 for twelve nets, here with random weights.
 --
---   cnnrun --trust scripts/documents/x19.lua [--quick] [-o FOLDER] [--device cpu] [--data SPEC]
+--   cnnrun --trust scripts/documents/x19.lua [--quick] [--table 6.2] [-o FOLDER] [--device cpu] [--data SPEC]
 local c = require "cnnrun"
 local args = require "lib.args"
 local document = require "documents.document"
@@ -210,19 +210,23 @@ end
 
 return document.main({ name = "x19", usage = "--trust",
   about = "Tables 6.2 to 6.4 of the thesis of 2019, beside this machine. Times of starts want --trust before the script.",
-  flags = { { "--data SPEC", "pictures to calibrate on, for table 6.4: a folder, mnist:DIR (some that are drawn)" } } },
+  flags = { { "--data SPEC", "pictures to calibrate on, for table 6.4: a folder, mnist:DIR (some that are drawn)" },
+            { "--table N", "only table 6.2, 6.3 or 6.4 (all)" } } },
   function(d)
     local device, bars, megabytes, rates = d.devices[1], {}, {}, {}
-    local clock, data = pcall(c.now), nil
-    if device then data = data_of(d) end
+    local clock, data, only = pcall(c.now), nil, d.options.table
+    if only and not ("6.2 6.3 6.4"):find(only, 1, true) then error("--table: want 6.2, 6.3 or 6.4", 0) end
+    -- The reason for which a table is left out; nil: it is wanted.
+    local function left_out(table) return only and only ~= table and "--table " .. only or nil end
+    if device and not left_out "6.4" then data = data_of(d) end
     for _, n in ipairs(nets) do
       local none = not device and "--device none" or d.options.quick and not quick[n[2]] and "--quick" or nil
-      local plans = none or not clock and "--trust is missing: a clock" or not d.options.output and "-o FOLDER is missing, for plans" or nil
+      local plans = left_out "6.2" or none or not clock and "--trust is missing: a clock" or not d.options.output and "-o FOLDER is missing, for plans" or nil
       bars[#bars + 1] = stored_plans(d, n, device, plans)
-      megabytes[#megabytes + 1] = sizes(d, n, none)
-      rates[#rates + 1] = throughput(d, n, device, data, none or not data and "neither --data SPEC nor -o FOLDER, for pictures to calibrate on" or nil)
+      megabytes[#megabytes + 1] = sizes(d, n, left_out "6.3" or none)
+      rates[#rates + 1] = throughput(d, n, device, data, left_out "6.4" or none or not data and "neither --data SPEC nor -o FOLDER, for pictures to calibrate on" or nil)
     end
-    compiled(d, clock)
+    if not left_out "6.2" then compiled(d, clock) end
     if d.starts then d:claim("3.1", "in most nets compiling takes most of a first start", (d.compiling or 0) > d.starts / 2,
       "a processor's kernels are compiled already: what is left is planning and packing of weights") end
     d:bars("table-6-2", "Table 6.2: seconds to the first answer", bars, { "compiled", "compiled and saved", "a hit", "weights replaced" }, { simulated = false })

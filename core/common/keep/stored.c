@@ -348,7 +348,7 @@ static cnr_status store(const cnri_plan_request *r, cnr_plan *plan, const char *
                                .parts = &part,
                                .n_parts = has_state,
                                .limit = limit,
-                               .flags = CNRI_WRITE_PRIVATE,
+                               .flags = CNRI_WRITE_PRIVATE | CNRI_WRITE_UNSYNCED,
                                .codecs = coded ? m->cache_codec : NULL,
                                .key_file = m->cache_key_file};
     if (!status) status = cnri_plan_write(plan, &to, err);

@@ -343,11 +343,14 @@ cnr_status cnri_fail_errno(cnr_error *err, const char *path, const char *what);
 /* For files that cnnrun keeps for itself between runs: mode 0600; replaces whatever has the
  * name, even a symbolic link. */
 enum { CNRI_WRITE_PRIVATE = 1 };
+/* For files that can be made again and tell by themselves whether they are whole: not synced. */
+enum { CNRI_WRITE_UNSYNCED = 2 };
 /* A file that is written beside its place and renamed when it is complete. */
 typedef struct cnri_writer {
     FILE *file;
     char *path;   /* as the caller gave it; used in messages */
     char *target; /* the path with links followed */
+    bool unsynced;
     char *temporary;
 } cnri_writer;
 /* Opens a temporary file beside `path`; an older file stays until cnri_write_commit. Nothing has
