@@ -15,7 +15,7 @@ sub import {
         $ENV{POCL_EXTRA_BUILD_FLAGS} = '-cl-opt-disable';
         $folder .= '-quick';
     }
-    $ENV{CNNRUN_CACHE} //= $folder;
+    $ENV{CNNRUN_CACHE} ||= $folder;
     $ENV{POCL_CACHE_DIR} //= "$folder/pocl";
 }
 

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """From nothing to the first result, and the most memory on the way: whole processes of `cnnrun run NET.cnr PICTURE`.
 
-    python3 tests/bench/start.py [--threads N] [--runs N] [--picture FILE] [--program FILE] [--compiled] [--fresh] [--json]
+    python3 tests/bench/start.py [--threads N] [--runs N] [--picture FILE] [--program FILE] [--compiled] [--stored]
+        [--fresh] [--json]
         [NET...] [-- OPTIONS]
 
 wants build/cnnrun. Each NET (alexnet squeezenet_v1_1 resnet50 vgg16) becomes a native file once, with made-up weights, in
@@ -11,7 +12,8 @@ take turns. ms_first: from the fork until the answer's line is there; ms_whole: 
 which the system tells of a child as ru_maxrss; this process, which the child begins as a copy of, takes less than any of
 them. A second program beside it (--program, twice) makes its own files and takes turns too.
 --compiled compiles each net, too (`cnnrun compile`, with the same OPTIONS, which its file keeps), and times both files in
-turns. --fresh gives every process a home folder of its own, where no driver finds what it compiled before.
+turns. --stored stores each plan in a cache folder, too (`cnnrun warm`), and times starts that take it over; without it nothing is
+stored or taken over. --fresh gives every process a home folder of its own, where no driver finds what it compiled before.
 
     python3 tests/bench/start.py --python PYTHON [--threads N] [--runs N] [--json] [NET...]
 
@@ -106,10 +108,10 @@ def pythons(args, kind, programs, net):
               f"{row['ratio_cpu']:4.2f} of ONNX Runtime's; {row['mib']:5.1f} MiB", flush=True)
 
 
-def fresh(words):
+def fresh(words, environment):
     """once() in a home folder of its own."""
     with tempfile.TemporaryDirectory() as home:
-        return once(words, {**os.environ, "HOME": home, "XDG_CACHE_HOME": home})
+        return once(words, {**environment, "HOME": home, "XDG_CACHE_HOME": home})
 
 
 def once(words, environment=os.environ):
@@ -146,6 +148,7 @@ def main():
     words.add_argument("--program", action="append")
     words.add_argument("--python", help="an interpreter: time it instead of the program")
     words.add_argument("--compiled", action="store_true", help="time compiled models, too")
+    words.add_argument("--stored", action="store_true", help="time stored plans, too")
     words.add_argument("--fresh", action="store_true", help="a home folder of its own for each process")
     words.add_argument("--prepare", action="store_true", help="make the files, time nothing")
     words.add_argument("--json", action="store_true")
@@ -155,19 +158,25 @@ def main():
         pythons(args, "picture", PICTURE, net)
     if args.python:
         return
-    rows = []
+    rows, plain = [], {**os.environ, "MODEL_CACHE_DISABLE": "1"}
     for i, program in enumerate(args.program or [os.path.join(BUILD, "cnnrun")]):
         for net in args.net or NETS:
             folder = os.path.join(BUILD, "start" if i == 0 else f"start{i + 1}")
-            rows.append((program, net, native(program, folder, net), []))
+            own = ["--threads", str(args.threads), *options]
+            path = native(program, folder, net)
+            rows.append((program, net, [path, *own], plain, []))
             if args.compiled:
-                own = ["--threads", str(args.threads), *options]
-                rows.append((program, net + ".cnrp", compiled(program, folder, net, own), []))
+                file = compiled(program, folder, net, own)
+                rows.append((program, net + ".cnrp", [file, "--threads", str(args.threads)], plain, []))
+            if args.stored:
+                own += ["--cache", os.path.join(folder, "plans")]
+                subprocess.run([program, "warm", path, "-q", *own], check=True, stdout=subprocess.DEVNULL)
+                rows.append((program, net + ", stored", [path, *own], os.environ, []))
     for _ in range(0 if args.prepare else args.runs + 1):
-        for program, _, path, seen in rows:
-            words = [program, "run", path, args.picture, "--json", "--threads", str(args.threads)]
-            seen.append((fresh if args.fresh else once)(words + (options if path.endswith(".cnr") else [])))
-    for program, net, _, seen in rows:
+        for program, _, words, environment, seen in rows:
+            words = [program, "run", words[0], args.picture, "--json", *words[1:]]
+            seen.append((fresh if args.fresh else once)(words, environment))
+    for program, net, _, _, seen in rows:
         if not seen:
             continue
         first, whole, mib = (sorted(column) for column in list(zip(*seen[1:]))[:3])

@@ -18,6 +18,8 @@ ok() { # ok STATUS NAME
 cnnrun() { "$build/cnnrun" "$@" >"$work/out" 2>"$work/err"; }
 scores() { sed 's/"ms":[^,]*,//; s/,"cache":.*/}/' "$work/out"; }
 
+aged=$work/aged.cnr # used in the end, when it has not changed for some seconds
+cp "${net%.lua}.cnr" "$aged"
 cnnrun run "$net" "$digit" --json; scores >"$work/plain"
 cnnrun run "$net" "$digit" --json -v --cache "$work/cache"
 grep -q 'miss: nothing is stored of this net' "$work/err"; ok $? "the first start: a miss"
@@ -87,6 +89,15 @@ cat "$work"/out.* >"$work/out"
 [ "$(ls "$work/cache" | wc -l)" = 1 ]; ok $? "leave one file and nothing half-written"
 cnnrun bench "$net" --runs 2 --cache "$work/cache" -v
 grep -q 'plan: hit' "$work/err"; ok $? "which bench takes over"
+# The state of a file is stored, and digests are not compared again as long as it is the same.
+until [ $(($(date +%s) - $(stat -c %Z "$aged"))) -gt 2 ]; do sleep .2; done
+cnnrun run "$aged" "$digit" --cache "$work/aged"
+grep -aq " $(stat -c %i "$aged") $(stat -c %s "$aged") " "$work"/aged/*.plan; ok $? "which file the weights are mapped from"
+cnnrun run "$aged" "$digit" --json --cache "$work/aged"
+grep -q '"cache":"hit"}' "$work/out"; ok $? "as long as it is the same: a hit"
+printf 'damaged!' | dd of="$aged" bs=1 seek=1500000 conv=notrunc 2>/dev/null
+cnnrun run "$aged" "$digit" --json --cache "$work/aged"
+[ $? = 4 ] && grep -q 'aged.cnr: damaged: the data of ' "$work/err"; ok $? "a file that changed is compared again"
 cnnrun warm "$net"
 [ $? = 1 ] && grep -q -- '--cache' "$work/err"; ok $? "warm without a folder says what it wants"
 echo "1..$count"

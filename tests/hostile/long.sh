@@ -29,7 +29,7 @@ one() {
     memory) # allocations of each command that fail, once and from then on; 0: all of them
         CNNRUN_SWEEP=$count try tests/hostile/sweep.t "allocations that fail in each command: $count"
         ;;
-    kept) # of each: damaged plans, forged ones, records of times, compiled programs
+    kept) # of each: damaged plans, forged ones (ten times as many single bytes), records of times, compiled programs
         CNNRUN_KEPT=$count \
             try "$CNNRUN_BUILD/tests/hostile/test_kept" "$count of each kind of kept file"
         ;;

@@ -156,17 +156,20 @@ static uint64_t number(const uint8_t *p) {
 /* As whoever could write it would: digests made right again. The blobs, which nobody but their
  * writer can know to be wrong, stay as they are. */
 static bytes forged(const bytes *good) {
-    const size_t at = (size_t)number(good->at + 24);
-    const bytes directory = {good->at + at, good->n - at};
-    bytes changed = mutated(&directory, directory.n), b = {cnri_alloc(at + changed.n), 0};
-    memcpy(b.at, good->at, at);
-    memcpy(b.at + at, changed.at, changed.n);
-    b.n = at + changed.n;
-    if (dice(3) == 0) b.at[24 + dice(40)] ^= (uint8_t)(1u << dice(8));
-    for (int i = 0; i < 8; i++) b.at[16 + i] = (uint8_t)((uint64_t)b.n >> 8 * i);
-    for (int i = 0; i < 8; i++) b.at[32 + i] = (uint8_t)((uint64_t)changed.n >> 8 * i);
-    cnri_sha256_of(b.at + at, changed.n, b.at + 64);
-    cnri_sha256_of(b.at, 96, b.at + 96);
+    enum { HEADER = CNRI_CACHED_HEADER, TAIL = CNRI_CACHED_TAIL };
+    const size_t n = (size_t)number(good->at + CNRI_CACHED_COUNTS + 8);
+    const size_t room = (HEADER + n + 4095) / 4096 * 4096 - HEADER; /* up to the first blob */
+    const bytes directory = {good->at + HEADER, n};
+    bytes changed = mutated(&directory, n), b = {cnri_alloc(good->n), good->n};
+    if (changed.n > room) changed.n = room;
+    memcpy(b.at, good->at, good->n);
+    memset(b.at + HEADER, 0, room);
+    memcpy(b.at + HEADER, changed.at, changed.n);
+    for (int i = 0; i < 8; i++)
+        b.at[CNRI_CACHED_COUNTS + 8 + i] = (uint8_t)((uint64_t)changed.n >> 8 * i);
+    if (dice(3) == 0) b.at[CNRI_CACHED_COUNTS + dice(HEADER - 16)] ^= (uint8_t)(1u << dice(8));
+    const uint64_t signs = HEADER + number(b.at + CNRI_CACHED_COUNTS + 8);
+    if (signs < b.n - TAIL) cnri_sha256_of(b.at, signs, b.at + b.n - TAIL);
     cnri_free(changed.at);
     return b;
 }
@@ -194,6 +197,50 @@ static void plans(int32_t n, const float *want) {
     unlink(path);
     cnri_free(good.at);
     cnri_free(path);
+}
+
+/* True if the bytes are refused, or if a blob or part is told to be damaged, so that it is not
+ * used. */
+static bool is_refused(const bytes *b) {
+    cnri_cached c;
+    if (cnri_cached_read("memory", (cnri_mapping){.at = b->at, .bytes = b->n}, &c, NULL))
+        return true;
+    bool good = true;
+    for (int32_t i = 0; i < c.n_blobs + c.n_parts; i++)
+        good = good && cnri_same_fingerprint(c.blobs[i].data, c.blobs[i].bytes, c.blobs[i].print);
+    cnri_free(c.blobs);
+    return !good;
+}
+
+/* Tests: one changed byte, at each of the first 4,096 places and at `n` places more. */
+static void places(const char *path, int32_t n, const char *what) {
+    bytes b = slurp(path);
+    int32_t refused = 0;
+    ok(!is_refused(&b), "%s is whole", what);
+    for (int32_t i = 0; i < 4096 + n; i++) {
+        const size_t at = i < 4096 ? (size_t)i % b.n : dice((uint32_t)b.n);
+        const uint8_t was = b.at[at];
+        b.at[at] ^= (uint8_t)(1 + dice(255));
+        refused += is_refused(&b);
+        b.at[at] = was;
+    }
+    ok(refused == 4096 + n, "%s: %d of %d copies with a changed byte are refused", what, refused,
+       4096 + n);
+    cnri_free(b.at);
+}
+
+/* Tests: changed bytes of a stored plan and of a compiled model. */
+static void all_places(int32_t n) {
+    char *plan = plan_file(), *compiled = path_of("net" CNRI_COMPILED_SUFFIX);
+    char *command = cnri_format("%s/cnnrun compile %s/scripts/nets/lenet5.lua -q -o %s >/dev/null",
+                                CNRT_BUILD_DIR, CNRT_SOURCE_DIR, compiled);
+    if (plan) places(plan, n, "a stored plan");
+    if (system(command) == 0) places(compiled, n, "a compiled model");
+    else skip("a compiled model", "the program cnnrun");
+    unlink(compiled);
+    cnri_free(command);
+    cnri_free(compiled);
+    cnri_free(plan);
 }
 
 /* ---- records of times ---- */
@@ -299,6 +346,7 @@ int main(void) {
     has_text(origin, "miss", "a plan is made");
     float again[10];
     is_text(origin_of(origin, sizeof origin, again), "hit", "and taken over");
+    all_places(10 * n);
     plans(n, want);
     origin_of(origin, sizeof origin, want);
     records(n, want);

@@ -101,7 +101,7 @@ my @left_out = (
     [qr{rtsp://door}, 'wants cameras; tests/scripts/apps/record.t makes some up'],
     [qr/^\[Unit\]|^automation:/, "files of systemd and of Home Assistant"],
     [qr/video0/, 'wants a camera; tests/plugins/source-video/camera.t makes one up'],
-    [qr{bench/(?:track|optimum)\.lua|documents/(?:w18|s16|report)\.lua|kernelcheck(?:/nets\.sh| --plugin opencl)|bench/opencl(?:\.sh|_counts)}, 'takes minutes'],
+    [qr{bench/(?:track|optimum)\.lua|documents/(?:w18|s16|report)\.lua|x19\.lua --table|kernelcheck(?:/nets\.sh| --plugin opencl)|bench/opencl(?:\.sh|_counts)}, 'takes minutes'],
     [qr/--repeat 20/, 'takes minutes'],
     [qr/--data mnist:DIR,shift|small\.cnr -o smaller/, 'trains for minutes, or reads what that wrote'],
     [qr/resnet-18\.t7|nn4\.|candy|resnet50|frozen_inference_graph|Data_AlexNet/, 'that model is not among the shared data'],
@@ -119,6 +119,10 @@ my %whole = (
     'cnnrun energy log --csv log.csv' =>
         "${sensor}cnnrun energy log --csv log.csv --seconds 0.2 --sysfs-root sensors",
     'cnnrun tune' => 'cnnrun tune NET --cache DIR', 'cnnrun show' => 'cnnrun show NET',
+    'cnnrun warm NET' => 'cnnrun warm NET --cache DIR', 'cnnrun cache list' => "cnnrun warm NET --cache DIR\ncnnrun cache list --cache DIR",
+    'cnnrun warm scripts/nets/lenet5.lua --cache plans --cache-codec zstd,sodium --cache-key-file key' =>
+        "echo secret >key\ncnnrun warm NET --cache plans --cache-codec zstd,sodium --cache-key-file key",
+    'cnnrun NET PICTURE --adapt' => 'cnnrun NET PICTURE --adapt --cache DIR',
     'cnnrun warm' => 'cnnrun warm NET --cache DIR', 'cnnrun tune NET' => 'cnnrun tune NET --cache DIR',
     'cnnrun monitor MODEL SOURCE' => 'cnnrun monitor NET three.png --app classify',
     'cnnrun prune NET SCHEDULE --data SPEC -o OUT.cnr' =>

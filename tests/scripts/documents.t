@@ -66,6 +66,7 @@ SKIP: {
     for my $r ('SqueezeNet, a hit over compiled, ratio', 'SqueezeNet, compiling, of a first start, ratio', 'SqueezeNet, int8, MB', 'SqueezeNet, int8, pictures a second') {
         ok($x{$r}{kind} eq 'measured' && $x{$r}{ours} > 0, "$r: measured") or diag(explain($x{$r}), text("$tmp/log"));
     }
+    cmp_ok($x{'SqueezeNet, weights replaced, seconds'}{ours} // 0, '>', 0, 'a start with weights replaced');
     is($x{'ResNet-18, int8, MB'}{why}, '--quick', 'a net that is left out');
     is(join(' ', grep { !-s "$tmp/x19/x19-table-6-$_.svg" } 2 .. 4), '', 'and all tables as pictures');
     my $mnist = ($ENV{CNNRUN_SHARED} // "$root/../shared") . '/data/mnist';

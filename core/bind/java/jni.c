@@ -106,19 +106,20 @@ static const member open_members[] = {OPEN(threads, MEMBER_I32),
 #define LOAD(name, kind) \
     { #name, offsetof(cnr_load_options, name), kind }
 static const member load_members[] =
-    {LOAD(weights, MEMBER_TEXT),      LOAD(net, MEMBER_TEXT),
-     LOAD(no_rewrite, MEMBER_LIST),   LOAD(symbol_ranges, MEMBER_LIST),
-     LOAD(device, MEMBER_TEXT),       LOAD(memory_bound, MEMBER_U64),
-     LOAD(deterministic, MEMBER_I32), LOAD(cache, MEMBER_TEXT),
-     LOAD(cache_bytes, MEMBER_U64),   LOAD(import_options, MEMBER_LIST),
-     LOAD(preset, MEMBER_TEXT),       LOAD(no_verify, MEMBER_I32),
-     LOAD(kernels, MEMBER_LIST),      LOAD(memory_limit, MEMBER_U64),
-     LOAD(policy, MEMBER_TEXT),       LOAD(policy_options, MEMBER_LIST),
-     LOAD(devices, MEMBER_LIST),      LOAD(labels, MEMBER_TEXT),
-     LOAD(fallback, MEMBER_LIST),     LOAD(weights_type, MEMBER_TEXT),
-     LOAD(arithmetic, MEMBER_TEXT),   LOAD(cache_policy, MEMBER_TEXT),
-     LOAD(hang_ms, MEMBER_U64),       LOAD(adapt, MEMBER_I32),
-     {NULL, 0, MEMBER_TEXT}};
+    {LOAD(weights, MEMBER_TEXT),        LOAD(net, MEMBER_TEXT),
+     LOAD(no_rewrite, MEMBER_LIST),     LOAD(symbol_ranges, MEMBER_LIST),
+     LOAD(device, MEMBER_TEXT),         LOAD(memory_bound, MEMBER_U64),
+     LOAD(deterministic, MEMBER_I32),   LOAD(cache, MEMBER_TEXT),
+     LOAD(cache_bytes, MEMBER_U64),     LOAD(import_options, MEMBER_LIST),
+     LOAD(preset, MEMBER_TEXT),         LOAD(no_verify, MEMBER_I32),
+     LOAD(kernels, MEMBER_LIST),        LOAD(memory_limit, MEMBER_U64),
+     LOAD(policy, MEMBER_TEXT),         LOAD(policy_options, MEMBER_LIST),
+     LOAD(devices, MEMBER_LIST),        LOAD(labels, MEMBER_TEXT),
+     LOAD(fallback, MEMBER_LIST),       LOAD(weights_type, MEMBER_TEXT),
+     LOAD(arithmetic, MEMBER_TEXT),     LOAD(cache_policy, MEMBER_TEXT),
+     LOAD(hang_ms, MEMBER_U64),         LOAD(adapt, MEMBER_I32),
+     LOAD(no_cache, MEMBER_I32),        LOAD(cache_codec, MEMBER_TEXT),
+     LOAD(cache_key_file, MEMBER_TEXT), {NULL, 0, MEMBER_TEXT}};
 #undef LOAD
 
 /* An option struct that "name=value" texts fill. Owns the texts and lists that its members point

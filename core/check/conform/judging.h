@@ -102,8 +102,11 @@ bool cnri_bay_queues(const cnri_bay *b);
 #define CNRI_MIB ((size_t)1 << 20)
 
 /* ---- the judgements; what each asks stands in the table of work.c ---- */
-/* Judges what the class tells of its devices: count and descriptions. This and the judgements below
- * return false, with a finding, if it fails. */
+/* Codecs: data of many lengths comes back. */
+bool cnri_judge_codec(cnri_judging *j);
+/* Codecs: bytes that were changed, cut or drawn. */
+bool cnri_judge_codec_hostile(cnri_judging *j);
+/* Judges what the class tells of its devices. */
 bool cnri_judge_describe(cnri_judging *j);
 /* Judges opening and closing, also of two devices at once. False: a finding says why it isn't
  * so. */

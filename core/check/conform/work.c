@@ -40,6 +40,8 @@ static const cnri_judgement judgements[] = {
     ROW(ENCODING, "settings", settings, "each option at its ends and for each of its words"),
     ROW(ENCODING, "refusals", refusals, "other types and shapes: refused, or right"),
     ROW(ENCODING, "hostile bytes", hostile, "check refuses what decode could trip over"),
+    ROW(CODEC, "round trip", codec, "decode gives back what was encoded, with the same key alone"),
+    ROW(CODEC, "hostile bytes", codec_hostile, "decode stays within bounds, whatever it gets"),
     ROW(METER, "readings", meter, "domains and readings are possible ones"),
     ROW(METER, "no sensors", meter_absent, "where there is nothing it says so"),
     ROW(KNOB, "domains", knob, "bounds, steps and readings agree"),

@@ -52,20 +52,32 @@ static void add_net(cnri_text *out, const cnr_graph *g) {
     add_digest_of(out, "net", &t);
 }
 
+/* Computes the fingerprints of all weights without a stored digest, on all threads. list: one for
+ * each value. False: out of memory. */
+static bool print_weights(const cnr_graph *g, cnri_digest *list) {
+    for (int32_t i = 0; i < g->values.n; i++) {
+        const cnri_value *v = &g->values.at[i];
+        const cnr_tensor *type = v->type;
+        if (v->producer >= 0 || !type->data || v->seal) continue;
+        list[i].data = type->data;
+        list[i].bytes = type->encoding ? type->bytes : cnr_dense_bytes(type);
+    }
+    return cnri_fingerprints(list, g->values.n, 0);
+}
+
 /* Appends a digest of all weights, from stored digests where there are some. */
 static void add_weights(cnri_text *out, const cnr_graph *g) {
     cnri_text t = {0};
-    for (int32_t i = 0; i < g->values.n; i++) {
+    cnri_digest *list = cnri_alloc_zero(((size_t)g->values.n + 1) * sizeof *list);
+    out->failed = out->failed || !list || !print_weights(g, list);
+    for (int32_t i = 0; i < g->values.n && !out->failed; i++) {
         const cnr_tensor *type = g->values.at[i].type;
         const cnr_quant *q = type->quant;
         uint8_t print[16];
         if (g->values.at[i].producer >= 0 || !type->data) continue;
         /* With stored digests no weight has to be read. */
         const cnri_seal *seal = g->values.at[i].seal;
-        if (!seal)
-            cnri_fingerprint(type->data, type->encoding ? type->bytes : cnr_dense_bytes(type),
-                             print);
-        add_digest(&t, "w", seal ? seal->digest : print);
+        add_digest(&t, "w", seal ? seal->digest : list[i].sum);
         if (!q) continue;
         cnri_fingerprint(q->scale, (uint64_t)q->count * sizeof *q->scale, print);
         add_digest(&t, "q", print);
@@ -73,6 +85,7 @@ static void add_weights(cnri_text *out, const cnr_graph *g) {
         cnri_fingerprint(q->zero_point, (uint64_t)q->count * sizeof *q->zero_point, print);
         add_digest(&t, "z", print);
     }
+    cnri_free(list);
     add_digest_of(out, "weights", &t);
 }
 

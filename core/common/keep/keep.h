@@ -12,11 +12,16 @@ void cnri_keep_register(void);
 /* stored.c */
 /* Makes a plan without looking it up or storing it. */
 cnr_status cnri_fresh_plan(const cnri_plan_request *r, cnr_plan **out, cnr_error *err);
-/* Writes the plan and these parts, whose data each row has. `limit`: most bytes, like
- * cache_bytes. */
-cnr_status cnri_plan_write(cnr_plan *plan, const char *path, const char *identity,
-                           const cnri_cached_blob *parts, int32_t n_parts, uint64_t limit,
-                           uint32_t flags, cnr_error *err);
+/* What is written beside a plan. */
+typedef struct cnri_plan_file {
+    const char *path, *identity;
+    const cnri_cached_blob *parts; /* rows with their data */
+    int32_t n_parts;
+    uint64_t limit;                /* most bytes of the file, before codecs */
+    uint32_t flags;                /* those of cnri_write_begin */
+    const char *codecs, *key_file; /* as in cnr_load_options */
+} cnri_plan_file;
+cnr_status cnri_plan_write(cnr_plan *plan, const cnri_plan_file *to, cnr_error *err);
 /* identity.c: appends all that a stored plan depends on, one item a line: "weights 12ab...". */
 void cnri_plan_identity(const cnri_plan_request *r, cnri_text *out);
 /* Appends a line with the file's digest for each plugin that brings one of `kinds` (bits 1 <<
@@ -39,13 +44,35 @@ cnr_status cnri_tuning_parse(cnri_tuning *t, const char *text, cnr_error *err);
 #define CNRI_CACHE_LIMIT ((uint64_t)4 << 30) /* default limit of a cache folder, in bytes */
 #define CNRI_PLAN_SUFFIX ".plan"
 
+/* ---- codec.c: codecs that stored blobs pass through (cnnrun/codec.h) ---- */
+enum { CNRI_CODECS = 4 }; /* most of them */
+/* Codecs in their order, and their key. */
+typedef struct cnri_coding {
+    const struct cnr_codec *at[CNRI_CODECS];
+    int32_t n;
+    char *key; /* NULL: none needs one */
+    uint64_t key_bytes;
+} cnri_coding;
+/* Finds codecs by their names, separated by commas, and reads the key that they need; close it.
+ * NULL or "": no codecs. key_file NULL: the key is the text of CNNRUN_CACHE_KEY. */
+cnr_status cnri_coding_open(const char *names, const char *key_file, cnri_coding *out,
+                            cnr_error *err);
+void cnri_coding_close(cnri_coding *c);
+/* Encodes by all codecs. The caller frees *to with cnri_free; NULL: there are no codecs. */
+cnr_status cnri_coding_encode(const cnri_coding *c, const void *from, uint64_t bytes, void **to,
+                              uint64_t *n, cnr_error *err);
+/* Decodes `bytes` bytes to exactly n. CNR_E_FORMAT: they are damaged, or the key is another. */
+cnr_status cnri_coding_decode(const cnri_coding *c, const void *from, uint64_t bytes, void *to,
+                              uint64_t n, cnr_error *err);
+
 /* Returns the data of a blob or part. Called one by one, so one is in memory at a time. */
 typedef cnr_status (*cnri_cached_fn)(void *arg, int32_t index, const void **data, cnr_error *err);
 /* Writes identity, choices, blobs and parts; after an error, the file at `path` is unchanged. The
- * caller sets name, bytes and `from` of each blob and part; their fingerprints are computed here.
- * flags: those of cnri_write_begin. */
-cnr_status cnri_cached_write(const char *path, const cnri_cached *what, uint32_t flags,
-                             cnri_cached_fn data, void *arg, cnr_error *err);
+ * caller sets name, bytes and `from` of each blob and part, and which net and codecs; lengths and
+ * fingerprints are computed here. coding: the codecs; NULL: none. flags: those of
+ * cnri_write_begin. */
+cnr_status cnri_cached_write(const char *path, const cnri_cached *what, const cnri_coding *coding,
+                             uint32_t flags, cnri_cached_fn data, void *arg, cnr_error *err);
 
 /* A file of a cache folder that counts towards its limit: a plan, or a plugin's file whose name
  * ends in "bin". */

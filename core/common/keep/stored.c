@@ -1,6 +1,12 @@
 /* Plans kept between processes: where they are stored, and when a stored one is still valid. */
+#define _GNU_SOURCE /* secure_getenv */
 #include "keep/keep.h"
+#include "people/people.h"
 #include <ctype.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 /* ---- telling two identities apart ---- */
@@ -124,10 +130,45 @@ cnr_status cnri_fresh_plan(const cnri_plan_request *r, cnr_plan **out, cnr_error
     return make(r, NULL, out, err);
 }
 
-/* Marks the plan's weights as verified: they must be those that the stored plan read after
- * verifying them. Fails with CNR_E_VERSION otherwise. */
-static cnr_status recognise(cnr_plan *plan, const char *reads, cnr_error *err) {
+#define FILE_PART "file" /* part of a stored plan: the state of the net's file */
+enum { RECENT_S = 2 };   /* clocks of file systems may be so coarse */
+
+/* Writes down which file the weights are mapped from, in the state that it is in. False: they have
+ * no such file, or it changed in the last seconds and may change again unseen. */
+static bool file_state(const cnr_model *m, char out[160]) {
+    const cnr_graph *g = m->graph;
+    struct timespec now;
+    struct stat s;
+    if (!m->path || !g->file.at || g->file.copied || stat(m->path, &s) != 0) return false;
+    for (int32_t i = 0; i < g->values.n; i++)
+        if (g->values.at[i].seal && strcmp(g->values.at[i].seal->file, m->path) != 0) return false;
+    clock_gettime(CLOCK_REALTIME, &now);
+    snprintf(out, 160, "%llu %llu %lld %lld.%09ld %lld.%09ld", (unsigned long long)s.st_dev,
+             (unsigned long long)s.st_ino, (long long)s.st_size, (long long)s.st_mtim.tv_sec,
+             s.st_mtim.tv_nsec, (long long)s.st_ctim.tv_sec, s.st_ctim.tv_nsec);
+    return (uint64_t)s.st_size == g->file.bytes && now.tv_sec - s.st_ctim.tv_sec > RECENT_S;
+}
+
+/* True if the weights' file has not changed since the plan was stored, which compared its digests.
+ */
+static bool is_unchanged(const cnr_model *m, const cnri_cached *c) {
+    char now[160];
+    const cnri_cached_blob *was = *c->codecs ? NULL : cnri_cached_part(c, FILE_PART);
+    return was && file_state(m, now) && strlen(now) == was->bytes &&
+           memcmp(now, was->data, was->bytes) == 0 &&
+           cnri_same_fingerprint(was->data, was->bytes, was->print);
+}
+
+/* Marks the plan's weights as verified: their file must be as it was when the plan was stored, or
+ * they must be those that the stored plan read after verifying them. Fails with CNR_E_VERSION
+ * otherwise. */
+static cnr_status recognise(const cnr_model *m, const cnri_cached *c, cnr_plan *plan,
+                            const char *reads, cnr_error *err) {
     char now[33];
+    if (is_unchanged(m, c)) {
+        plan->sound = true;
+        return CNR_OK;
+    }
     if (!cnri_plan_reads(plan, now)) return cnri_out_of_memory(err, "cache");
     if (strcmp(now, reads) != 0)
         return cnri_fail(err, CNR_E_VERSION, "weights", "are not those that were read then");
@@ -135,13 +176,54 @@ static cnr_status recognise(cnr_plan *plan, const char *reads, cnr_error *err) {
     return CNR_OK;
 }
 
-/* Makes a plan in *out after the stored one, which the plan then owns. replaces: the weights are
- * others. */
+/* Decodes all blobs into the block at `to`, each at a multiple of the alignment, and has the rows
+ * tell of them there. */
+static cnr_status decode_blobs(cnri_cached *c, const cnri_coding *coding, uint8_t *to,
+                               cnr_error *err) {
+    cnr_status status = CNR_OK;
+    for (int32_t i = 0; i < c->n_blobs && !status; i++) {
+        cnri_cached_blob *b = &c->blobs[i];
+        if (!cnri_same_fingerprint(b->data, b->bytes, b->print))
+            return cnri_fail(err, CNR_E_FORMAT, b->name, "is damaged");
+        status = cnri_coding_decode(coding, b->data, b->bytes, to, b->whole, err);
+        b->data = to;
+        b->bytes = b->whole;
+        cnri_fingerprint(to, b->whole, b->print);
+        to += (b->whole + CNRI_CACHED_ALIGN - 1) / CNRI_CACHED_ALIGN * CNRI_CACHED_ALIGN;
+    }
+    return status;
+}
+
+/* Replaces the blobs of a file that went through codecs by decoded ones in *out; it stays empty
+ * without codecs. */
+static cnr_status decode(const cnr_model *m, cnri_cached *c, cnri_mapping *out, cnr_error *err) {
+    cnri_coding coding;
+    uint64_t bytes = CNRI_CACHED_ALIGN;
+    *out = (cnri_mapping){0};
+    if (!*c->codecs) return CNR_OK;
+    CNR_TRY(cnri_coding_open(c->codecs, m->cache_key_file, &coding, err));
+    for (int32_t i = 0; i < c->n_blobs && bytes < INT64_MAX / 2; i++)
+        bytes += c->blobs[i].whole < INT64_MAX / 2 ? c->blobs[i].whole + CNRI_CACHED_ALIGN
+                                                   : INT64_MAX / 2;
+    void *at = bytes < INT64_MAX / 2 ? mmap(NULL, (size_t)bytes, PROT_READ | PROT_WRITE,
+                                            MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)
+                                     : MAP_FAILED;
+    cnr_status status = at != MAP_FAILED ? CNR_OK : cnri_out_of_memory(err, "cache");
+    if (!status) *out = (cnri_mapping){.at = at, .bytes = bytes};
+    if (!status) status = decode_blobs(c, &coding, at, err);
+    cnri_coding_close(&coding);
+    if (status) cnri_unmap_file(out);
+    return status;
+}
+
+/* Makes a plan after the stored one, which the plan then owns. replaces: the weights are others. */
 static cnr_status follow(const cnri_plan_request *r, cnri_cached *c, bool replaces, cnr_plan **out,
                          cnr_error *err) {
     const char *file = r->model->graph->is_compiled && r->is_portable ? r->model->path : NULL;
     cnri_memo memo = {.replaces = replaces};
+    cnri_mapping decoded = {0};
     cnr_status status = cnri_memo_parse(&memo, c->choices, err);
+    if (!status) status = decode(r->model, c, &decoded, err);
     for (int32_t i = 0; i < c->n_blobs && !status; i++) {
         cnri_kept_blob *b = cnri_push(&memo.blobs);
         if (!b) {
@@ -156,13 +238,14 @@ static cnr_status follow(const cnri_plan_request *r, cnri_cached *c, bool replac
         memcpy(b->from, c->blobs[i].from, sizeof b->from);
     }
     if (!status) status = make(r, &memo, out, err);
-    if (!status && memo.reads && !replaces) status = recognise(*out, memo.reads, err);
+    if (!status && memo.reads && !replaces) status = recognise(r->model, c, *out, memo.reads, err);
     if (!status) {
-        (*out)->kept = c->file; /* the names of blobs were copied */
-        c->file = (cnri_mapping){0};
+        (*out)->kept = decoded.at ? decoded : c->file; /* the names of blobs were copied */
+        if (!decoded.at) c->file = (cnri_mapping){0};
     } else {
         cnri_plan_free(*out); /* blobs of the closed file are not used */
         *out = NULL;
+        cnri_unmap_file(&decoded);
     }
     cnri_memo_free(&memo);
     return status;
@@ -205,41 +288,72 @@ static cnr_status list_rows(cnr_plan *plan, const cnri_cached_blob *parts, int32
     return CNR_OK;
 }
 
-cnr_status cnri_plan_write(cnr_plan *plan, const char *path, const char *identity,
-                           const cnri_cached_blob *parts, int32_t n_parts, uint64_t limit,
-                           uint32_t flags, cnr_error *err) {
+/* Fails if the rows take more than the limit. */
+static cnr_status check_limit(const cnri_plan_file *to, uint64_t total, cnr_error *err) {
+    if (total <= to->limit) return CNR_OK;
+    return cnri_fail(err, CNR_E_LIMIT, to->path,
+                     "not stored: about %llu bytes, the cache may hold %llu",
+                     (unsigned long long)total, (unsigned long long)to->limit);
+}
+
+cnr_status cnri_plan_write(cnr_plan *plan, const cnri_plan_file *to, cnr_error *err) {
     rows list = {0};
     cnri_text choices = {0};
+    cnri_coding coding = {0};
     uint64_t total = 0;
-    cnr_status status = list_rows(plan, parts, n_parts, &list, &total, err);
-    reading r = {plan, NULL, parts, list.n - n_parts};
-    if (!status && total > limit)
-        status = cnri_fail(err, CNR_E_LIMIT, path,
-                           "not stored: about %llu bytes, the cache may "
-                           "hold %llu",
-                           (unsigned long long)total, (unsigned long long)limit);
+    cnr_status status = list_rows(plan, to->parts, to->n_parts, &list, &total, err);
+    reading r = {plan, NULL, to->parts, list.n - to->n_parts};
+    if (!status) status = check_limit(to, total, err);
+    if (!status) status = cnri_coding_open(to->codecs, to->key_file, &coding, err);
     cnri_text_add(&choices, "%s", "");
     cnri_memo_print(plan, &choices);
-    if (!status && choices.failed) status = cnri_out_of_memory(err, path);
-    const cnri_cached what = {.identity = identity,
+    if (!status && choices.failed) status = cnri_out_of_memory(err, to->path);
+    const cnri_cached what = {.identity = to->identity,
                               .choices = choices.at,
+                              .net = plan->graph->name ? plan->graph->name : "",
+                              .codecs = coding.n ? to->codecs : "",
                               .blobs = list.at,
                               .n_blobs = r.n_blobs,
-                              .n_parts = n_parts};
-    if (!status) status = cnri_cached_write(path, &what, flags, read_blob, &r, err);
+                              .n_parts = to->n_parts};
+    if (!status)
+        status = cnri_cached_write(to->path, &what, &coding, to->flags, read_blob, &r, err);
+    cnri_coding_close(&coding);
     cnri_text_free(&choices);
     cnri_vec_free(&list);
     cnri_free(r.buffer);
     return status;
 }
 
-/* Writes a plan to the cache folder, and trims the folder. */
-static cnr_status store(const cnr_model *m, cnr_plan *plan, const char *path, const char *file,
-                        size_t shared, const char *identity, cnr_error *err) {
-    const uint64_t limit = m->cache_bytes ? m->cache_bytes : CNRI_CACHE_LIMIT;
+/* Most bytes of the model's cache folder: as asked, or else MODEL_CACHE_MAXSIZE. */
+static uint64_t limit_of(const cnr_model *m) {
+    const char *text = secure_getenv("MODEL_CACHE_MAXSIZE");
+    uint64_t limit = m->cache_bytes;
+    if (!limit && text && *text) (void)cnri_parse_bytes(text, &limit);
+    return limit ? limit : CNRI_CACHE_LIMIT;
+}
+
+/* Writes a plan to the cache folder, and trims the folder. Under a memory bound blobs are mapped,
+ * so they pass through no codec. */
+static cnr_status store(const cnri_plan_request *r, cnr_plan *plan, const char *path,
+                        const char *file, size_t shared, const char *identity, cnr_error *err) {
+    const cnr_model *m = r->model;
+    const uint64_t limit = limit_of(m);
     cnr_status status = cnri_kept_create(m->cache, err);
-    if (!status)
-        status = cnri_plan_write(plan, path, identity, NULL, 0, limit, CNRI_WRITE_PRIVATE, err);
+    char state[160];
+    const bool coded = m->cache_codec && *m->cache_codec && !r->options->memory_bound;
+    const bool has_state = !coded && file_state(m, state);
+    const cnri_cached_blob part = {.name = FILE_PART,
+                                   .data = state,
+                                   .bytes = has_state ? strlen(state) : 0};
+    const cnri_plan_file to = {.path = path,
+                               .identity = identity,
+                               .parts = &part,
+                               .n_parts = has_state,
+                               .limit = limit,
+                               .flags = CNRI_WRITE_PRIVATE | CNRI_WRITE_UNSYNCED,
+                               .codecs = coded ? m->cache_codec : NULL,
+                               .key_file = m->cache_key_file};
+    if (!status) status = cnri_plan_write(plan, &to, err);
     if (!status) cnri_cache_trim(m->cache, limit, file, shared);
     return status;
 }
@@ -305,34 +419,117 @@ static cnr_status try_nearest(const cnri_plan_request *r, const char *path, cons
     return status;
 }
 
-/* Finds or makes the plan and stores it, unless memory was out while planning. */
-static cnr_status plan_at(const cnri_plan_request *r, const char *path, const char *file,
-                          size_t shared, const char *identity, int64_t before, cnr_plan **out,
-                          cnr_error *err) {
-    char *origin = NULL;
+enum { WORTH_NS = 50000000 }; /* own cache: plans of the CPU that take less are not stored */
+
+/* Whether it pays to store a plan: whoever named the folder wants it; in the user's own folder only
+ * plans pay that a device compiles for, or that take long to make and to prepare, which is done
+ * here. begun: when making it began. */
+static cnr_status pays(const cnri_plan_request *r, cnr_plan *plan, uint64_t begun, bool *out,
+                       cnr_error *err) {
+    *out = true;
+    if (!r->model->own_cache) return CNR_OK;
+    for (int32_t i = 0; i < plan->n_devices; i++)
+        if (!(plan->devices[i]->cls->flags & CNR_DEVICE_HOST)) return CNR_OK;
+    CNR_TRY(cnri_residency_warm(plan, err));
+    *out = cnri_real_ns() - begun > WORTH_NS;
+    return CNR_OK;
+}
+
+/* Where a plan is stored. */
+typedef struct place {
+    char *path;
+    cnri_text identity, file;
+    size_t shared; /* bytes of the file's name that plans for other weights share */
+    bool failed;   /* memory is out */
+} place;
+
+/* Finds out where the plan of this request is stored; free it with place_free. */
+static void place_of(const cnri_plan_request *r, place *out) {
+    *out = (place){0};
+    cnri_plan_identity(r, &out->identity);
+    out->failed = out->identity.failed;
+    if (!out->failed) out->shared = add_file_name(r->model, out->identity.at, &out->file);
+    if (!out->failed && !out->file.failed)
+        out->path = cnri_path_join(r->model->cache, out->file.at);
+    out->failed = !out->path;
+}
+
+static void place_free(place *p) {
+    cnri_free(p->path);
+    cnri_text_free(&p->identity);
+    cnri_text_free(&p->file);
+}
+
+/* Level of messages about the cache: nobody asked for the user's own. */
+static int32_t level(const cnr_model *m, bool is_warning) {
+    return is_warning && !m->own_cache ? CNR_LOG_WARN : CNR_LOG_INFO;
+}
+
+/* Stores a new plan, after comparing digests, because other processes find the file by these
+ * weights. A failed policy is reported again next time, so such a plan is not stored. */
+static cnr_status keep(const cnri_plan_request *r, cnr_plan *plan, const place *at,
+                       cnr_error *err) {
     cnr_error why = CNR_ERROR_INIT;
-    cnr_status status = try_nearest(r, path, file, shared, identity, out, &origin, err);
+    CNR_TRY(cnri_plan_verify_weights(plan, true, r->model->rt->devices.options.threads, err));
+    if (!plan->policy_failed &&
+        store(r, plan, at->path, at->file.at, at->shared, at->identity.at, &why))
+        cnri_log(level(r->model, true), "cache", "%s: %s", why.where, why.text);
+    return CNR_OK;
+}
+
+/* Finds or makes the plan and stores it, unless memory was out while planning. */
+static cnr_status plan_at(const cnri_plan_request *r, const place *at, cnr_plan **out,
+                          cnr_error *err) {
+    const int64_t before = cnri_alloc_failures();
+    const uint64_t begun = cnri_real_ns();
+    char *origin = NULL;
+    bool stores = true;
+    cnr_status status =
+        try_nearest(r, at->path, at->file.at, at->shared, at->identity.at, out, &origin, err);
     if (status) {
         cnri_plan_free(*out);
         *out = NULL;
         cnri_free(origin);
         return status;
     }
-    cnri_log(strncmp(origin, "stale", 5) == 0 ? CNR_LOG_WARN : CNR_LOG_INFO, "cache", "%s: %s",
-             path, origin);
+    cnri_log(level(r->model, strncmp(origin, "stale", 5) == 0), "cache", "%s: %s", at->path,
+             origin);
     if (!*out || strcmp(origin, "hit") != 0) {
-        if (!*out) status = make(r, NULL, out, err);
-        status = cnri_alloc_verdict(before, status, path, err);
-        if (!status) /* compares digests, because other processes find the file by these weights */
-            status =
-                cnri_plan_verify_weights(*out, true, r->model->rt->devices.options.threads, err);
-        /* A failed policy is reported again next time, so such a plan is not stored. */
-        const bool whole = !status && !(*out)->policy_failed;
-        if (whole && store(r->model, *out, path, file, shared, identity, &why))
-            cnri_log(CNR_LOG_WARN, "cache", "%s: %s", why.where, why.text);
+        const bool makes = !*out;
+        if (makes) status = make(r, NULL, out, err);
+        status = cnri_alloc_verdict(before, status, at->path, err);
+        if (!status && makes) status = pays(r, *out, begun, &stores, err);
+        if (!status && stores) status = keep(r, *out, at, err);
     }
     if (status) cnri_free(origin);
     else (*out)->origin = origin;
+    return status;
+}
+
+/* True if the user's own folder has a plan of a net with this name. */
+static bool own_has(const cnr_model *m) {
+    cnri_text stem = {0};
+    add_stem(m, &stem);
+    char *path = stem.failed ? NULL : cnri_cache_latest(m->cache, stem.at);
+    cnri_text_free(&stem);
+    cnri_free(path);
+    return path != NULL;
+}
+
+/* Makes the first plan of a net in the user's own folder: what it depends on is found out only if
+ * it pays to store it. */
+static cnr_status plan_first(const cnri_plan_request *r, cnr_plan **out, cnr_error *err) {
+    const int64_t before = cnri_alloc_failures();
+    const uint64_t begun = cnri_real_ns();
+    place at = {0};
+    bool stores = false;
+    cnr_status status = cnri_alloc_verdict(before, make(r, NULL, out, err), "cache", err);
+    if (!status) status = pays(r, *out, begun, &stores, err);
+    if (status || !stores) return status;
+    place_of(r, &at);
+    status = at.failed ? cnri_out_of_memory(err, "cache") : keep(r, *out, &at, err);
+    if (!status) (*out)->origin = cnri_strdup("miss: nothing is stored of this net");
+    place_free(&at);
     return status;
 }
 
@@ -403,18 +600,15 @@ static cnr_status plan_compiled(const cnri_plan_request *r, cnr_plan **out, char
 
 /* Takes a stored plan if it fits; otherwise makes one and stores it. */
 static cnr_status plan_cached(const cnri_plan_request *r, cnr_plan **out, cnr_error *err) {
-    const char *cache = r->model->cache;
-    const int64_t before = cnri_alloc_failures();
-    cnri_text identity = {0}, file = {0};
-    cnri_plan_identity(r, &identity);
-    const size_t shared = identity.failed ? 0 : add_file_name(r->model, identity.at, &file);
-    char *path = identity.failed || file.failed ? NULL : cnri_path_join(cache, file.at);
-    const cnr_status status = path
-                                  ? plan_at(r, path, file.at, shared, identity.at, before, out, err)
-                                  : cnri_out_of_memory(err, cache);
-    cnri_free(path);
-    cnri_text_free(&identity);
-    cnri_text_free(&file);
+    place at;
+    cnri_coding coding; /* a codec that is not there is no reason to store in clear */
+    CNR_TRY(cnri_coding_open(r->model->cache_codec, r->model->cache_key_file, &coding, err));
+    cnri_coding_close(&coding);
+    if (r->model->own_cache && !own_has(r->model)) return plan_first(r, out, err);
+    place_of(r, &at);
+    const cnr_status status =
+        at.failed ? cnri_out_of_memory(err, r->model->cache) : plan_at(r, &at, out, err);
+    place_free(&at);
     return status;
 }
 

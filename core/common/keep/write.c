@@ -13,7 +13,7 @@ static uint64_t aligned(uint64_t n) {
     return (n + CNRI_CACHED_ALIGN - 1) / CNRI_CACHED_ALIGN * CNRI_CACHED_ALIGN;
 }
 
-/* Writes zeros up to the next aligned offset and moves *at there. */
+/* Writes zeros up to the next multiple of the alignment. */
 static cnr_status pad(cnri_writer *w, uint64_t *at, cnr_error *err) {
     static const uint8_t zeros[CNRI_CACHED_ALIGN];
     const uint64_t n = aligned(*at) - *at;
@@ -21,86 +21,116 @@ static cnr_status pad(cnri_writer *w, uint64_t *at, cnr_error *err) {
     return cnri_write(w, zeros, n, err);
 }
 
-/* Writes bytes, adds them to the digest and moves *at past them. */
-static cnr_status write_row(cnri_writer *w, cnri_sha256 *digest, const void *data, uint64_t bytes,
-                            uint64_t *at, cnr_error *err) {
-    cnri_sha256_add(digest, data, bytes);
-    *at += bytes;
-    return cnri_write(w, data, bytes, err);
+/* Bytes of header and directory. */
+static uint64_t head_bytes(const cnri_cached *c) {
+    uint64_t bytes = CNRI_CACHED_HEADER + strlen(c->identity) + strlen(c->choices) + 2;
+    for (int32_t i = 0; i < c->n_blobs + c->n_parts; i++)
+        bytes += CNRI_CACHED_ROW + strlen(c->blobs[i].name) + 1;
+    return bytes;
 }
 
-/* Writes an empty header, then each blob at an aligned offset, with data from the callback; *at:
- * the end. */
-static cnr_status write_blobs(cnri_writer *w, cnri_cached_blob *blobs, int32_t n,
+/* Writes blobs and parts from offset *at on, as codecs encode them; sets their lengths and
+ * fingerprints. */
+static cnr_status write_blobs(cnri_writer *w, const cnri_cached *c, const cnri_coding *coding,
                               cnri_cached_fn data, void *arg, uint64_t *at, cnr_error *err) {
-    static const uint8_t zeros[CNRI_CACHED_HEADER];
-    cnr_status status = cnri_write(w, zeros, sizeof zeros, err);
-    *at = sizeof zeros;
-    for (int32_t i = 0; i < n && !status; i++) {
+    cnr_status status = CNR_OK;
+    for (int32_t i = 0; i < c->n_blobs + c->n_parts && !status; i++) {
+        cnri_cached_blob *b = &c->blobs[i];
         const void *from = NULL;
+        void *encoded = NULL;
         status = data(arg, i, &from, err);
-        if (status) break;
-        cnri_fingerprint(from, blobs[i].bytes, blobs[i].print);
-        status = pad(w, at, err);
-        if (!status) status = cnri_write(w, from, blobs[i].bytes, err);
-        *at += blobs[i].bytes;
+        b->whole = b->bytes;
+        if (!status && coding->n) {
+            status = cnri_coding_encode(coding, from, b->whole, &encoded, &b->bytes, err);
+            from = encoded;
+        }
+        if (!status) status = pad(w, at, err);
+        if (!status) {
+            cnri_fingerprint(from, b->bytes, b->print);
+            status = cnri_write(w, from, b->bytes, err);
+        }
+        *at += b->bytes;
+        cnri_free(encoded);
     }
     return status;
 }
 
-/* Writes the directory of texts, blobs and parts at *at, and fills `header` with its place, size
- * and digest. */
-static cnr_status write_directory(cnri_writer *w, const char *identity, const char *choices,
-                                  const cnri_cached_blob *blobs, int32_t n, int32_t n_parts,
-                                  uint8_t *header, uint64_t *at, cnr_error *err) {
-    cnri_sha256 digest;
-    cnri_sha256_begin(&digest);
-    uint64_t offset = CNRI_CACHED_HEADER;
-    const uint64_t begin = *at, first = strlen(identity), second = strlen(choices);
-    cnr_status status = write_row(w, &digest, identity, first + 1, at, err);
-    if (!status) status = write_row(w, &digest, choices, second + 1, at, err);
-    for (int32_t i = 0; i < n + n_parts && !status; i++) {
-        uint8_t row[CNRI_CACHED_ROW];
-        const size_t length = strlen(blobs[i].name);
+/* Appends a text with its NUL. */
+static uint8_t *put_text(uint8_t *to, const char *text) {
+    const size_t n = strlen(text) + 1;
+    memcpy(to, text, n);
+    return to + n;
+}
+
+/* Fills the directory. */
+static void put_directory(const cnri_cached *c, uint64_t bytes, uint8_t *to) {
+    uint64_t offset = bytes;
+    to = put_text(put_text(to, c->identity), c->choices);
+    for (int32_t i = 0; i < c->n_blobs + c->n_parts; i++) {
+        const cnri_cached_blob *b = &c->blobs[i];
         offset = aligned(offset);
-        put(row, offset, 8);
-        put(row + 8, blobs[i].bytes, 8);
-        memcpy(row + 16, blobs[i].print, 16);
-        put(row + 32, length, 4);
-        memcpy(row + 36, blobs[i].from, 16);
-        offset += blobs[i].bytes;
-        status = write_row(w, &digest, row, sizeof row, at, err);
-        if (!status) status = write_row(w, &digest, blobs[i].name, length + 1, at, err);
+        put(to, offset, 8);
+        put(to + 8, b->bytes, 8);
+        put(to + 16, b->whole, 8);
+        memcpy(to + 24, b->print, 16);
+        put(to + 40, strlen(b->name), 4);
+        memcpy(to + 44, b->from, 16);
+        offset += b->bytes;
+        to = put_text(to + CNRI_CACHED_ROW, b->name);
     }
-    memcpy(header, CNRI_CACHED_MAGIC, sizeof CNRI_CACHED_MAGIC - 1);
-    put(header + 8, CNRI_CACHED_VERSION, 4);
-    put(header + 12, CNRI_CACHED_HEADER, 4);
-    put(header + 16, *at, 8);
-    put(header + 24, begin, 8);
-    put(header + 32, *at - begin, 8);
-    put(header + 40, first, 8);
-    put(header + 48, second, 8);
-    put(header + 56, (uint64_t)n, 8);
-    cnri_sha256_end(&digest, header + 64);
-    cnri_sha256_of(header, CNRI_CACHED_SIGNED, header + CNRI_CACHED_SIGNED);
-    return status;
 }
 
-cnr_status cnri_cached_write(const char *path, const cnri_cached *what, uint32_t flags,
-                             cnri_cached_fn data, void *arg, cnr_error *err) {
-    cnri_writer w;
-    uint8_t header[CNRI_CACHED_HEADER];
-    uint64_t at = 0;
-    cnr_status status = cnri_write_begin(&w, path, flags, err);
+/* Fills header and directory of a file of `total` bytes, `bytes` in all. */
+static void put_head(const cnri_cached *c, uint64_t bytes, uint64_t total, uint8_t *to) {
+    const size_t identity = strlen(c->identity);
+    const uint64_t counts[] = {total,
+                               bytes - CNRI_CACHED_HEADER,
+                               identity,
+                               strlen(c->choices),
+                               (uint64_t)c->n_blobs,
+                               (uint64_t)c->n_parts};
+    memcpy(to, CNRI_CACHED_MAGIC, sizeof CNRI_CACHED_MAGIC - 1);
+    put(to + 8, CNRI_CACHED_VERSION, 4);
+    put(to + 12, CNRI_CACHED_HEADER, 4);
+    for (size_t i = 0; i < CNRI_COUNT(counts); i++)
+        put(to + CNRI_CACHED_COUNTS + 8 * i, counts[i], 8);
+    cnri_sha256_of(c->identity, identity, to + CNRI_CACHED_ID);
+    snprintf((char *)to + CNRI_CACHED_NAME, CNRI_CACHED_TEXT, "%s", c->net);
+    snprintf((char *)to + CNRI_CACHED_CODECS, CNRI_CACHED_HEADER - CNRI_CACHED_CODECS, "%s",
+             c->codecs);
+    put_directory(c, bytes, to + CNRI_CACHED_HEADER);
+}
+
+/* Writes the file: first zeros for header and directory, which need the digests of the rest. */
+static cnr_status write_all(cnri_writer *w, const char *path, const cnri_cached *c,
+                            const cnri_coding *coding, cnri_cached_fn data, void *arg,
+                            uint8_t *head, uint64_t bytes, cnr_error *err) {
+    uint8_t tail[CNRI_CACHED_TAIL];
+    uint64_t at = bytes;
+    cnr_status status = cnri_write(w, head, bytes, err);
+    if (!status) status = write_blobs(w, c, coding, data, arg, &at, err);
     if (status) return status;
-    status = write_blobs(&w, what->blobs, what->n_blobs + what->n_parts, data, arg, &at, err);
-    if (!status)
-        status = write_directory(&w, what->identity, what->choices, what->blobs, what->n_blobs,
-                                 what->n_parts, header, &at, err);
-    if (!status && fseek(w.file, 0, SEEK_SET) != 0)
+    put_head(c, bytes, at + sizeof tail, head);
+    cnri_sha256_of(head, bytes, tail);
+    status = cnri_write(w, tail, sizeof tail, err);
+    if (!status && fseek(w->file, 0, SEEK_SET) != 0)
         status = cnri_fail(err, CNR_E_IO, path, "can't be written: %s", strerror(errno));
-    if (!status) status = cnri_write(&w, header, sizeof header, err);
-    if (!status) return cnri_write_commit(&w, err);
-    cnri_write_abandon(&w);
+    return status ? status : cnri_write(w, head, bytes, err);
+}
+
+cnr_status cnri_cached_write(const char *path, const cnri_cached *what, const cnri_coding *coding,
+                             uint32_t flags, cnri_cached_fn data, void *arg, cnr_error *err) {
+    static const cnri_coding none = {0};
+    cnri_writer w;
+    const uint64_t bytes = head_bytes(what);
+    uint8_t *head = cnri_alloc_zero((size_t)bytes);
+    if (!head) return cnri_out_of_memory(err, path);
+    cnr_status status = cnri_write_begin(&w, path, flags, err);
+    if (!status) {
+        status = write_all(&w, path, what, coding ? coding : &none, data, arg, head, bytes, err);
+        if (!status) status = cnri_write_commit(&w, err);
+        else cnri_write_abandon(&w);
+    }
+    cnri_free(head);
     return status;
 }

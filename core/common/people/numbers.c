@@ -3,6 +3,22 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Parses a size such as "16", "64K" or "1.5G". */
+bool cnri_parse_bytes(const char *text, uint64_t *out) {
+    static const char units[] = "KMG";
+    const char *end;
+    double value;
+    if (!cnri_parse_double(text, &end, &value) || !(value >= 0)) return false;
+    const char *unit = memchr(units, *end & ~0x20, sizeof units - 1);
+    for (int64_t i = 0; unit && i <= unit - units; i++) value *= 1024;
+    end += unit != NULL;
+    end += *end == 'i';
+    end += *end == 'B';
+    if (*end || !(value < 9e18)) return false;
+    *out = (uint64_t)value;
+    return true;
+}
+
 /* Compares two doubles, the smaller first, for qsort. */
 static int by_value(const void *a, const void *b) {
     const double x = *(const double *)a, y = *(const double *)b;

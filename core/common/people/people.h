@@ -56,6 +56,8 @@ void cnri_exit_hook_remove(void *arg);
 void cnri_exit_hooks_run(void);
 
 /* ---- numbers.c ---- */
+/* Parses a size such as "300", "20K", "1.5G" or "4GiB". */
+bool cnri_parse_bytes(const char *text, uint64_t *out);
 /* Fills a tensor with plausible numbers, the same every time; 0 in types other than f32. */
 void cnri_fill_made_up(cnr_tensor *t);
 /* Median of n values, which it sorts; 0 if n is 0. */

@@ -297,7 +297,10 @@ cnr_status cnri_read_kept(const char *path, uint64_t limit, char **out, size_t *
 cnr_status cnri_kept_check(const char *folder, cnr_error *err);
 
 /* ---- kept.c: files that plugins keep between runs. Folder NULL: CNNRUN_CACHE, else
- * ~/.cache/cnnrun ---- */
+ * $XDG_CACHE_HOME/cnnrun, else ~/.cache/cnnrun ---- */
+/* That folder for plans, if nobody names another; free it with cnri_free. NULL: none may be stored,
+ * since CNNRUN_CACHE is empty or MODEL_CACHE_DISABLE is set, or there is no such folder. */
+char *cnri_kept_plans(void);
 /* The path that folder NULL stands for; free it with cnri_free. NULL: it failed, see err. */
 char *cnri_kept_folder(cnr_error *err);
 /* Makes such a folder, and those above it, and checks who may write it. */
@@ -347,11 +350,14 @@ cnr_status cnri_fail_errno(cnr_error *err, const char *path, const char *what);
 /* For files that cnnrun keeps for itself between runs: mode 0600; replaces whatever has the
  * name, even a symbolic link. */
 enum { CNRI_WRITE_PRIVATE = 1 };
+/* For files that can be made again and tell by themselves whether they are whole: not synced. */
+enum { CNRI_WRITE_UNSYNCED = 2 };
 /* A file that is written beside its place and renamed when it is complete. */
 typedef struct cnri_writer {
     FILE *file;
     char *path;   /* as the caller gave it; used in messages */
     char *target; /* the path with links followed */
+    bool unsynced;
     char *temporary;
 } cnri_writer;
 /* Opens a temporary file beside `path`; an older file stays until cnri_write_commit. Nothing has

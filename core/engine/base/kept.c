@@ -35,11 +35,19 @@ cnr_status cnri_kept_create(const char *folder, cnr_error *err) {
 
 /* Path of the user's own folder for kept files; NULL with err if there is none. */
 char *cnri_kept_folder(cnr_error *err) {
-    const char *folder = secure_getenv("CNNRUN_CACHE"), *home = secure_getenv("HOME");
+    const char *folder = secure_getenv("CNNRUN_CACHE"), *home = secure_getenv("HOME"),
+               *caches = secure_getenv("XDG_CACHE_HOME");
     if (folder && *folder) return cnri_strdup(folder);
+    if (caches && *caches == '/') return cnri_path_join(caches, "cnnrun");
     if (home && *home) return cnri_format("%s/.cache/cnnrun", home);
     cnri_fail(err, CNR_E_NOT_FOUND, "CNNRUN_CACHE", "neither it nor HOME names a folder");
     return NULL;
+}
+
+char *cnri_kept_plans(void) {
+    const char *off = secure_getenv("MODEL_CACHE_DISABLE"), *folder = secure_getenv("CNNRUN_CACHE");
+    if ((off && *off && strcmp(off, "0") != 0) || (folder && !*folder)) return NULL;
+    return cnri_kept_folder(NULL);
 }
 
 /* True if `name` is a plain file name: letters, digits and "._-", without a dot in front. */

@@ -242,6 +242,7 @@ static cnr_status begin(cnri_writer *w, const char *path, uint32_t flags, cnr_er
                          "not standard output (./- for a file of that name)");
     w->path = cnri_strdup(path);
     w->target = cnri_strdup(path);
+    w->unsynced = flags & CNRI_WRITE_UNSYNCED;
     if (!w->path || !w->target) return cnri_out_of_memory(err, path);
     if (is_silent)
         return (w->file = tmpfile()) ? CNR_OK : cnri_fail_errno(err, path, "can't be written");
@@ -297,14 +298,14 @@ cnr_status cnri_write_commit(cnri_writer *w, cnr_error *err) {
     cnr_status status = CNR_OK;
     if (ferror(w->file)) /* an error of writes through w->file that nobody checked */
         status = cnri_fail(err, CNR_E_IO, w->path, "can't be written");
-    else if (fflush(w->file) != 0 || fsync(fileno(w->file)) != 0)
+    else if (fflush(w->file) != 0 || (!w->unsynced && fsync(fileno(w->file)) != 0))
         status = cnri_fail_errno(err, w->path, "can't be written");
     if (!status && !is_silent) {
         forget(w->temporary); /* once renamed, its name may belong to any writer */
         if (rename(w->temporary, w->target) != 0) {
             status = cnri_fail_errno(err, w->path, "can't be replaced");
         } else {
-            sync_directory(w->target);
+            if (!w->unsynced) sync_directory(w->target);
             cnri_free(w->temporary);
             w->temporary = NULL;
         }

@@ -207,6 +207,12 @@ const char *cnri_descriptor_fault(int32_t kind, const void *descriptor) {
                    ? "lacks hooks, or the names of its operators"
                    : NULL;
     }
+    case CNR_KIND_CODEC: {
+        const cnr_codec *d = descriptor;
+        return LACKS(d, bound) || LACKS(d, encode) || LACKS(d, decode)
+                   ? "lacks the hooks bound, encode and decode"
+                   : NULL;
+    }
     }
     return NULL;
 }

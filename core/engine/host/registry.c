@@ -10,7 +10,7 @@ enum {
 #define X(NAME, value, text, type) LAST_KIND_##NAME = value,
     CNR_KIND_LIST(X)
 #undef X
-        KINDS = LAST_KIND_GROUP + 1
+        KINDS = LAST_KIND_CODEC + 1
 };
 
 /* Readers take no locks: each commit builds a new snapshot beside the old one and then swaps one

@@ -57,8 +57,15 @@
     X(ALL, BYTES, hang_ms, "hang_ms", "--hang-ms", "N", NULL, PASSES, \
       " (100 times the estimate, at least 10000)", \
       "give a device up that is not the CPU when one call takes longer than so many milliseconds") \
-    X(PROGRAM, TEXT, cache, "", "--cache", "DIR", NULL, NOTHING, " (CNNRUN_CACHE; none)", \
+    X(PROGRAM, TEXT, cache, "", "--cache", "DIR", NULL, NOTHING, \
+      " (CNNRUN_CACHE; ~/.cache/cnnrun for what takes long)", \
       "keep plans and prepared weights here for the next time") \
+    X(ALL, FLAG, no_cache, "no_cache", "--no-cache", NULL, NULL, NOTHING, "", \
+      "keep nothing for the next time, and use nothing that was kept") \
+    X(PROGRAM, TEXT, cache_codec, "", "--cache-codec", "NAME,..", NULL, NOTHING, " (none)", \
+      "compress or encrypt what is kept: zstd, sodium") \
+    X(PROGRAM, FILE, cache_key_file, "", "--cache-key-file", "FILE", NULL, NOTHING, \
+      " (CNNRUN_CACHE_KEY)", "the key of a codec that encrypts") \
     X(PROGRAM, BYTES, cache_bytes, "", "--cache-limit", "BYTES", NULL, NOTHING, " (4G)", \
       "most bytes that they may take; the oldest go first") \
     X(PROGRAM, TEXT, cache_policy, "", "--cache-policy", "NAME", cnri_cache_policies, NOTHING, \

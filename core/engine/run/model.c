@@ -237,6 +237,22 @@ static cnr_status open_policy(const cnr_model *m, const cnr_load_options *o, cnr
     return cnri_policy_open(name ? name : "policy", own, options, out, err);
 }
 
+/* A copy of a text that the caller may lack; false: out of memory. */
+static bool copy_text(char **to, const char *text) {
+    return !text || (*to = cnri_strdup(text)) != NULL;
+}
+
+/* Takes the folder of stored plans and how they are stored from the options. */
+static cnr_status take_cache(cnr_model *m, const cnr_load_options *o, cnr_error *err) {
+    m->cache_bytes = o->cache_bytes;
+    m->cache_fifo = o->cache_policy && strcmp(o->cache_policy, "fifo") == 0;
+    if (!copy_text(&m->cache, o->no_cache ? NULL : o->cache) ||
+        !copy_text(&m->cache_codec, o->cache_codec) ||
+        !copy_text(&m->cache_key_file, o->cache_key_file))
+        return no_memory(err);
+    return cnri_devices_keep(&m->rt->devices, m->cache, err);
+}
+
 /* Fills a new model from its load options (NULL: none), which it checks, with copies. */
 static cnr_status fill(cnr_model *m, const cnr_load_options *o, cnr_error *err) {
     cnri_plan_options options = {0};
@@ -249,12 +265,7 @@ static cnr_status fill(cnr_model *m, const cnr_load_options *o, cnr_error *err) 
         CNR_TRY(cnri_load_check(o, err));
         cnri_load_take(o, &options);
         options.stores = stores_of(o);
-        m->cache_bytes = o->cache_bytes;
-        m->cache_fifo =
-            CNRI_HAS(o, cache_policy) && o->cache_policy && strcmp(o->cache_policy, "fifo") == 0;
-        if (o->cache && !(m->cache = cnri_strdup(o->cache))) return no_memory(err);
-        const cnr_status status = cnri_devices_keep(&m->rt->devices, o->cache, err);
-        if (status) return status;
+        CNR_TRY(take_cache(m, o, err));
     }
     cnri_plan_defaults(m->graph, &options);
     cnr_status status = open_policy(m, o, &options.policy, err);
@@ -324,6 +335,10 @@ cnr_status cnr_load(cnr_runtime *rt, const char *path, const cnr_load_options *o
     if (!status && (status = cnri_graph_status(g, true, err)) != CNR_OK) cnri_graph_free(g);
     if (!status) status = cnri_model_from_graph(rt, g, &given, out, err);
     if (!status && !((*out)->path = cnri_strdup(path))) status = no_memory(err);
+    if (!status && !given.cache && !given.no_cache) {
+        (*out)->cache = cnri_kept_plans();
+        (*out)->own_cache = (*out)->cache != NULL;
+    }
     if (!status) status = cnri_adapt_if_wanted(*out, given.adapt, err);
     if (!status || !*out) return status;
     cnr_release(*out);
@@ -357,6 +372,8 @@ void cnr_release(cnr_model *m) {
     cnri_free(m->symbol_values);
     cnri_free(m->path);
     cnri_free(m->cache);
+    cnri_free(m->cache_codec);
+    cnri_free(m->cache_key_file);
     cnri_vec_free(&m->sessions);
     cnri_vec_free(&m->input_types);
     if (!m->lost) cnri_graph_free(m->graph);

@@ -155,8 +155,11 @@ struct cnr_model {
     cnri_plan_options plan_options;
     char *cache; /* folder of stored plans; NULL: none */
     uint64_t cache_bytes;
-    bool cache_fifo;          /* a cache hit does not count as a use */
-    struct cnri_plans *plans; /* plans.c: its plans by input shapes */
+    bool cache_fifo; /* a cache hit does not count as a use */
+    /* The folder is the user's own, which nobody named: only plans that take long are stored. */
+    bool own_cache;
+    char *cache_codec, *cache_key_file; /* as in cnr_load_options */
+    struct cnri_plans *plans;           /* plans.c: its plans by input shapes */
     CNRI_VEC(cnr_session *) sessions;
     CNRI_VEC(cnr_tensor) input_types; /* input types that implicit plans are made for */
     char **symbols;

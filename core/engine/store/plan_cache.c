@@ -1,17 +1,19 @@
 /* Reads stored plans and compiled models (keep/ of common writes them). Numbers are little-endian;
  * blobs are weights that kernels packed.
  *
- *   0    magic[8]  u32 version  u32 header bytes  u64 file bytes
- *   24   u64 directory offset, bytes
- *   40   u64 identity bytes  u64 choices bytes  u64 number of blobs
- *   64   SHA-256 of the directory [32]    SHA-256 of the 96 bytes above [32]
- *   128  zeros up to a multiple of 4096, then the blobs, each at such a multiple
- *        directory: identity NUL choices NUL
- *                   n {u64 offset, u64 bytes, fingerprint[16], u32 length,
- *                      fingerprint of the blob's source [16], name NUL}
- *                   more rows of that form: the parts of a compiled model (CNRI_PART_MODEL ...),
- *                      whose data follows the blobs; a stored plan has none
- * Bytes between blobs and parts must be zeros. */
+ *   0     magic[8]  u32 version  u32 header bytes
+ *   16    u64 file bytes  u64 directory bytes  u64 identity bytes  u64 choices bytes
+ *         u64 number of blobs  u64 number of parts
+ *   64    SHA-256 of the identity [32]
+ *   96    name of the net NUL, zeros
+ *   608   names of the codecs NUL, zeros
+ *   1024  directory: identity NUL choices NUL
+ *                    a row for each blob, then for each part: {u64 offset, u64 bytes, u64 bytes
+ *                      before codecs, fingerprint[16], u32 length, fingerprint of the blob's
+ *                      source [16], name NUL}
+ *         blobs and parts, each at a multiple of 4096, zeros between. Parts are those of a compiled
+ *         model (CNRI_PART_MODEL ...); a stored plan has none
+ *   tail  SHA-256 of header and directory [32], which hold the fingerprints of all that follows */
 #include "store/store.h"
 
 /* A little-endian number of that many bytes. */
@@ -28,26 +30,36 @@ static cnr_status damaged(cnr_error *err, const char *path, const char *what) {
     return cnri_fail(err, CNR_E_FORMAT, path, "damaged: %s", what);
 }
 
-/* Checks magic, version, digest and lengths of a header. */
+/* Number `i` of those that the header counts. */
+static uint64_t count(const uint8_t *h, int i) { return get(h + CNRI_CACHED_COUNTS + 8 * i, 8); }
+
+/* Offsets where the directory and the blobs and parts end. */
+static uint64_t directory_end(const uint8_t *h) { return CNRI_CACHED_HEADER + count(h, 1); }
+static uint64_t data_end(const uint8_t *h) { return count(h, 0) - CNRI_CACHED_TAIL; }
+
+/* Checks magic, version, digest and lengths of a file. */
 static cnr_status check_header(const uint8_t *h, uint64_t bytes, const char *path, cnr_error *err) {
     uint8_t digest[32];
-    if (bytes < CNRI_CACHED_HEADER) return damaged(err, path, "it ends within the header");
+    if (bytes < CNRI_CACHED_COUNTS) return damaged(err, path, "it ends within the header");
     if (memcmp(h, CNRI_CACHED_MAGIC, sizeof CNRI_CACHED_MAGIC - 1) != 0)
         return damaged(err, path, "its magic is wrong");
-    if (get(h + 8, 4) != CNRI_CACHED_VERSION)
-        return cnri_fail(err, CNR_E_FORMAT, path, "of file version %u, want %d",
-                         (unsigned)get(h + 8, 4), (int)CNRI_CACHED_VERSION);
-    cnri_sha256_of(h, CNRI_CACHED_SIGNED, digest);
-    if (memcmp(digest, h + CNRI_CACHED_SIGNED, sizeof digest) != 0)
-        return damaged(err, path, "the header's digest is wrong");
-    const uint64_t at = get(h + 24, 8), n = get(h + 32, 8);
-    if (get(h + 12, 4) != CNRI_CACHED_HEADER || get(h + 16, 8) != bytes)
+    const unsigned version = (unsigned)get(h + 8, 4);
+    if (version != CNRI_CACHED_VERSION)
+        return cnri_fail(err, CNR_E_FORMAT, path,
+                         "of %s file version %u, want %d: it has to be made again",
+                         version < CNRI_CACHED_VERSION ? "the older" : "the newer", version,
+                         (int)CNRI_CACHED_VERSION);
+    if (bytes < CNRI_CACHED_HEADER + CNRI_CACHED_TAIL)
+        return damaged(err, path, "it ends within the header");
+    if (get(h + 12, 4) != CNRI_CACHED_HEADER || count(h, 0) != bytes)
         return damaged(err, path, "it is not as long as it says");
-    if (at < CNRI_CACHED_HEADER || at > bytes || n != bytes - at)
+    if (count(h, 1) > bytes - CNRI_CACHED_HEADER - CNRI_CACHED_TAIL)
         return damaged(err, path, "its directory is outside the file");
-    cnri_sha256_of(h + at, n, digest);
-    if (memcmp(digest, h + 64, sizeof digest) != 0)
-        return damaged(err, path, "the directory's digest is wrong");
+    cnri_sha256_of(h, directory_end(h), digest);
+    if (memcmp(digest, h + data_end(h), sizeof digest) != 0)
+        return damaged(err, path, "the digest of header and directory is wrong");
+    if (h[CNRI_CACHED_CODECS - 1] || h[CNRI_CACHED_HEADER - 1])
+        return damaged(err, path, "a text of the header is malformed");
     return CNR_OK;
 }
 
@@ -69,45 +81,49 @@ static bool all_zero(const uint8_t *from, const uint8_t *to) {
 static cnr_status read_row(const cnri_cached *c, const uint8_t **at, const uint8_t *end,
                            uint64_t *last, cnri_cached_blob *b, const char *path, cnr_error *err) {
     const uint8_t *file = c->file.at, *row = *at;
-    const uint64_t data_end = get(file + 24, 8);
     if (end - row < CNRI_CACHED_ROW) return damaged(err, path, "it ends early");
-    const uint64_t offset = get(row, 8), length = get(row + 32, 4);
+    const uint64_t offset = get(row, 8), length = get(row + 40, 4);
     b->bytes = get(row + 8, 8);
-    memcpy(b->print, row + 16, sizeof b->print);
-    memcpy(b->from, row + 36, sizeof b->from);
+    b->whole = get(row + 16, 8);
+    memcpy(b->print, row + 24, sizeof b->print);
+    memcpy(b->from, row + 44, sizeof b->from);
     *at += CNRI_CACHED_ROW;
     b->name = take_text(at, end, length);
     if (!b->name) return damaged(err, path, "a name is malformed");
-    if (offset % CNRI_CACHED_ALIGN || offset < *last || offset > data_end ||
-        b->bytes > data_end - offset)
+    if (offset % CNRI_CACHED_ALIGN || offset < *last || offset > data_end(file) ||
+        b->bytes > data_end(file) - offset)
         return damaged(err, path, "a blob is outside the file");
     if (!all_zero(file + *last, file + offset))
         return damaged(err, path, "bytes between its blobs are not zero");
+    if (b->whole != b->bytes && !*c->codecs)
+        return damaged(err, path, "a blob has two lengths, but no codec");
     b->data = file + offset;
     *last = offset + b->bytes;
     return CNR_OK;
 }
 
-/* Reads identity, choices and the rows of blobs. */
+/* Reads identity, choices and the rows of blobs and parts. */
 static cnr_status read_directory(cnri_cached *c, const char *path, cnr_error *err) {
-    const uint8_t *file = c->file.at, *at = file + get(file + 24, 8), *end = file + c->file.bytes;
-    const uint64_t n = get(file + 56, 8);
-    uint64_t last = CNRI_CACHED_HEADER;
-    c->identity = take_text(&at, end, get(file + 40, 8));
-    c->choices = c->identity ? take_text(&at, end, get(file + 48, 8)) : NULL;
+    const uint8_t *file = c->file.at, *at = file + CNRI_CACHED_HEADER,
+                  *end = file + directory_end(file);
+    const uint64_t blobs = count(file, 4), parts = count(file, 5);
+    uint64_t last = directory_end(file);
+    c->net = (const char *)file + CNRI_CACHED_NAME;
+    c->codecs = (const char *)file + CNRI_CACHED_CODECS;
+    c->identity = take_text(&at, end, count(file, 2));
+    c->choices = c->identity ? take_text(&at, end, count(file, 3)) : NULL;
     if (!c->choices) return damaged(err, path, "a text is malformed");
-    if (n > (uint64_t)(end - at) / CNRI_CACHED_ROW)
-        return damaged(err, path, "a count is too large");
-    c->blobs = cnri_alloc_zero(((size_t)(end - at) / CNRI_CACHED_ROW + 1) * sizeof *c->blobs);
+    const uint64_t most = (uint64_t)(end - at) / CNRI_CACHED_ROW;
+    if (blobs > most || parts > most - blobs) return damaged(err, path, "a count is too large");
+    c->blobs = cnri_alloc_zero((size_t)(blobs + parts + 1) * sizeof *c->blobs);
     if (!c->blobs) return cnri_out_of_memory(err, path);
-    while (at < end) {
-        CNR_TRY(read_row(c, &at, end, &last, &c->blobs[c->n_blobs + c->n_parts], path, err));
-        if ((uint64_t)c->n_blobs < n) c->n_blobs++;
-        else c->n_parts++;
-    }
-    if ((uint64_t)c->n_blobs < n) return damaged(err, path, "it ends early");
-    return last == get(file + 24, 8) ? CNR_OK
-                                     : damaged(err, path, "something follows its last blob");
+    c->n_blobs = (int32_t)blobs;
+    c->n_parts = (int32_t)parts;
+    for (int32_t i = 0; i < c->n_blobs + c->n_parts; i++)
+        CNR_TRY(read_row(c, &at, end, &last, &c->blobs[i], path, err));
+    return at == end && last == data_end(file)
+               ? CNR_OK
+               : damaged(err, path, "something follows its last row or blob");
 }
 
 bool cnri_cached_begins(const void *head, size_t bytes) {

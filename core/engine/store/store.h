@@ -62,12 +62,18 @@ cnr_status cnri_store_fill(cnr_graph *graph, const char *path, cnr_error *err);
 #define CNRI_PART_MODEL "model"
 #define CNRI_PART_KEPT "kept "
 
+/* Numbers in the header are at these offsets; plan_cache.c shows the whole file. */
 enum {
-    CNRI_CACHED_VERSION = 2,
-    CNRI_CACHED_HEADER = 128,
-    CNRI_CACHED_SIGNED = 96, /* bytes of the header that its digest covers */
+    CNRI_CACHED_VERSION = 3,
+    CNRI_CACHED_HEADER = 1024,
+    CNRI_CACHED_COUNTS = 16, /* u64 each: file, directory, identity, choices, blobs, parts */
+    CNRI_CACHED_ID = 64,     /* digest of the identity [32] */
+    CNRI_CACHED_NAME = 96,   /* the net's name, ends in NUL */
+    CNRI_CACHED_CODECS = 608,
+    CNRI_CACHED_TEXT = 512, /* room for the name; and for the codecs, up to the header's end */
+    CNRI_CACHED_TAIL = 32,
     CNRI_CACHED_ALIGN = 4096,
-    CNRI_CACHED_ROW = 52
+    CNRI_CACHED_ROW = 60
 };
 #define CNRI_CACHED_MAGIC \
     "\x89" \
@@ -76,15 +82,19 @@ enum {
 /* A blob of a plan cache file: name, bytes, fingerprint, and that of the weights it is made of. */
 typedef struct cnri_cached_blob {
     const char *name;
-    const void *data; /* in the mapping; not read when the file is opened */
-    uint64_t bytes;
+    const void *data;            /* in the mapping; not read when the file is opened */
+    uint64_t bytes;              /* in the file */
+    uint64_t whole;              /* before codecs encoded it, and after they decode it */
     uint8_t print[16], from[16]; /* fingerprints of the blob and of its source */
 } cnri_cached_blob;
 
 /* A stored plan that is open. */
 typedef struct cnri_cached {
     cnri_mapping file;
-    const char *identity, *choices; /* in the mapping */
+    const char *identity, *choices; /* in the mapping, as the next two */
+    const char *net;                /* the net's name */
+    const char *codecs;             /* names of codecs that encoded blobs and parts, in their
+                                     * order, separated by commas; "": none */
     cnri_cached_blob *blobs;        /* n_blobs blobs, then n_parts parts */
     int32_t n_blobs, n_parts;
 } cnri_cached;

@@ -34,7 +34,7 @@ typedef struct cnr_open_options {
     int32_t trust_scripts;   /* 1: Lua scripts may use any file and the clock, as with --trust */
     const char *clock;       /* name of a plugin's clock, for the process; NULL: system clock */
     /* Folder that plugins keep data in between runs, such as compiled kernels. NULL: the `cache` of
-     * the first model that has one, else CNNRUN_CACHE, else ~/.cache/cnnrun. */
+     * the first model that has one, else the user's own (see cnr_load_options). */
     const char *cache;
     const char *sysfs_root;    /* meters and knobs look for /sys below it; NULL: "/" */
     const char *meter_address; /* sensor that is not below sysfs_root: "/dev/ttyUSB0" */
@@ -63,13 +63,18 @@ typedef struct cnr_load_options {
      * follow a comma in the path, else the net's own weights. */
     const char *weights;
     const char *net; /* selects a net in a script that holds several; NULL: the only one */
-    const char *const *symbols;        /* names of open dimensions */
-    const int64_t *symbol_values;      /* their sizes in implicit plans; others are 1 */
-    const char *const *no_rewrite;     /* names of rewrites to skip; ends in NULL */
-    const char *device;                /* such as "cpu" or "opencl:0"; NULL: the best device */
-    uint64_t memory_bound;             /* max. bytes of weights and arena; 0: no limit */
-    int32_t deterministic;             /* 1: measured times are not used to select kernels */
-    const char *cache;                 /* folder of plans and tuning records; NULL: none */
+    const char *const *symbols;   /* names of open dimensions */
+    const int64_t *symbol_values; /* their sizes in implicit plans; others are 1 */
+    /* Names of rewrites to skip; "all" for all of them, "inplace" and "share" for the two ways in
+     * which values share memory. Ends in NULL. */
+    const char *const *no_rewrite;
+    const char *device;    /* such as "cpu" or "opencl:0"; NULL: the best device */
+    uint64_t memory_bound; /* max. bytes of weights and arena; 0: no limit */
+    int32_t deterministic; /* 1: measured times are not used to select kernels */
+    /* Folder of plans and tuning records. NULL: the user's own ($CNNRUN_CACHE, else
+     * $XDG_CACHE_HOME/cnnrun, else ~/.cache/cnnrun), where plans are stored that take more than 50
+     * ms to make, or that devices compile for. MODEL_CACHE_DISABLE=1 or `no_cache`: none. */
+    const char *cache;
     uint64_t cache_bytes;              /* max. bytes of the files in `cache`; 0: 4 GiB */
     const char *const *import_options; /* "name=value" for the importer; ends in NULL */
     const char *preset; /* how pictures are prepared: "torchvision"; NULL: the net's own way */
@@ -77,7 +82,8 @@ typedef struct cnr_load_options {
      * CNR_E_FORMAT when they are first read. */
     int32_t no_verify;
     /* Kernels that must run: "NODE=KERNEL" or "OPERATOR=KERNEL". "@DEVICE" before the "=" limits an
-     * entry to one device. "reference" names the operator's reference. Ends in NULL. */
+     * entry to one device. "reference" names the operator's reference. "*=KERNEL" is for all nodes
+     * whose operators have that kernel, and "*=" cancels such a wish of the net. Ends in NULL. */
     const char *const *kernels;
     /* Max. host memory for the activations, inputs and outputs of a session, in bytes. More is
      * CNR_E_LIMIT before memory is allocated. 0: three quarters of what the process may use. */
@@ -112,6 +118,12 @@ typedef struct cnr_load_options {
      * (cnr_tensor.dim_range) and may serve all its sizes at once. A plan of another size is
      * CNR_E_SHAPE. Ends in NULL. NULL: the net's metadata "symbol.NAME.range" = "1,16", or none. */
     const char *const *symbol_ranges;
+    int32_t no_cache; /* 1: nothing is stored in the user's own cache folder, or taken from it */
+    /* Names of codecs, separated by commas, that stored plans pass through when they are written:
+     * "zstd,sodium". NULL: none. Plans are read whichever codecs they were written with. */
+    const char *cache_codec;
+    /* File with the key of a codec that encrypts. NULL: the text of CNNRUN_CACHE_KEY. */
+    const char *cache_key_file;
 } cnr_load_options;
 
 /* One class and its score. */

@@ -1,6 +1,7 @@
 /* Plugins: the one function that a plugin exports, and the host functions that it may call. */
 #pragma once
 
+#include <cnnrun/codec.h>
 #include <cnnrun/device.h>
 #include <cnnrun/import.h>
 #include <cnnrun/kernel.h>
@@ -103,7 +104,7 @@ typedef struct cnr_group {
     X(METER, 9, "meter", cnr_meter)            X(KNOB, 10, "knob", cnr_knob) \
     X(OBJECT, 11, "object", cnr_object)        X(CLOCK, 12, "clock", cnr_clock) \
     X(IMPORT_ROW, 13, "import row", cnr_import_row) \
-    X(GROUP, 14, "group", cnr_group)
+    X(GROUP, 14, "group", cnr_group)           X(CODEC, 15, "codec", cnr_codec)
 /* clang-format on */
 
 /* Kinds of descriptors that plugins register. */

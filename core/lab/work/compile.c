@@ -240,7 +240,12 @@ static cnr_status write_file(job *j, const char *path, cnri_compiled *out, cnr_e
     if (identity.failed && !status) status = cnri_out_of_memory(err, path);
     status = cnri_alloc_verdict(j->failures, status, path, err); /* less may have been planned */
     if (!status)
-        status = cnri_plan_write(j->plan, path, identity.at, j->parts.at, j->parts.n, UINT64_MAX, 0,
+        status = cnri_plan_write(j->plan,
+                                 &(cnri_plan_file){.path = path,
+                                                   .identity = identity.at,
+                                                   .parts = j->parts.at,
+                                                   .n_parts = j->parts.n,
+                                                   .limit = UINT64_MAX},
                                  err);
     cnri_text_free(&identity);
     for (int32_t i = 0; cnri_residency_blob(j->plan, i, &name, &bytes); i++, out->blobs++)

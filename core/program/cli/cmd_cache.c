@@ -12,11 +12,10 @@ typedef struct cache {
 } cache;
 /* A row of the table of options. */
 #define ROW(member, name, ...) CNRI_OPTION(cache, member, name, __VA_ARGS__)
-static const cnri_option options[] = {ROW(folder, "--cache", "DIR", "the folder (CNNRUN_CACHE)"),
-                                      ROW(limit, "--cache-limit", "BYTES",
-                                          "most bytes that it may hold (4G)"),
-                                      ROW(output, "--output", "FILE", "of export: where to",
-                                          .letter = 'o', .writes = true)};
+static const cnri_option options[] =
+    {ROW(folder, "--cache", "DIR", "the folder (CNNRUN_CACHE; the user's own)"),
+     ROW(limit, "--cache-limit", "BYTES", "most bytes that it may hold (4G)"),
+     ROW(output, "--output", "FILE", "of export: where to", .letter = 'o', .writes = true)};
 #undef ROW
 
 /* The folder of the cache and its files. */
@@ -346,8 +345,8 @@ static cnr_status run(cnri_call *call, void *values, cnr_error *err) {
 
 const cnri_command cnri_cmd_cache = {
     .name = "cache",
-    .example = "cnnrun cache list --cache ~/.cache/cnnrun",
-    .operands = "list|show|verify|clear|export|import [NAME...] --cache DIR",
+    .example = "cnnrun cache list",
+    .operands = "list|show|verify|clear|export|import [NAME...]",
     .summary = "Manages the cache folder: stored plans, and programs that plugins compiled.",
     .details =
         "A NAME is a net, for all its plans, or a file of the folder; without one all are meant.\n"
@@ -359,7 +358,7 @@ const cnri_command cnri_cmd_cache = {
         "Plans of a net lie side by side by devices, threads, structure, options and weights. One "
         "of "
         "another\nmachine is taken, and not found when its net is loaded.\n\n"
-        "    cnnrun cache list --cache ~/.cache/cnnrun\n\n"
+        "    cnnrun cache list\n\n"
         "MODEL_CACHE_DISABLE=1 keeps and reads nothing; MODEL_CACHE_MAXSIZE is --cache-limit's "
         "default.",
     .results = CNRI_RESULTS(&listed_record, &total_record, &verified_record),

@@ -57,8 +57,8 @@ static cnr_status run(cnri_call *call, void *values, cnr_error *err) {
 
 const cnri_command cnri_cmd_tune = {
     .name = "tune",
-    .example = "cnnrun tune net.lua --cache ~/.cache/cnnrun",
-    .operands = "NET --cache DIR",
+    .example = "cnnrun tune net.lua",
+    .operands = "NET",
     .summary =
         "Times each kernel that takes a layer, in turns, on each of --devices, and copies between\n"
         "them; where there is a meter, joules too. The medians are kept in the cache folder,\n"

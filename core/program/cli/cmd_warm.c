@@ -47,6 +47,12 @@ static const char *wrong(const cnri_call *call, const void *values) {
     return cnri_call_cache(call) ? NULL : "where to? want --cache DIR, or CNNRUN_CACHE set";
 }
 
+/* Loads the net; names the user's own folder, so that all plans are stored there. */
+static cnr_status open_model(cnri_call *call, cnr_error *err) {
+    if (!call->common.no_cache) call->common.load.cache = cnri_call_cache(call);
+    return cnri_call_model(call, err);
+}
+
 /* The command warm. */
 static cnr_status run(cnri_call *call, void *values, cnr_error *err) {
     const warm *w = values;
@@ -59,14 +65,14 @@ static cnr_status run(cnri_call *call, void *values, cnr_error *err) {
 
 const cnri_command cnri_cmd_warm = {
     .name = "warm",
-    .example = "cnnrun warm net.cnr --cache ~/.cache/cnnrun",
-    .operands = "NET --cache DIR",
+    .example = "cnnrun warm net.cnr",
+    .operands = "NET",
     .summary = "Plans a net, prepares its weights and keeps both in the cache folder.",
     .details = "A line a plan; origin is hit, or miss or stale and why.",
     .results = CNRI_RESULTS(&record),
     CNRI_OPTIONS(options),
     CNRI_VALUES(warm, .batches = {0}),
-    CNRI_ONE_NET(cnri_call_model),
+    CNRI_ONE_NET(open_model),
     .wrong = wrong,
     .run = run,
 };

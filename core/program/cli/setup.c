@@ -10,9 +10,26 @@ static void close_all(cnri_call *call) {
     if (call->rt) cnri_lua_drop(call->rt);
 }
 
+/* Fails if --mode reference is combined with a device on which references, which are plain C, can't
+ * run. */
+static cnr_status check_reference(cnri_call *call, cnr_error *err) {
+    const cnri_common *c = &call->common;
+    const char *device = c->load.device                        ? c->load.device
+                         : c->load.devices && *c->load.devices ? c->load.devices[0]
+                                                               : NULL;
+    const cnr_device *found;
+    if (!c->mode || strcmp(c->mode, "reference") != 0 || !device || !*device) return CNR_OK;
+    CNR_TRY(cnri_device_open(&call->rt->devices, device, &found, err));
+    if (found->memory[0].flags & CNR_MEMORY_HOST) return CNR_OK;
+    return cnri_fail(err, CNR_E_ARG, "--mode",
+                     "reference needs a device with host memory: want --device cpu or none, got %s",
+                     device);
+}
+
 cnr_status cnri_call_open(cnri_call *call, cnr_error *err) {
     cnr_status status = cnri_call_runtime(call, err);
     call->closes = close_all;
+    if (!status) status = check_reference(call, err);
     if (!status && call->command->takes & CNRI_GROUP) status = cnri_call_join_group(call, err);
     return status || call->governing ? status : cnri_call_govern(call, err);
 }
@@ -56,7 +73,8 @@ cnr_status cnri_call_loading(const cnri_call *call, cnri_loading *s, cnr_error *
     const cnr_load_options *given = &call->common.load;
     *s = (cnri_loading){.options = *given};
     s->options.size = sizeof s->options;
-    s->options.cache = cnri_call_cache(call);
+    s->options.cache = cnri_call_named_cache(call);
+    s->options.no_cache |= call->common.no_cache;
     CNR_TRY(cnri_call_cache_limit(call, &s->options.cache_bytes, err));
     if (given->device && !*given->device)
         return cnri_fail(err, CNR_E_ARG, "--device", "wanted a name such as cpu");

@@ -239,8 +239,6 @@ char *cnri_path_with_ending(const char *path, const char *ending);
  * first operand, and sets *next to its index in argv (argc: none). False: exit with call->code,
  * because help or an error was printed. */
 bool cnri_call_parse(cnri_call *call, void *values, int *next);
-/* Parses a size such as "300", "20K", "1.5G" or "4GiB" into *out, in bytes; false: it is none. */
-bool cnri_parse_bytes(const char *text, uint64_t *out);
 /* Appends a word to a CNRI_T_LIST; false: out of memory. */
 bool cnri_list_add(const char *const **list, const char *word);
 /* Frees what the call holds, closes its net and runtime; the struct stays. */
@@ -296,8 +294,10 @@ void cnri_error_at_once(const char *text, int code);
 void cnri_complain_at_once(const cnr_error *err);
 
 /* ---- open.c ---- */
-/* The cache folder of --cache, or else of CNNRUN_CACHE; NULL: there is none, or
+/* The cache folder of --cache, or else of CNNRUN_CACHE; NULL: there is none, or --no-cache or
  * MODEL_CACHE_DISABLE is set. */
+const char *cnri_call_named_cache(const cnri_call *call);
+/* The same, or else the user's own folder (cnri_kept_plans), until the next call. */
 const char *cnri_call_cache(const cnri_call *call);
 /* *out: the limit of --cache-limit, or else of MODEL_CACHE_MAXSIZE, in bytes; 0: the default. Fails
  * if the variable is no size. */

@@ -3,6 +3,7 @@
 #include "front/front.h"
 #include "people/people.h"
 #include <errno.h>
+#include <limits.h>
 #include <malloc.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -21,12 +22,25 @@ static int32_t log_level(const cnri_common *c) {
     return c->quiet ? CNR_LOG_ERROR : CNR_LOG_WARN + c->verbose;
 }
 
-const char *cnri_call_cache(const cnri_call *call) {
+const char *cnri_call_named_cache(const cnri_call *call) {
     const char *cache = call->common.load.cache,
                *folder = cache ? cache : secure_getenv("CNNRUN_CACHE"),
                *off = secure_getenv("MODEL_CACHE_DISABLE");
-    if (call->common.no_cache || (off && *off && strcmp(off, "0") != 0)) return NULL;
+    if (call->common.no_cache || call->common.load.no_cache ||
+        (off && *off && strcmp(off, "0") != 0))
+        return NULL;
     return folder && *folder ? folder : NULL;
+}
+
+const char *cnri_call_cache(const cnri_call *call) {
+    static char own[PATH_MAX];
+    const char *named = cnri_call_named_cache(call);
+    const bool off = call->common.no_cache || call->common.load.no_cache;
+    char *folder = named || off || call->common.load.cache ? NULL : cnri_kept_plans();
+    if (!folder) return named;
+    snprintf(own, sizeof own, "%s", folder);
+    cnri_free(folder);
+    return own;
 }
 
 /* *out: the limit of --cache-limit, or else of MODEL_CACHE_MAXSIZE, in bytes; 0: the default. Fails
@@ -63,7 +77,7 @@ static cnr_status can_keep(const char *folder, cnr_error *err) {
 /* Goes on without the cache folder if it can't be made or is not ours, and says so. */
 static void check_cache(cnri_call *call) {
     cnr_error why = CNR_ERROR_INIT;
-    const char *cache = call->rt ? NULL : cnri_call_cache(call);
+    const char *cache = call->rt ? NULL : cnri_call_named_cache(call);
     if (!cache || can_keep(cache, &why) == CNR_OK) return;
     call->common.no_cache = true;
     if (call->common.quiet) return;
@@ -88,7 +102,7 @@ cnr_status cnri_call_runtime(cnri_call *call, cnr_error *err) {
                                       .sysfs_root = c->sysfs_root,
                                       .meter_address = c->meter_address,
                                       .board = c->board,
-                                      .cache = cnri_call_cache(call),
+                                      .cache = cnri_call_named_cache(call),
                                       .cpu_isa = c->cpu_isa,
                                       .plugin_order = c->plugin_order,
                                       .skip_plugins = c->skip_plugins.at};

@@ -1,5 +1,6 @@
 /* Options from tables: parses and checks them, and suggests names. */
 #include "front/front.h"
+#include "people/people.h"
 #include <math.h>
 
 static const char *const channel_choices[] = {"net", "rgb", "bgr", "gray", NULL};
@@ -107,22 +108,6 @@ void cnri_help(const cnri_command *c) {
 }
 
 /* ---- values ---- */
-
-/* Parses a size such as "16", "64K" or "1.5G" into *out, in bytes; false: it is none. */
-bool cnri_parse_bytes(const char *text, uint64_t *out) {
-    static const char units[] = "KMG";
-    const char *end;
-    double value;
-    if (!cnri_parse_double(text, &end, &value) || !(value >= 0)) return false;
-    const char *unit = memchr(units, *end & ~0x20, sizeof units - 1);
-    for (int64_t i = 0; unit && i <= unit - units; i++) value *= 1024;
-    end += unit != NULL;
-    end += *end == 'i';
-    end += *end == 'B';
-    if (*end || !(value < 9e18)) return false;
-    *out = (uint64_t)value;
-    return true;
-}
 
 /* Appends a word to the list, which ends in a NULL that does not count. False: out of memory. */
 static bool parse_word(const char *text, cnri_words *words) {

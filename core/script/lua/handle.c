@@ -103,7 +103,8 @@ const cnri_lua_key cnri_load_keys[] =
      CNRI_TEXT("placed: a folder that place keeps the net's placement in: by that, if it is for "
                "these devices",
                options, placed),
-     CNRI_TEXT("cache: a folder of stored plans; for trusted scripts (none)", options, load.cache),
+     CNRI_TEXT("cache: a folder of stored plans; for trusted scripts (the user's own)", options,
+               load.cache),
      {0}};
 
 /* Appends the text on top to the list; the table at `kept` keeps it alive. */
@@ -168,6 +169,7 @@ static void check_file(lua_State *L, const char *path) {
 static void read_options(lua_State *L, int table, options *o) {
     memset(o, 0, sizeof *o);
     o->load.size = sizeof o->load;
+    o->load.no_cache = !cnri_script_of(L)->trust;
     lua_newtable(L);
     const int kept = lua_gettop(L);
     if (lua_isnoneornil(L, table)) return;
@@ -183,8 +185,9 @@ static void read_options(lua_State *L, int table, options *o) {
     o->load.n_symbols = cnri_count_options(o->load.symbols);
     if (o->placed) cnri_lua_check_file(L, o->placed, false);
     /* Who writes a cache chooses what kernels read as prepared weights. */
-    if (o->load.cache && !cnri_script_of(L)->trust)
-        luaL_error(L, "cache: for trusted scripts (--trust)");
+    if (cnri_script_of(L)->trust) return;
+    o->load.no_cache = true;
+    if (o->load.cache) luaL_error(L, "cache: for trusted scripts (--trust)");
 }
 
 /* Pushes a list of texts, or of sizes by name. */

@@ -13,7 +13,8 @@ my $build = abs_path($ENV{CNNRUN_BUILD} || "$root/build");
 plan skip_all => "no $build/cnnrun" unless -x "$build/cnnrun";
 my $dir = tempdir(CLEANUP => 1);
 my ($lenet, $cifar) = map { "$root/scripts/nets/$_.lua" } qw(lenet5 cifar10_quick);
-delete @ENV{qw(CNNRUN_CACHE MODEL_CACHE_DISABLE MODEL_CACHE_MAXSIZE)};
+delete @ENV{qw(MODEL_CACHE_DISABLE MODEL_CACHE_MAXSIZE)};
+$ENV{CNNRUN_CACHE} = '';
 
 sub cnnrun { # exit code, stdout and stderr
     my $out = `$build/cnnrun @_ 2>&1`;
@@ -148,6 +149,52 @@ ok $code && $out =~ /want(?:ed)? (?:one of )?lru/, 'another policy is none' or d
     ($code, $out) = cnnrun("run $lenet $root/scripts/nets/digits/three.png");
     ok $code && $out =~ /MODEL_CACHE_MAXSIZE: "much": want bytes/, '... and is checked' or diag $out;
 }
+# ---- the user's own folder ----
+{
+    local %ENV = (%ENV, HOME => "$dir/home");
+    delete @ENV{qw(CNNRUN_CACHE XDG_CACHE_HOME MODEL_CACHE_MAXSIZE)};
+    mkdir $ENV{HOME};
+    my $digit = "$root/scripts/nets/digits/three.png";
+    my $run = sub { my ($code, $out) = cnnrun("run $lenet $digit --json @_"); return eval { decode_json($out)->{cache} } // "none, $code" };
+    ($code, $out) = cnnrun("warm $lenet --json");
+    is scalar(my @plans = glob "$dir/home/.cache/cnnrun/lenet5-*.plan"), 1, 'warm without a folder: in the user\'s own' or diag $out;
+    is $run->(), 'hit', '... where runs look';
+    is $run->('--no-cache'), 'none, 0', '... but with --no-cache';
+    { local $ENV{MODEL_CACHE_DISABLE} = 1; is $run->(), 'none, 0', '... or MODEL_CACHE_DISABLE' }
+    { local $ENV{CNNRUN_CACHE} = ''; is $run->(), 'none, 0', '... or an empty CNNRUN_CACHE' }
+    like((cnnrun('cache list'))[1], qr/1 file of .* in \Q$dir\E\/home\/\.cache\/cnnrun/, 'cache lists it');
+    my @sim = qw(--board odroid_xu3 --device sim:a15);
+    { local $ENV{XDG_CACHE_HOME} = "$dir/xdg"; is $run->(@sim), 'miss', 'a device that is not the host: stored' }
+    is scalar(@plans = glob "$dir/xdg/cnnrun/lenet5-*.plan"), 1, '... below XDG_CACHE_HOME';
+    for my $home ('/proc', '', undef) { # no folder can be made there; none is named; HOME is not set
+        local $ENV{HOME} = $home;
+        delete $ENV{HOME} if !defined $home;
+        ($code, $out) = cnnrun("run $lenet $digit -q --json @sim");
+        ok $code == 0 && $out =~ /^\{.*\}\n\z/, 'a home that is ' . ($home // 'not set') . ': no word' or diag $out;
+    }
+}
+
+# ---- codecs ----
+SKIP: {
+    skip 'the plugins codec-zstd and codec-sodium were not built', 11 if grep { !-e "$build/plugins/codec-$_.so" } qw(zstd sodium);
+    my $answer = sub { my ($code, $out) = cnnrun("run $lenet $root/scripts/nets/digits/three.png --json @_"); return $out =~ s/^.*?(\[.*\]).*/$1/sr };
+    my $origin = sub { my (undef, $out) = warm(@_); return eval { decode_json($out =~ s/^cnnrun: .*\n//mr)->{origin} } // $out };
+    my $plain = $answer->();
+    for my $codec ('zstd', 'sodium', 'zstd,sodium') {
+        local $ENV{CNNRUN_CACHE_KEY} = 'the first key';
+        my $folder = "$dir/by-$codec";
+        $origin->($folder, $lenet, '--cache-codec', $codec);
+        is $origin->($folder, $lenet), 'hit', "$codec: a hit";
+        is $answer->("--cache $folder"), $plain, '... with the same answer';
+    }
+    cmp_ok -s (glob "$dir/by-zstd/*")[0], '<', .95 * -s (glob "$dir/b/*")[0], 'zstd makes it smaller';
+    like $origin->("$dir/by-sodium", $lenet), qr/^stale: sodium: needs a key: --cache-key-file FILE, or CNNRUN_CACHE_KEY/, 'sodium wants its key';
+    $origin->("$dir/key", $lenet, '--cache-codec sodium --cache-key-file', $lenet);
+    like $origin->("$dir/key", $lenet, '--cache-key-file', $cifar), qr/^stale: sodium: the key is another/, '... and no other';
+    like $origin->("$dir/none", $lenet, '--cache-codec lzw'), qr/^cnnrun warm: lzw: no plugin brought a codec of that name; there are (?:zstd, sodium|sodium, zstd)/m, 'an unknown codec';
+    ok !-e "$dir/none" || !glob("$dir/none/*"), '... and nothing is stored in clear';
+}
+
 for (['cache look --cache x', qr/look: want list, show/], ['cache list', qr/which folder\? --cache DIR/]) {
     ($code, $out) = cnnrun($_->[0]);
     ok $code && $out =~ $_->[1], "$_->[0]: told" or diag $out;

@@ -15,7 +15,8 @@ my $shared = abs_path(($ENV{CNNRUN_SHARED} // "$root/../shared") . '/data');
 my $dir = tempdir(CLEANUP => 1);
 my $nets = "$root/scripts/nets";
 my $three = "$nets/digits/three.png";
-delete @ENV{qw(CNNRUN_CACHE MODEL_CACHE_DISABLE MODEL_CACHE_MAXSIZE)};
+delete @ENV{qw(MODEL_CACHE_DISABLE MODEL_CACHE_MAXSIZE)};
+$ENV{CNNRUN_CACHE} = '';
 $ENV{HOME} = $dir; # what devices' plugins keep goes there
 
 sub cnnrun { # exit code, stdout, stderr
@@ -164,8 +165,10 @@ sub refused {
     ok $code == 4 && $err =~ /\Q$file\E: $why/, $name or diag "$code: $err";
 }
 for ([0, "\x88", 'not a \.cnr file, nor a compiled model', 'another magic'],
-     [8, pack('V', 3), 'of file version 3, want 2', 'a newer one'],
-     [200, 'x', 'damaged: bytes between its blobs are not zero', 'bytes that nobody reads']) {
+     [8, pack('V', 4), 'of the newer file version 4, want 3', 'a newer one'],
+     [8, pack('V', 2), 'of the older file version 2, want 3: it has to be made again', 'an older one'],
+     [100, 'x', 'damaged: the digest of header and directory is wrong', 'another name'],
+     [8 + 1024 + unpack('Q', substr $tiny, 24, 8), 'x', 'damaged: bytes between its blobs are not zero', 'bytes that nobody reads']) {
     my ($at, $bytes, $why, $name) = @$_;
     my $changed = $tiny;
     substr($changed, $at, length $bytes) = $bytes;

@@ -15,7 +15,7 @@ chomp $work;
 END { chdir '/'; system 'rm', '-rf', $work if $work }
 chdir $work or die;
 delete $ENV{XDG_RUNTIME_DIR};
-delete $ENV{CNNRUN_CACHE};
+$ENV{CNNRUN_CACHE} = '';
 
 # The text of a file; '' if it can't be read.
 sub text { open my $in, '<', $_[0] or return ''; local $/; <$in> }

@@ -47,8 +47,10 @@ OP_UNUSED void ocl_open(const char *name) {
     cnr_error err = CNR_ERROR_INIT;
     const int quick = !getenv("POCL_EXTRA_BUILD_FLAGS"); /* as tests/Programs.pm does */
     if (quick) setenv("POCL_EXTRA_BUILD_FLAGS", "-cl-opt-disable", 1);
+    const char *cache = getenv("CNNRUN_CACHE"); /* empty: tap.h set it */
     setenv("CNNRUN_CACHE",
-           quick ? CNRT_BUILD_DIR "/opencl-cache-quick" : CNRT_BUILD_DIR "/opencl-cache", 0);
+           quick ? CNRT_BUILD_DIR "/opencl-cache-quick" : CNRT_BUILD_DIR "/opencl-cache",
+           !cache || !*cache);
     setenv("POCL_CACHE_DIR",
            quick ? CNRT_BUILD_DIR "/opencl-cache-quick/pocl" : CNRT_BUILD_DIR "/opencl-cache/pocl",
            0);

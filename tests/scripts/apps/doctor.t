@@ -14,7 +14,7 @@ my $root = "$FindBin::Bin/../../..";
 my $build = $ENV{CNNRUN_BUILD} // "$root/build";
 my $tmp = tempdir(CLEANUP => 1);
 chmod 0755, $tmp;
-$ENV{CNNRUN_CACHE} //= "$tmp/cache";
+$ENV{CNNRUN_CACHE} ||= "$tmp/cache";
 
 # JSON rows of a command.
 sub rows { my ($command) = @_; return [map { decode_json $_ } `$command 2>$tmp/err`] }

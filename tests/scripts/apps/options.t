@@ -37,7 +37,7 @@ cmp_ok(scalar @options, '>', 30, 'the options are listed: ' . scalar @options);
 cmp_ok(scalar @applications, '>', 8, "and the applications: @applications");
 
 # A value that parses; what it does is not asked here.
-my %flags = map { $_ => 1 } qw(--json --verbose --quiet --deterministic --adapt --no-inplace --no-share --no-verify --trust --letterbox);
+my %flags = map { $_ => 1 } qw(--json --verbose --quiet --deterministic --adapt --no-inplace --no-share --no-verify --no-cache --trust --letterbox);
 my %values = ('--threads' => 1, '--memory' => '1G', '--memory-limit' => '1G', '--cache-limit' => '1G', '--symbol' => 'a=1',
               '--weights-type' => 'fp16', '--arithmetic' => 'f32', '--channels' => 'rgb', '--cache' => "$dir/cache", '--cache-policy' => 'fifo',
               '--cpu-isa' => 'generic', '--sysfs-root' => '/', '--hang-ms' => 90000, '--mode' => 'reference');
@@ -84,6 +84,8 @@ is(() = (program('run', $net, $one, '--cache', $nowhere))[1] =~ /warning/g, 1, '
 my @cases = (
     [11, qr/^cnnrun run: nope: no board .*\.lua\) or one of: adreno_330, .*odroid_xu3/, 'run', $net, $one, qw(--board nope)],
     [3, qr/--cache: can't be written/, 'warm', $net, '--cache', $nowhere],
+    [1, qr/--mode: reference needs a device with host memory: want --device cpu or none, got opencl:0|opencl:0: no such device/, 'run', $net, $one,
+     qw(--mode reference --device opencl:0)],
     [9, qr/limit is 100/, 'classify', $net, $one, qw(--memory-limit 100)],
     [6, qr/cpu:nope: no such device/, 'classify', $net, $one, qw(--device cpu:nope)],
     [1, qr/unknown option --threds; did you mean --threads\?/, 'classify', $net, $one, qw(--threds 1)],

@@ -183,10 +183,10 @@ struct open_options {
 
 /* Members correspond to those of cnr_load_options; empty or 0: the default. */
 struct load_options {
-    std::string weights, net, device, preset, weights_type, arithmetic, cache_policy;
-    std::filesystem::path cache, policy, labels;
+    std::string weights, net, device, preset, weights_type, arithmetic, cache_policy, cache_codec;
+    std::filesystem::path cache, cache_key_file, policy, labels;
     uint64_t cache_bytes = 0, memory_bound = 0, memory_limit = 0, hang_ms = 0;
-    bool deterministic = false, no_verify = false, adapt = false;
+    bool deterministic = false, no_verify = false, adapt = false, no_cache = false;
     std::map<std::string, int64_t> symbols; /* sizes of open dimensions, by name */
     std::vector<std::string> no_rewrite, import_options, kernels, policy_options, devices, fallback;
     std::vector<std::string> symbol_ranges; // "batch=1..16"
@@ -238,7 +238,8 @@ struct cnr_options { /* the options of C, which borrow from a load_options */
         c.weights = text(o.weights), c.net = text(o.net), c.device = text(o.device);
         c.preset = text(o.preset), c.weights_type = text(o.weights_type);
         c.arithmetic = text(o.arithmetic), c.cache = text(o.cache), c.policy = text(o.policy);
-        c.cache_policy = text(o.cache_policy);
+        c.cache_policy = text(o.cache_policy), c.cache_codec = text(o.cache_codec);
+        c.cache_key_file = text(o.cache_key_file), c.no_cache = o.no_cache;
         c.labels = text(o.labels), c.cache_bytes = o.cache_bytes;
         c.memory_bound = o.memory_bound, c.memory_limit = o.memory_limit, c.hang_ms = o.hang_ms;
         c.deterministic = o.deterministic, c.no_verify = o.no_verify, c.adapt = o.adapt;
