@@ -73,5 +73,5 @@ static cnr_status init(const cnr_host *given, struct cnr_registrar *registrar, c
     return host->add(registrar, CNR_KIND_CODEC, &codec);
 }
 
-CNR_PLUGIN_TOUCHES("codec-sodium", CNNRUN_VERSION, "Encrypts stored plans with libsodium.", "MIT",
-                   init, CNR_TOUCHES_NOTHING)
+CNR_PLUGIN("codec-sodium", CNNRUN_VERSION, "Encrypts stored plans with libsodium.", "MIT", init,
+           CNR_TOUCHES_NOTHING)

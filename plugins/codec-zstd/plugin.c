@@ -48,5 +48,5 @@ static cnr_status init(const cnr_host *given, struct cnr_registrar *registrar, c
     return host->add(registrar, CNR_KIND_CODEC, &codec);
 }
 
-CNR_PLUGIN_TOUCHES("codec-zstd", CNNRUN_VERSION, "Compresses stored plans with Zstandard.", "MIT",
-                   init, CNR_TOUCHES_NOTHING)
+CNR_PLUGIN("codec-zstd", CNNRUN_VERSION, "Compresses stored plans with Zstandard.", "MIT", init,
+           CNR_TOUCHES_NOTHING)

@@ -1,10 +1,7 @@
 /* Codecs: compress or encrypt the parts of stored plans. */
-#ifndef CNNRUN_CODEC_H
-#define CNNRUN_CODEC_H
+#pragma once
 
 #include <cnnrun/status.h>
-
-CNR_BEGIN_C
 
 enum { CNR_CODEC_KEYED = 1 }; /* encode and decode need a key */
 
@@ -26,6 +23,3 @@ typedef struct cnr_codec {
     cnr_status (*decode)(const void *key, uint64_t key_bytes, const void *from, uint64_t bytes,
                          void *to, uint64_t n, cnr_error *err);
 } cnr_codec;
-
-CNR_END_C
-#endif
