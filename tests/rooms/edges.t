@@ -70,7 +70,7 @@ sub declared {
     $text =~ s{/\*.*?\*/}{}gs;
     return $text =~ /^(?!typedef)[\w \t*]*?\b(cnr_\w+)\([^;{]*\);/mg;
 }
-for (['cnnrun-engine', 'engine.h'], ['cnnrun', qw(engine.h power.h lab.h object.h)]) {
+for (['cnnrun-engine', 'engine.h', 'placement.h'], ['cnnrun', qw(engine.h placement.h power.h lab.h object.h)]) {
     my ($name, @headers) = @$_;
   SKIP: {
         skip "$build/lib$name.so is not built", 2 unless -e "$build/lib$name.so";

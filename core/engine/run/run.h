@@ -7,6 +7,7 @@
 #include "plan/plan.h"
 #include "run/load_options.h"
 #include <cnnrun/engine.h>
+#include <cnnrun/placement.h>
 
 /* Kinds of events of a run. */
 typedef enum cnri_event_kind {

@@ -5,4 +5,5 @@
 #include <cnnrun/engine.h>
 #include <cnnrun/lab.h>
 #include <cnnrun/object.h>
+#include <cnnrun/placement.h>
 #include <cnnrun/power.h>
