@@ -1,5 +1,5 @@
-/* For applications that embed the engine: open, load, run, top-k, close; then shapes, weights, plans
- * and sessions. libcnnrun-engine has it, and placement.h.
+/* For applications that embed the engine: open, load, run, top-k, close; then shapes, weights,
+ * plans and sessions. libcnnrun-engine has it, and placement.h.
  *
  *     cnr_runtime *rt; cnr_model *net; const cnr_tensor *scores; cnr_top best[5];
  *     cnr_error err = CNR_ERROR_INIT;

@@ -157,6 +157,7 @@ static cnr_status add_sample(job *j, const cnr_sample *sample, int64_t index, in
 }
 
 void cnr_wilson_interval(double part, int64_t n, double out[2]) {
+    if (!out) return;
     const double z = 1.959964, all = (double)n;
     const double middle = (part + z * z / (2 * all)) / (1 + z * z / all);
     const double half =

@@ -23,6 +23,7 @@ $text =~ s{/\*.*?\*/}{}gs;
 $text =~ s{^\s*#.*$}{}gm;
 $text =~ s{\{[^{}]*\}}{}g; # bodies of structs
 $text =~ s{([(,]\s*)\w+ \(\*(\w+)\)\([^()]*\)}{$1cnr_given_fn $2}g; # parameters that are functions
+$text =~ s{(\w+) (\w+)\[\d+\](?=[,)])}{$1 *$2}g; # parameters that are arrays
 
 # What may be NULL, as the header says it: any parameter of a type, or "function.name".
 my %may = map { $_ => 1 } ('cnr_error *', 'const cnr_open_options *', 'const cnr_load_options *',
