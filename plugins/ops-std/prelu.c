@@ -22,7 +22,8 @@ static cnr_status infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_er
     return CNR_OK;
 }
 
-/* [C, 1, 1 ...], which broadcasts along axis 1. */
+/* [C, 1, 1 ...], which broadcasts along axis 1; one element if shared, without axes if x has none.
+ */
 static cnr_status parameters(const cnr_node *node, int32_t port, cnr_tensor *t, cnr_init *init,
                              cnr_error *err) {
     const cnr_tensor *x = node->inputs[0];
@@ -32,7 +33,7 @@ static cnr_status parameters(const cnr_node *node, int32_t port, cnr_tensor *t, 
     if (!shared && x->dim[channels] < 0)
         return ops_fail(err, CNR_E_SHAPE, node, "the number of channels must be known");
     t->dtype = x->dtype;
-    t->rank = shared ? 1 : x->rank - channels;
+    t->rank = shared ? x->rank > 0 : x->rank - channels;
     for (int32_t a = 0; a < t->rank; a++) t->dim[a] = 1;
     if (!shared) t->dim[0] = x->dim[channels];
     *init = (cnr_init){CNR_INIT_CONST, 0, 0.25};
