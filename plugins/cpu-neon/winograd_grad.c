@@ -87,15 +87,14 @@ static int pays(const grad_state *s) {
     return here * tiles + rest < direct * tiles;
 }
 
-/* Takes f32 gradients of the weight where the method pays. */
+/* Takes f32 gradients of the weight, behind the direct sum where the method does not pay. */
 static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
     cnr_window w;
     grad_state s = {0};
     if ((out->why = shape_of(node, &w, &s))) return CNR_OK;
     divide(&s, w.kernel[0], node->inputs[1]->dim[0], device->concurrency);
-    if (!pays(&s)) return cnr_refuse(out, "too few channels or tiles: the direct sum is faster");
     if (tasks_of(&s) > MOST_FLOATS / s.s_floats) return cnr_refuse(out, "its sums are too large");
-    return cnr_take(node, out, 520);
+    return cnr_take(node, out, pays(&s) ? 520 : NEON_LAST);
 }
 
 /* Finds blocks and workspace. */

@@ -88,17 +88,19 @@ static cnr_status accepts(const cnr_node *node, cnr_accept *out) {
     const cnr_tensor *x = cnr_own_input(node, 0), *weight = cnr_own_input(node, 1);
     if ((out->why = neon_turned_window(node, &w)) || (out->why = neon_wino_window(&w)))
         return CNR_OK;
-    if (cnr_is_constant(weight)) return cnr_refuse(out, "weights that change are wanted");
+    const int constant = cnr_is_constant(weight), gradient = neon_is_gradient(node);
+    if (constant && !gradient) return cnr_refuse(out, "weights that change are wanted");
     channels_of(node, &group, &cin, &cout);
     const int64_t side = w.kernel[0] == 3 ? 4 : 2;
-    if (x->dim[0] < 1 || tile_cycles(side, cin, cout) > direct_cycles(side, cin, cout))
+    const int pays = !constant && tile_cycles(side, cin, cout) <= direct_cycles(side, cin, cout);
+    if (x->dim[0] < 1 || (!pays && !gradient))
         return cnr_refuse(out, "too few channels: the direct sum is faster");
     const int64_t dim[4] = {x->dim[0], group * cout, w.out[0], w.out[1]};
-    cnr_take(node, out, 520);
-    out->epilogue = neon_is_gradient(node) ? 0 : neon_chain_accepts(node, x->rank, dim);
+    cnr_take(node, out, pays ? 520 : NEON_LAST); /* a gradient states no cost: the score decides */
+    out->epilogue = gradient ? 0 : neon_chain_accepts(node, x->rank, dim);
     const neon_wino_blocks b = neon_wino_blocks_of(w.kernel[0], w.out, x->dim[0], 1);
     const double tiles = (double)(b.high * b.wide * x->dim[0] * group);
-    if (!neon_is_gradient(node)) /* as neon_conv_cost's unit, two vectors a cycle */
+    if (!gradient) /* as neon_conv_cost's unit, two vectors a cycle */
         out->cost_ns = neon_cost_ns(2.0 * tiles * neon_uk->vl * tile_cycles(side, cin, cout), 1.0);
     return CNR_OK;
 }

@@ -7,6 +7,8 @@
 
 /* Components of a tile. */
 #define WINO_COMPONENTS 36
+/* Score of a gradient that takes less time by another kernel. */
+#define NEON_LAST 100
 
 /* Blocks of tiles: some rows of one image, or all tiles of several images. */
 typedef struct neon_wino_blocks {

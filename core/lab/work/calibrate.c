@@ -2,17 +2,18 @@
 #include "work/calibrate.h"
 #include <math.h>
 
-/* Makes a model in *out of a copy of `g`, with or without fusing of operators (fuse). */
+/* Makes a model in *out of a copy of `g`, with or without fusing of operators and rewrites of plans
+ * (fuse): without, each value of `g` is computed and can be seen. */
 cnr_status cnri_calibration_model(const cnri_calibration *c, const cnr_graph *g, bool fuse,
                                   cnr_model **out, cnr_error *err) {
     cnr_load_options how = c->how;
     const int32_t n = cnri_count_options(how.no_rewrite);
-    const char **off = cnri_alloc_zero((size_t)(n + 2) * sizeof *off);
+    const char **off = cnri_alloc_zero((size_t)(n + 3) * sizeof *off);
     cnr_graph *copy = cnri_graph_copy(g);
     cnr_status status = CNR_OK;
     *out = NULL;
     for (int32_t i = 0; off && i < n; i++) off[i] = how.no_rewrite[i];
-    if (off && !fuse) off[n] = "fuse";
+    if (off && !fuse) off[n] = "fuse", off[n + 1] = "all";
     how.no_rewrite = off;
     if (!off || !copy) {
         cnri_graph_free(copy);
