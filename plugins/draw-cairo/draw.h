@@ -71,7 +71,9 @@ cnr_status draw_clip(const draw_call *c);
 /* ---- text.c: one line of text in bytes; invalid UTF-8 becomes '?' ---- */
 /* Method text: draws one line of text at a place, turned by degrees if given. */
 cnr_status draw_text(const draw_call *c);
-/* Method extent: gives width and height of a text in pixels. */
+/* Method extent(text, size): result 0 is f64 [width, height] in pixels: how far the text advances,
+ * and ascent + descent of the font at that size (limited to 1 to 1000), whatever the text. Fails
+ * if the text is no u8 list or the size not one number. */
 cnr_status draw_extent(const draw_call *c);
 
 /* ---- pictures.c: pixels in, pixels or SVG out ---- */

@@ -13,7 +13,8 @@ typedef struct stream {
     uint8_t buffer[BUFFER];
 } stream;
 
-/* Writes the buffer to the file, unless an error came before. */
+/* Writes the buffer to the file and empties it; after an earlier error (s->status) only empties
+ * it. An error is kept in s->status and s->err. */
 static void flush(stream *s) {
     if (!s->status && s->n > 0) s->status = imp_host->output_write(s->out, s->buffer, s->n, s->err);
     s->n = 0;

@@ -28,7 +28,8 @@ static char peek(parser *p) {
     return p->at < p->end ? *p->at : 0;
 }
 
-/* Takes a character if it is next; 0: it is not. */
+/* Skips blanks, then takes the character c if it is next and returns 1. 0: another one is next, or
+ * something was wrong before, and then nothing is skipped. */
 static int take(parser *p, char c) {
     if (p->wrong || peek(p) != c) return 0;
     p->at++;

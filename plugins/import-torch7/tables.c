@@ -121,7 +121,9 @@ static void depth_concat(t7_job *j) {
     t7_give(j, imp_concat(b, j->name, flow.at, flow.n, 1));
 }
 
-/* *parts receives the slices of x along one axis, without that axis; 0: the job failed. */
+/* *parts receives the slices of j->x along one axis (from 0), without that axis. 0: the axis is
+ * the batch's, out of range, of unknown size or above T7_MAX_BRANCHES, which is noted as the job's
+ * problem. */
 static int items_of(t7_job *j, int64_t axis, t7_flow *parts) {
     const cnr_tensor *x = imp_type(&j->net->b, j->x);
     imp_attrs l = {.n = 0};

@@ -162,8 +162,9 @@ cnr_status ocl_program_build(ocl_device *d, ocl_program *p, cnr_error *err) {
 
 /* ---- what is asked for ---- */
 
-/* The device's program with this source, head and options, or NULL; one whose build failed is left
- * out, so the next caller builds it again. */
+/* The device's program with this source (the same pointer), head and options, built or still to be
+ * built, or NULL; one whose build failed is left out, so the next caller builds it again. d->lock
+ * is held. */
 static ocl_program *find_program(const ocl_device *d, const ocl_source *source, const char *head,
                                  const char *options) {
     ocl_program *p = d->programs;

@@ -117,7 +117,8 @@ typedef struct detection_space {
     int64_t *found_order;
 } detection_space;
 
-/* Points the fields of s into the workspace at `at` (NULL: only counts); returns the bytes. */
+/* Points the fields of *s into the workspace at `at`, one behind the other; at NULL: sets them to
+ * NULL, as it only counts. Returns the bytes needed. */
 static uint64_t lay_out(const cnr_node *node, uint8_t *at, detection_space *s) {
     const uint64_t priors = (uint64_t)cnr_span(node->inputs[2], 1, 3) / 8;
     const uint64_t rows =

@@ -101,7 +101,8 @@ static void average_grad(const cnr_run *run, int32_t dtype, int64_t first, int64
         ops_put(dtype, run->outputs[0]->data, first + i, dy / (double)n);
 }
 
-/* Gives gradient `at` to the largest of n elements from `first`, 0 to the others. */
+/* Gives the gradient, number `at` of input 0, to the largest of the n elements of input 1 from
+ * `first` (the first of equals; NaN counts as largest), and 0 to the others, in output 0. */
 static void max_grad(const cnr_run *run, int32_t dtype, int64_t first, int64_t n, int64_t at) {
     double best;
     const int64_t top = largest(run->node->inputs[1]->data, dtype, first, n, &best);

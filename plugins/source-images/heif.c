@@ -4,7 +4,9 @@
 
 enum { PIXELS_A_BYTE = 1 << 16 };
 
-/* Decodes the picture into *out, as red, green, blue. */
+/* Decodes the picture into *out as u8 red, green, blue, for the caller to free with img_drop;
+ * after an error there is nothing to free. The handle stays the caller's; `file` bounds the size
+ * and names errors. CNR_E_UNSUPPORTED: libheif can't decode it, CNR_E_FORMAT: it is damaged. */
 static cnr_status decode(struct heif_image_handle *handle, const img_bytes *file, img_picture *out,
                          cnr_error *err) {
     struct heif_image *image = NULL;

@@ -21,7 +21,7 @@ typedef struct csr_header {
     uint32_t magic;      /* CSR_MAGIC, by which a stored image is known */
     uint8_t index_bits;  /* 0: all columns; 1 to 8: gaps; 16 or 32: columns */
     uint8_t value;       /* CNR_f32, CNR_f16, CNR_i8 or CSR_SHARED */
-    uint8_t block, bits; /* bits: 1 to 8 with CSR_SHARED, else 0 */
+    uint8_t block, bits; /* rows of a block, 1 or 4; bits: 1 to 8 with CSR_SHARED, else 0 */
     uint64_t rows, columns, entries;
     uint32_t indices; /* count of numbers in `index`: entries and skips */
     uint32_t

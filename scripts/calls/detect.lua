@@ -12,7 +12,8 @@ local function open(options, net)
   find = detector.open(options.model or net, options)
 end
 
--- What was found as a list for the caller: class, label, score and box of each.
+-- What the detector found, as a table for JSON: n, and for each object class, label, score, points
+-- and box: { x, y, width, height }.
 local function rows(list)
   local found = { n = #list }
   for i, b in ipairs(list) do

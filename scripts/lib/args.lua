@@ -39,8 +39,9 @@ local function rows_of(spec)
   return rows, by
 end
 
--- Breaks text into lines of at most `width`; each line but the first is indented by `indent`
--- spaces.
+-- Returns text as one string, broken at blanks into lines of at most `width` (a longer word stands
+-- alone) with newlines between; each line but the first has `indent` more spaces in front, which do
+-- not count. Blanks become single spaces.
 function M.wrap(text, width, indent)
   local lines, line = {}, ""
   for word in text:gmatch("%S+") do

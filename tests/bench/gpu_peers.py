@@ -239,8 +239,9 @@ def of_timm(name):
 
 
 def given(torch, path):
-    """The same of any ONNX file: timm's or torchvision's net of that name with made-up weights, or what onnx2torch makes
-    of it."""
+    """What runs a net on the card, and the input's shape, of any ONNX file. The net is timm's of the file's name, else
+    the torchvision net with the shortest name that begins so, both with made-up weights, else what onnx2torch makes of
+    the file."""
     import onnx, torchvision
     shape = [d.dim_value or 1 for d in onnx.load(path).graph.input[0].type.tensor_type.shape.dim]
     name = os.path.splitext(os.path.basename(path))[0]

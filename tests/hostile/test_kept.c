@@ -71,7 +71,9 @@ static bytes mutated(const bytes *from, size_t limit) {
 
 /* ---- the answer ---- */
 
-/* Where the plan came from; scores receives the answers. */
+/* Runs LeNet on the first digit with the cache folder; scores receives its 10 answers, all 0 after
+ * a failure, which is noted. Returns room (n bytes), where the plan came from: its `origin`, or
+ * "none" if there is no plan or it has none. */
 static const char *origin_of(char *room, size_t n, float *scores) {
     const cnr_load_options load = {.size = sizeof load, .device = "cpu", .cache = folder};
     cnr_error err = CNR_ERROR_INIT;

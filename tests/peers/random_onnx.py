@@ -103,7 +103,8 @@ class Net:
         return self.const(self.noise(shape, 1.0 / np.sqrt(fan)))
 
     def left_out(self):
-        """A Resize's region or scales that are not used: empty, since they could not be left out before operator set 13."""
+        """A Resize's region or scales that are not used: None from operator set 13 on. Before it they could not be left
+        out, so an empty constant is added and returned."""
         return None if self.opset >= 13 else self.const(np.zeros(0, "f4"))
 
     def ints(self, values, as_input=0.15):

@@ -161,7 +161,10 @@ def run_ours(cnnrun, net, given, work):
 
 
 def difference(a, b):
-    """The largest difference, as a part of the largest value."""
+    """The largest difference, divided by the largest absolute value of b (by 1 if that is 0).
+
+    Infinite if shapes differ, only one is of floats, or the result is not finite; 0 if empty.
+    """
     if a.shape != b.shape or (a.dtype.kind == "f") != (b.dtype.kind == "f"):
         return float("inf")
     if not b.size:

@@ -44,7 +44,10 @@ def prelu_pieces(n):
 
 @graph
 def binaries(n):
-    """Operators of two tensors, with broadcasting."""
+    """The outputs of operators of two tensors, with broadcasting; of comparisons, logic and selections, too.
+
+    n: makes numbers at random of a shape.
+    """
     x, y = conv(pictures((1, 5, 6, 3)), n(3, 3, 3, 4)), pictures((1, 5, 6, 4), "y")
     out = [
         f(x, y) for f in (tf.add, tf.subtract, tf.multiply, tf.divide, tf.maximum, tf.minimum,

@@ -570,8 +570,8 @@ static jlongArray JNICALL topk(JNIEnv *env, jclass class, jobject scores, jfloat
 
 /* ---- objects of plugins ---- */
 
-/* Copies texts to a NULL-terminated list, to be freed by free_words(). NULL: an exception is
- * pending. */
+/* Copies a Java array of byte[] texts, none of them null, to a NULL-terminated list of C strings,
+ * to be freed by free_words(). NULL: an exception is pending. */
 static char **copy_words(JNIEnv *env, jobjectArray from) {
     const int32_t n = (*env)->GetArrayLength(env, from);
     char **words = calloc((size_t)n + 1, sizeof *words);

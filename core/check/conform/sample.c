@@ -143,8 +143,9 @@ static void original_free(original *f) {
     cnri_host.free(f->data);
 }
 
-/* Writes damaged version `k`: cut short, or with a few bytes changed, mostly near the beginning
- * where headers are. False: it failed. */
+/* Writes damaged version `k` of the file to f->path, over the one before: below 7 cut short (0:
+ * empty), else with up to 4 bytes changed, drawn by j's dice, mostly near the beginning where
+ * headers are. False: it failed, noted in j. */
 static bool write_damaged(const original *f, cnri_judging *j, int32_t k) {
     static const int32_t eighths[] = {0, 1, 2, 4, 6, 7};
     uint8_t *copy = cnri_alloc(f->n + 1);

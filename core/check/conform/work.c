@@ -137,7 +137,9 @@ static void *run_judgement(void *arg) {
     return NULL;
 }
 
-/* Prints class number and index of the device with that name, as a line for the parent process. */
+/* Prints the line "found" with class number, index and full name of the device of that name for
+ * the parent process, or the line "error" with the status and text if it is not found. Always
+ * returns CNR_OK. */
 static cnr_status tell_place(const char *name, cnr_error *err) {
     cnri_devices set;
     const cnri_device *d;

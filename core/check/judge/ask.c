@@ -10,7 +10,9 @@ static void hide(cnr_tensor *t) {
     t->mem = (cnr_mem){0};
 }
 
-/* Gives the kernel its own view of link i of the chain. */
+/* Makes the kernel's own view of link i (from 0) of the chain: a copy of the link in t->behind[i],
+ * without data that is not constant, and the epilogue t->epilogue[i] for it. If the link has
+ * another operand, it is appended to the trial's inputs (t->n_in grows). */
 static void view_link(cnri_trial *t, int32_t i) {
     const cnri_link *link = &t->c->chain[i];
     cnri_link *seen = &t->behind[i];

@@ -76,8 +76,9 @@ static cnr_status fill(cnr_tensor *t, const cnri_draft_input *in, cnri_dice *dic
     return CNR_OK;
 }
 
-/* Puts special values into a tensor, but not into weights, which kernels may multiply by
- * padding. Operands of element-wise operators may have any. */
+/* Puts up to 8 NaN, infinities, denormals and -0, of which one is NaN, drawn by the seed, into a
+ * tensor of floats. Does nothing without data, for parameters, and for constants of operators that
+ * are not element-wise, as kernels may multiply these by padding. */
 static void add_specials(const cnr_op *op, int32_t port, cnr_tensor *t, uint64_t seed) {
     cnr_port room;
     cnri_dice dice = {seed + 0x51ed27u * (uint64_t)(port + 1)};

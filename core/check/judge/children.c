@@ -155,7 +155,10 @@ static void run_test(const cnri_check_options *o, cnri_check_test *t, int32_t in
     }
 }
 
-/* Checks a net on a device, in new children after crashes. */
+/* Checks a net on a device, in new children after crashes. Failed cases and crashes in them are
+ * recorded in h and are no errors, nor is cancelling. Fails with CNR_E_STATE if no process can be
+ * begun, with CNR_E_DEVICE if one ends before it begins a further case, or with the error that it
+ * told. */
 static cnr_status run_net(const cnri_check_options *o, hearing *h, const char *device,
                           cnr_error *err) {
     while (!h->ended && !cancelled(o)) {

@@ -158,7 +158,9 @@ static cnr_status add_conditioning(cnri_case *c, change how, cnri_dice *dice) {
     return good ? CNR_OK : no_memory(&err);
 }
 
-/* Adds what rounding may change to the bounds. */
+/* Adds to the bound of each element of t what rounding to its type may change: epsilon * (absolute
+ * + 8 * |element|). absolute: bound on the size of what is rounded on the way, as rounding() gives
+ * it, or 0. */
 static void add_rounding(double *bound, const cnr_tensor *t, double absolute) {
     const int64_t n = cnr_count(t);
     const double epsilon = cnri_dtype_epsilon(t->dtype);

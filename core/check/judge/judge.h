@@ -403,9 +403,11 @@ typedef struct cnri_check_test {
     char why[300];
 } cnri_check_test;
 
-/* Number of tests and cases by result. */
+/* Numbers of tests by result, of nodes, and of all cases. */
 typedef struct cnri_check_totals {
-    int32_t tests, failed, skipped, unjudged, absent; /* skipped does not include absent */
+    /* Numbers of tests: all; with a failed case; without any case although the device exists; with
+     * promises that no case could judge; of devices that do not exist here. */
+    int32_t tests, failed, skipped, unjudged, absent;
     /* With a net: nodes that differ, on all devices; odd: nodes that could not be judged. */
     int32_t nodes, odd;
     int64_t cases;

@@ -17,8 +17,10 @@ typedef struct cnri_stand {
 /* One way of running the reference. */
 typedef struct cnri_ask {
     uint8_t poison;
-    int32_t in_place, output; /* in_place: the input whose memory the output uses, -1: none */
-    int32_t axis;             /* -1: the whole output */
+    /* in_place: index of the input whose memory output number `output` uses; -1: no output does,
+     * and `output` is not used */
+    int32_t in_place, output;
+    int32_t axis; /* -1: the whole output */
     int64_t begin, end;
     const cnr_input_range *regions; /* (optional) by input: everything outside is spoilt */
     bool spoil_with_nan; /* true: spoils with NaN; false: with other elements of the same input */

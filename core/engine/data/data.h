@@ -46,7 +46,9 @@ cnr_status cnri_preprocess_framed(const cnri_preprocess *p, const cnr_tensor *pi
                                   cnr_tensor *out, cnri_framing *framing, cnr_error *err);
 /* preset.c: calls fn for each step of a preset that an importer plugin brings. */
 typedef cnr_status (*cnri_step_fn)(void *arg, const char *key, const char *text, cnr_error *err);
-/* Calls fn for each step of a preset of that name; stops at the first failure. */
+/* Calls fn(arg, key, text, err) for each step of the preset of that name; the texts live only
+ * during the call. Stops at the first failure and returns it; CNR_E_ARG: there is no preset of
+ * that name. */
 cnr_status cnri_preset_each(const char *name, cnri_step_fn fn, void *arg, cnr_error *err);
 /* An error for a mean and a std that can't be of pixels from 0 to 255. */
 cnr_status cnri_preprocess_units(const cnri_preprocess *p, const char *where, cnr_error *err);

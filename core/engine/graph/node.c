@@ -235,8 +235,9 @@ static char *take_name(cnr_graph *g, const char *op, const char *name, const cha
     return NULL;
 }
 
-/* Makes values of unknown type for a node that could not be made, so that building goes on. Returns
- * CNR_E_ARG, or CNR_E_MEMORY. */
+/* For a node that could not be made: gives each output that is still below 0 a new value of
+ * unknown type, so that building goes on; it stays below 0 if memory is out. Always returns an
+ * error: CNR_E_ARG, or CNR_E_MEMORY if the graph ran out of memory. */
 static cnr_status give_unknown(cnr_graph *g, const char *name, cnr_value *outputs,
                                int32_t n_outputs) {
     const cnr_tensor unknown = {.size = sizeof unknown};

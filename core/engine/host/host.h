@@ -177,7 +177,9 @@ typedef struct cnri_devices {
 } cnri_devices;
 /* Prepares an empty set; threads: how many CPU threads devices may use, 0: all. */
 void cnri_devices_init(cnri_devices *set, int32_t threads);
-/* Asks the devices of one family once, family NULL: of all, and adds them to the set. */
+/* Asks the devices of one family, family NULL: of all, and adds them to the set, unless it was
+ * asked before. A family that no plugin has adds nothing and is no error. Stops at the first
+ * failure; families added before it stay. */
 cnr_status cnri_devices_ask(cnri_devices *set, const char *family, cnr_error *err);
 /* Finds a device by `name`: "cpu", "opencl:0", or "opencl" for the first. The error for an
  * unknown name lists the devices. */

@@ -318,7 +318,10 @@ cnr_status cnri_trainer_keep(cnri_trainer *t, cnr_error *err);
 cnr_status cnri_trainer_finish(cnri_trainer *t, cnr_error *err);
 
 /* ---- optimise.c ---- */
-/* Replaces nodes by their training form. `step`: value of g with the number of the step. */
+/* Replaces each node whose operator has a `training` hook by its training form, unless it has
+ * parameters and all are frozen. step: value of g with the number of the step, from 1 (f32, rank
+ * 0); first: index of this process' first sample in the batch that several share. After a failure
+ * g may be partly changed. */
 cnr_status cnri_train_mode(cnr_graph *g, cnr_value step, uint64_t seed, int64_t first,
                            cnr_error *err);
 /* Finds an optimiser operator; name NULL: the first there is. */

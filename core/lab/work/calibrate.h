@@ -106,6 +106,8 @@ typedef struct cnri_float_net {
     cnr_model *model;
     cnri_runner runner;
 } cnri_float_net;
+/* Makes a model of the calibration's float net and a runner for it in *net, which is zeroed first.
+ * Close it after an error too. */
 cnr_status cnri_float_net_open(cnri_calibration *c, cnri_float_net *net, cnr_error *err);
 void cnri_float_net_close(cnri_float_net *net);
 /* As cnri_compare, with a float net that serves several comparisons. */

@@ -89,8 +89,9 @@ static bool push(cnri_feed *feed, queue *q, cnri_fed *f) {
     return goes_on;
 }
 
-/* Takes an item out. NULL: the queue ended (*ended), everything stops, or nothing came until
- * until_ns (if not 0). */
+/* Takes the oldest item out of the queue, waiting for one; the caller owns it. NULL: the queue
+ * ended (then *ended is true, else false), everything stops, or nothing came until until_ns of the
+ * monotonic clock (0: no limit). */
 static cnri_fed *pop(cnri_feed *feed, queue *q, uint64_t until_ns, bool *ended) {
     const struct timespec until = {(time_t)(until_ns / 1000000000u),
                                    (long)(until_ns % 1000000000u)};

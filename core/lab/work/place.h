@@ -55,8 +55,10 @@ const cnr_step_timing *cnri_place_step_of(const cnr_timing *t, const char *node,
 /* ns of that step timed by itself; NaN: there is none. */
 double cnri_place_raw_ns(const cnri_place_job *j, int32_t device, const char *node);
 
-/* cnri_place_settle computes latencies and waits from the times of whole nets;
- * cnri_place_predict then predicts time and energy of a plan. */
+/* Sets what cnri_place_predict uses, j->latency_ns and j->least_share of each device and
+ * j->wait_ns, from the measured medians of whole nets (j->alone, j->divided) and the single steps'
+ * j->raw_ns. Needs j->plan_alone; without j->plan_divided wait_ns stays. Fails only if memory is
+ * out. */
 cnr_status cnri_place_settle(cnri_place_job *j, cnr_error *err);
 /* Predicts time and joules of a plan from what was measured. */
 cnr_status cnri_place_predict(const cnri_place_job *j, const cnr_plan *plan, cnri_place_row *out,

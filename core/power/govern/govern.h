@@ -247,7 +247,8 @@ void cnri_governor_scripts_register(const cnri_governor_scripts *scripts);
 /* Call the registered functions. CNR_E_UNSUPPORTED or NULL: none are registered. */
 cnr_status cnri_frequency_policy_open(const char *spec, const cnri_learns *from,
                                       cnri_frequency_policy *out, cnr_error *err);
-/* Folder of installed policies, for cnri_free; NULL: nothing here runs scripts. */
+/* Path of the folder of installed policies, which need not exist, for cnri_free; NULL: nothing
+ * here runs scripts, the scripts' folder is not found, or memory is out. */
 char *cnri_governors_folder(void);
 
 /* ---- dtw.c ---- */

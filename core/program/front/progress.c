@@ -16,7 +16,8 @@ static void begin(cnri_watching *w, const cnr_progress *p) {
     w->terminal = isatty(STDERR_FILENO) == 1;
 }
 
-/* Writes the text behind the bar. */
+/* Writes the text behind the bar (epoch, loss and share right, or top-1) to out, cut to capacity.
+ * Without an epoch and with top1 NaN out stays as it is, so the caller sets it to "" before. */
 static void add_result(const cnr_progress *p, char *out, size_t capacity) {
     if (p->epoch)
         snprintf(out, capacity, "  epoch %lld  loss %.4f  right %.2f%%", (long long)p->epoch,

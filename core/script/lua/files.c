@@ -29,7 +29,8 @@ static bool allowed(const char *path, const char *given, bool *out) {
 /* Checks `path` against the word `given` or a part of it: "--output=FILE",
  * "net.cfg,net.weights". */
 typedef bool (*fits_fn)(const char *path, const char *part, bool *out);
-/* True if `fits` holds for a path and a given word, or a part of it between commas. */
+/* True if `fits` holds for the path and a given word, or a part of it between commas and equals
+ * signs. `fits` may set *out, which otherwise stays as it was. */
 static bool named_by(const char *path, const char *given, fits_fn fits, bool *out) {
     if (fits(path, given, out)) return true;
     for (const char *p = given; *p; p++) {

@@ -105,8 +105,10 @@ typedef struct cnri_lua_metrics {
     const cnr_metric *at[CNR_MAX_METRICS];
     int32_t n;
 } cnri_lua_metrics;
-/* Reads `metric` of the options: files' names into *files, or functions, whose list is left on the
- * stack. */
+/* Reads `metric` of the options and leaves its value on the stack. A text of names and files: sets
+ * *files, which else stays as it was, and which lives as long as that value. Functions: sets *m
+ * and leaves their list on the stack above (m->functions 0: there are none). Raises an error for
+ * anything else, and for a file that the script may not read. */
 void cnri_lua_take_metrics(lua_State *L, int options, const char **files, cnri_lua_metrics *m);
 /* A table of metrics by name into that field of the table on top. */
 void cnri_lua_set_metrics(lua_State *L, const char *key, const cnr_metric_value *values, int64_t n);

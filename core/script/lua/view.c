@@ -96,8 +96,9 @@ int cnri_lua_tensor_transposed(lua_State *L) {
     return 1;
 }
 
-/* t:region({ y, x, c }, { h, w, c }): the elements from that position (counted from 1) on, with
- * zeros beyond the tensor's edge. */
+/* t:region({ y, x, c }, { h, w, c }), with a number for each axis of t: a new tensor of these
+ * sizes, of the elements from that position (counted from 1, may lie outside) on, with zeros
+ * beyond t's edge. Raises an error for elements of less than a byte and other numbers of axes. */
 int cnri_lua_tensor_region(lua_State *L) {
     const cnr_tensor *t = cnri_lua_tensor_at(L, 1);
     int64_t start[CNR_MAX_RANK], dim[CNR_MAX_RANK], step[CNR_MAX_RANK];

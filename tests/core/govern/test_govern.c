@@ -178,7 +178,8 @@ static void test_limit(void) {
 
 static char folder[] = "/tmp/cnnrun-govern-XXXXXX";
 
-/* Writes a policy; returns its path. */
+/* Writes a policy to a new file in the test's folder; returns its path, which stays only until the
+ * next call. Exits the program if it can't be written. */
 static const char *write_policy(const char *text) {
     static char path[64];
     static int n;

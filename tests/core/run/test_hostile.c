@@ -94,6 +94,8 @@ static void starve_run(void) {
     is_int(other, 0, "each of them is told as such");
 }
 
+/* Tests: when any allocation of planning, loading or running fails, the error is CNR_E_MEMORY, and
+ * with enough memory there is an answer. */
 int main(void) {
     cnr_error err = CNR_ERROR_INIT;
     ok(lab_open(&err) == CNR_OK, "the made-up plugin loads");

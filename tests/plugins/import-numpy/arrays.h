@@ -114,7 +114,9 @@ static uint32_t crc(const uint8_t *data, size_t n) {
     return ~sum;
 }
 
-/* Writes a head of zip with these numbers, of 64 bits if the flags say so. */
+/* Appends what a local and a central head of zip have in common, from the version wanted to the
+ * length of the extra field. name: length of the name. flags: ZIP_64: the sizes stand in an extra
+ * field (see zip_wide); ZIP_DEFLATED; ZIP_BAD_SUM: a wrong checksum. */
 static void zip_head(bytes *b, uint32_t sum, uint64_t packed, uint64_t whole, size_t name,
                      int flags) {
     const int wide = flags & ZIP_64;

@@ -67,6 +67,8 @@ static void matmul(void) {
                       draw(constant, "%s", shapes[i][1]));
 }
 
+/* Tests dense, gemm and matmul of plugin opencl-mali against the references on each OpenCL device;
+ * skipped without plugin or device. */
 int main(void) {
     ocl_open("opencl-mali");
     OCL_EACH_DEVICE {

@@ -277,7 +277,8 @@ static void activations(void) {
 
 /* ---- limits of clips ---- */
 
-/* Tests: limits are found. */
+/* Tests: a clip's constant limits, both or one, become attributes, and the clip keeps one input; a
+ * limit that is NaN stays an input. */
 static void limits(void) {
     static const struct {
         double low, high;

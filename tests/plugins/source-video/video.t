@@ -29,7 +29,9 @@ sub make {
     return "$dir/$name";
 }
 
-# [number, seconds, height, width, red, green, blue] a frame
+# frames(video, [path]): runs frames.lua, which writes the frames to the second path, too. Returns a list of references
+# [number (from 1), seconds, height, width, red, green, blue], one a frame, with the colours (0 to 255) of the pixel a
+# quarter from the corner.
 sub frames {
     my @words = @_;
     open my $out, '-|', 'timeout', '300', "$build/cnnrun", $script, @words or die;

@@ -413,11 +413,12 @@ class Net:
 
     def train(self, data: str, *, on_epoch: Optional[Callable[[Dict[str, Any]], Any]] = None,
               progress: Optional[Callable[[Dict[str, Any]], Any]] = None, **options: Any) -> Dict[str, Any]:
-        """Trains the net from the weights that it has; masked weights stay 0.
+        """Trains the net on `data`, a source ("mnist:DIR", a folder, "images:LIST"), from the weights that it has.
 
-        Keywords of `cnr_train_options`: epochs, batch, rate, momentum, limit, validation, seed, output (a
-        .cnr file), checkpoint, test. `on_epoch` gets epoch, loss, top1, best, seconds; True stops. Returns
-        epochs, best_epoch, best, test (parts of 1, or NaN), seconds.
+        Afterwards it has the weights of the best epoch on the validation part; masked weights stay 0. Keywords of
+        `cnr_train_options`: epochs, batch, rate, momentum, limit, validation, seed, output (a .cnr file),
+        checkpoint, test. `on_epoch` gets a dict of epoch, loss, top1, best, seconds; a true result stops. Returns a
+        dict of epochs, best_epoch, best, test (parts of 1, or NaN), seconds. Raises an error if training fails.
         """
         settings = Options("cnr_train_options", {})
         lib.cnr_train_options_default(settings.c)
