@@ -358,6 +358,7 @@ typedef struct cnri_writer {
     char *path;   /* as the caller gave it; used in messages */
     char *target; /* the path with links followed */
     bool unsynced;
+    int listed; /* row, from 1, of the list that a signal handler removes files by; 0: none */
     char *temporary;
 } cnri_writer;
 /* Opens a temporary file beside `path`; an older file stays until cnri_write_commit. Nothing has

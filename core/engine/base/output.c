@@ -24,28 +24,26 @@ static struct pending {
     char path[PATH_MAX];
 } pending[ROWS];
 
-/* Lists a temporary file, so that a signal handler can remove it; a full list or a long path: it
- * isn't. */
-static void remember(const char *temporary) {
-    const size_t n = strlen(temporary) + 1;
+/* Lists the writer's temporary file, so that a signal handler can remove it; a full list or a long
+ * path: it isn't. */
+static void remember(cnri_writer *w) {
+    const size_t n = strlen(w->temporary) + 1;
     for (int i = 0; i < ROWS && n <= sizeof pending[i].path; i++) {
         int expected = FREE;
         if (!atomic_compare_exchange_strong(&pending[i].state, &expected, FILLING)) continue;
         pending[i].owner = getpid();
-        memcpy(pending[i].path, temporary, n);
+        memcpy(pending[i].path, w->temporary, n);
         atomic_store(&pending[i].state, READY);
+        w->listed = i + 1;
         return;
     }
 }
 
-/* Takes a temporary file off the list of those that are removed at an unexpected exit. */
-static void forget(const char *temporary) {
-    for (int i = 0; i < ROWS; i++) {
-        int expected = READY;
-        if (atomic_load(&pending[i].state) == READY && strcmp(pending[i].path, temporary) == 0 &&
-            atomic_compare_exchange_strong(&pending[i].state, &expected, FREE))
-            return;
-    }
+/* Takes the writer's file off that list. */
+static void forget(cnri_writer *w) {
+    int expected = READY;
+    if (w->listed) atomic_compare_exchange_strong(&pending[w->listed - 1].state, &expected, FREE);
+    w->listed = 0;
 }
 
 void cnri_write_drop_all(void) {
@@ -222,7 +220,7 @@ static cnr_status keep_rights(const cnri_writer *w, int fd, const struct stat *t
 /* Removes the temporary file while its lock is held; later another writer may have the name. */
 static void remove_temporary(cnri_writer *w) {
     if (!w->temporary) return;
-    forget(w->temporary);
+    forget(w);
     unlink(w->temporary);
     cnri_free(w->temporary);
     w->temporary = NULL;
@@ -252,7 +250,7 @@ static cnr_status begin(cnri_writer *w, const char *path, uint32_t flags, cnr_er
     const bool ours = flags & CNRI_WRITE_PRIVATE || there;
     const int fd = create_beside(w->target, ours ? 0600 : 0666, &w->temporary);
     if (fd < 0) return cnri_fail_errno(err, path, "can't be written");
-    remember(w->temporary);
+    remember(w);
     if (flags & CNRI_WRITE_PRIVATE) (void)fchmod(fd, 0600); /* regardless of the umask */
     else if (there) status = keep_rights(w, fd, &info, err);
     if (!status && !(w->file = fdopen(fd, "wb")))
@@ -301,7 +299,7 @@ cnr_status cnri_write_commit(cnri_writer *w, cnr_error *err) {
     else if (fflush(w->file) != 0 || (!w->unsynced && fsync(fileno(w->file)) != 0))
         status = cnri_fail_errno(err, w->path, "can't be written");
     if (!status && !is_silent) {
-        forget(w->temporary); /* once renamed, its name may belong to any writer */
+        forget(w); /* once renamed, its name may belong to any writer */
         if (rename(w->temporary, w->target) != 0) {
             status = cnri_fail_errno(err, w->path, "can't be replaced");
         } else {
