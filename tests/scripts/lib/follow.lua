@@ -21,16 +21,22 @@ end
 -- Its times.
 function Fake:times() return { 0, 0, 0, 0, 0, 0, self.frames } end
 
+-- A picture that is made up, of so many rows and as many columns.
+local function picture(side)
+  return { shape = function() return { side, side, 3 } end }
+end
+
 return function()
   local run = follow.start(Fake, { 5, 6, 7, 8 })
-  local first = run:frame("picture")
+  local first = run:frame(picture(64))
   is(table.concat(first.box, " "), "5 6 7 8", "the first box is the one that was given")
   is(run:milliseconds(), 0, "nothing is measured yet")
   is(run:frame(nil, "broken").error, "broken", "a frame that is none is told")
-  for _ = 1, 99 do run:frame("picture") end
+  is(run:frame(picture(8)).error, "8 x 8 pixels: want 16 or more of each side", "and one that is too small")
+  for _ = 1, 99 do run:frame(picture(64)) end
   is(run.absent, 9, "frames in which it is absent are counted")
   is(run:milliseconds(), 50, "the median of a frame's time")
-  for _ = 100, 20000 do run:frame("picture") end
+  for _ = 100, 20000 do run:frame(picture(64)) end
   is(#run.times <= 1000, true, "memory doesn't grow with the frames")
   is(run:milliseconds(), 19500, "the median is of the newest")
   print("1.." .. n)
