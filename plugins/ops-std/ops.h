@@ -19,7 +19,7 @@ extern const cnr_host *ops_host;
 /* Declares the operator ops_NAME. */
 #define OP(name) extern const cnr_op ops_##name;
 #include "ops.inc"
-#include "halves.h"
+#include <cnnrun/half.h>
 #include "shapes.h"
 #undef OP
 
@@ -149,8 +149,8 @@ static inline double ops_get(int32_t dtype, const void *p, int64_t i) {
     switch (dtype) {
     case CNR_f32: return (double)((const float *)p)[i];
     case CNR_f64: return ((const double *)p)[i];
-    case CNR_f16: return (double)half_to_f32(((const uint16_t *)p)[i]);
-    case CNR_bf16: return (double)bf16_to_f32(((const uint16_t *)p)[i]);
+    case CNR_f16: return (double)cnr_f16_to_f32(((const uint16_t *)p)[i]);
+    case CNR_bf16: return (double)cnr_bf16_to_f32(((const uint16_t *)p)[i]);
     case CNR_i8: return ((const int8_t *)p)[i];
     case CNR_u8: return ((const uint8_t *)p)[i];
     case CNR_i16: return ((const int16_t *)p)[i];

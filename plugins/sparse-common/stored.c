@@ -1,7 +1,7 @@
 /* Checks and reads stored sparse matrices. Files may be hostile: nothing is trusted before
  * csr_check. */
 #include "csr.h"
-#include "halves.h"
+#include <cnnrun/half.h>
 
 static uint64_t to_four(uint64_t bytes) { return (bytes + 3) / 4 * 4; }
 
@@ -257,7 +257,7 @@ void csr_values(const csr_matrix *m, uint64_t b, uint64_t r, uint64_t first, uin
     if (m->head.value == CNR_f32)
         for (uint64_t i = 0; i < n; i++) out[i] = f32[i * step];
     else if (m->head.value == CNR_f16)
-        for (uint64_t i = 0; i < n; i++) out[i] = half_to_f32(f16[i * step]);
+        for (uint64_t i = 0; i < n; i++) out[i] = cnr_f16_to_f32(f16[i * step]);
     else if (m->head.value == CNR_i8) {
         const float scale = b * step + r < m->head.rows ? m->table[b * step + r] : 0;
         for (uint64_t i = 0; i < n; i++) out[i] = (float)i8[i * step] * scale;

@@ -3,7 +3,7 @@
 #include "sparse.h"
 
 #include <math.h>
-#include "halves.h"
+#include <cnnrun/half.h>
 
 enum { KEEP, BLOCK, VALUES, BITS, CODE };
 
@@ -219,7 +219,7 @@ static cnr_status put_values(const cnr_tensor *dense, const csr_kept *k, const c
     gather(dense, k, value);
     if (m->head.value == CNR_f16)
         for (uint64_t i = 0; i < n; i++)
-            ((uint16_t *)(uintptr_t)m->value)[i] = half_of_f32(value[i]);
+            ((uint16_t *)(uintptr_t)m->value)[i] = cnr_f32_to_f16(value[i]);
     else if (m->head.value == CNR_i8) put_bytes(m, value);
     else
         status = csr_share(value, n, m->head.bits, (float *)(uintptr_t)m->table,

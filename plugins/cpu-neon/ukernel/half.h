@@ -1,6 +1,6 @@
 /* Conversion between vectors of floats and stored halves, fp16 and bf16; included by template.h. */
 #include <cnnrun/tensor.h>
-#include "halves.h"
+#include <cnnrun/half.h>
 
 typedef uint16_t hvec __attribute__((vector_size(VL * 2)));
 typedef uint16_t hvec_u __attribute__((vector_size(VL * 2), aligned(2), may_alias));
@@ -44,14 +44,14 @@ INLINE vec load_as(const neon_stored as, const void *p) {
 static void widen_f16(const uint16_t *from, float *to, int64_t n) {
     int64_t i = 0;
     for (; i + VL <= n; i += VL) store(to + i, load_f16(from + i));
-    for (; i < n; i++) to[i] = half_to_f32(from[i]);
+    for (; i < n; i++) to[i] = cnr_f16_to_f32(from[i]);
 }
 
 /* Converts n numbers from bf16 to f32. */
 static void widen_bf16(const uint16_t *from, float *to, int64_t n) {
     int64_t i = 0;
     for (; i + VL <= n; i += VL) store(to + i, load_bf16(from + i));
-    for (; i < n; i++) to[i] = bf16_to_f32(from[i]);
+    for (; i < n; i++) to[i] = cnr_bf16_to_f32(from[i]);
 }
 
 /* Converts n numbers from f32 to f16. */
@@ -69,10 +69,10 @@ static void narrow_f16(const float *from, uint16_t *to, int64_t n) {
     for (; i + VL <= n; i += VL)
         vst1_u16(to + i, vreinterpret_u16_f16(vcvt_f16_f32((float32x4_t)load(from + i))));
 #endif
-    for (; i < n; i++) to[i] = half_of_f32(from[i]);
+    for (; i < n; i++) to[i] = cnr_f32_to_f16(from[i]);
 }
 
 /* Converts n numbers from f32 to bf16. */
 static void narrow_bf16(const float *from, uint16_t *to, int64_t n) {
-    for (int64_t i = 0; i < n; i++) to[i] = bf16_of_f32(from[i]);
+    for (int64_t i = 0; i < n; i++) to[i] = cnr_f32_to_bf16(from[i]);
 }

@@ -2,7 +2,7 @@
  * extension. */
 #include <cnnrun/tensor.h>
 
-#include "halves.h"
+#include <cnnrun/half.h>
 #include "ukernel.h"
 
 #define CSR_ISA generic
@@ -22,7 +22,7 @@ static inline float f16_to_f32(uint16_t h) {
     __builtin_memcpy(&half, &h, sizeof half);
     return (float)half;
 #else
-    return half_to_f32(h);
+    return cnr_f16_to_f32(h);
 #endif
 }
 

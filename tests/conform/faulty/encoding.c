@@ -1,6 +1,6 @@
 /* Encodings of f32 as halves behind a count, each with one planted fault. */
 #include "faulty.h"
-#include "../../../plugins/half-common/halves.h"
+#include <cnnrun/half.h>
 
 /* Head of an encoded weight. */
 typedef struct header {
@@ -24,7 +24,7 @@ static cnr_status encode(const cnr_tensor *t, const cnr_attr *const *attrs, void
     uint16_t *to = (uint16_t *)(void *)((char *)out + sizeof h);
     (void)attrs, (void)bytes, (void)err;
     memcpy(out, &h, sizeof h);
-    for (uint64_t i = 0; i < h.n; i++) to[i] = half_of_f32(((const float *)t->data)[i]);
+    for (uint64_t i = 0; i < h.n; i++) to[i] = cnr_f32_to_f16(((const float *)t->data)[i]);
     return CNR_OK;
 }
 
@@ -64,7 +64,7 @@ static cnr_status decode(const cnr_tensor *t, void *dense, cnr_error *err) {
     const header *h = t->data;
     const uint16_t *from = (const uint16_t *)(const void *)(h + 1);
     (void)err;
-    for (uint64_t i = 0; i < h->n; i++) ((float *)dense)[i] = half_to_f32(from[i]);
+    for (uint64_t i = 0; i < h->n; i++) ((float *)dense)[i] = cnr_f16_to_f32(from[i]);
     return CNR_OK;
 }
 

@@ -1,6 +1,6 @@
 /* Prepared weights: under a bound, replaced, decoded; the answers stay the same. */
 #include "lab.h"
-#include "../../../plugins/half-common/halves.h"
+#include <cnnrun/half.h>
 
 /* Five layers; near prepares doubles, far floats. */
 static cnr_graph *deep_net(void) {
@@ -119,7 +119,7 @@ static void encoded(void) {
     const cnr_tensor t = lab_type(1, 4, 3, 2);
     uint16_t half[4];
     float full[4] = {0.5f, -2, 3, 0.25f};
-    for (int32_t i = 0; i < 4; i++) half[i] = half_of_f32(full[i]);
+    for (int32_t i = 0; i < 4; i++) half[i] = cnr_f32_to_f16(full[i]);
     cnr_tensor w = {.size = sizeof w, .dtype = CNR_f32, .rank = 1, .dim = {4}, .data = half};
     w.flags = CNR_TENSOR_CONST;
     w.encoding = cnri_intern("f_halves");

@@ -2,14 +2,14 @@
  * error, never a crash, nothing lost (the sanitiser build tells), and once there is enough, an
  * answer. */
 #include "../plan/lab.h"
-#include "../../../plugins/half-common/halves.h"
+#include <cnnrun/half.h>
 
 /* A net. */
 static cnr_graph *net(void) {
     cnr_graph *g = cnri_graph_new("net");
     const cnr_tensor t = lab_type(2, 8, 6, 5);
     uint16_t half[8];
-    for (int32_t i = 0; i < 8; i++) half[i] = half_of_f32(0.25f * (float)i);
+    for (int32_t i = 0; i < 8; i++) half[i] = cnr_f32_to_f16(0.25f * (float)i);
     cnr_tensor w = {.size = sizeof w, .dtype = CNR_f32, .rank = 1, .dim = {8}, .data = half};
     w.flags = CNR_TENSOR_CONST;
     w.encoding = cnri_intern("f_halves");

@@ -1,6 +1,6 @@
 /* dense, gemm and matmul of cpu-neon against the references. */
 #include "plugins/cpu-neon/neoncall.h"
-#include "../../../plugins/half-common/halves.h"
+#include <cnnrun/half.h>
 
 static uint64_t seed = 11;
 
@@ -37,7 +37,7 @@ static void halves(void) {
     cnr_tensor *one = t_of(CNR_f32, "1x1", (double[]){1});
     cnr_tensor *w = draw(1, "%dx1", 2 * N), *right = draw(1, "1x%d", 2 * N);
     for (int i = 0; i < N; i++) {
-        const double half = half_to_f32((uint16_t)i), next = half_to_f32((uint16_t)(i + 1));
+        const double half = cnr_f16_to_f32((uint16_t)i), next = cnr_f16_to_f32((uint16_t)(i + 1));
         t_set(w, i, half);
         t_set(w, N + i, -0.5 * (half + next));
     }

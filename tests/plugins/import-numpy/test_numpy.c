@@ -5,7 +5,7 @@
 #include "store/store.h"
 
 #include <sys/stat.h>
-#include "../../../plugins/half-common/halves.h"
+#include <cnnrun/half.h>
 
 /* ---- nets ---- */
 
@@ -55,7 +55,7 @@ static void put_element(bytes *b, const char *type, double value) {
     const int width = type[2] - '0';
     const float f = (float)value;
     uint64_t raw = 0;
-    if (type[1] == 'f' && width == 2) raw = half_of_f32(f);
+    if (type[1] == 'f' && width == 2) raw = cnr_f32_to_f16(f);
     else if (type[1] == 'f') memcpy(&raw, width == 4 ? (const void *)&f : &value, (size_t)width);
     else raw = (uint64_t)(int64_t)value;
     for (int i = 0; i < width; i++)

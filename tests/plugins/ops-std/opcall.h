@@ -14,7 +14,7 @@
 #include "host/host.h"
 #include <dlfcn.h>
 #include <math.h>
-#include "../../../plugins/half-common/halves.h"
+#include <cnnrun/half.h>
 
 #define OP_ROOM 512
 static struct {
@@ -61,8 +61,8 @@ static double t_get(const cnr_tensor *t, int64_t i) {
     switch (t->dtype) {
     case CNR_f32: return ((float *)t->data)[i];
     case CNR_f64: return ((double *)t->data)[i];
-    case CNR_f16: return half_to_f32(((uint16_t *)t->data)[i]);
-    case CNR_bf16: return bf16_to_f32(((uint16_t *)t->data)[i]);
+    case CNR_f16: return cnr_f16_to_f32(((uint16_t *)t->data)[i]);
+    case CNR_bf16: return cnr_bf16_to_f32(((uint16_t *)t->data)[i]);
     case CNR_i8: return ((int8_t *)t->data)[i];
     case CNR_u8:
     case CNR_bool: return ((uint8_t *)t->data)[i];
@@ -81,8 +81,8 @@ static void t_set(cnr_tensor *t, int64_t i, double v) {
     switch (t->dtype) {
     case CNR_f32: ((float *)t->data)[i] = (float)v; break;
     case CNR_f64: ((double *)t->data)[i] = v; break;
-    case CNR_f16: ((uint16_t *)t->data)[i] = half_of_f32((float)v); break;
-    case CNR_bf16: ((uint16_t *)t->data)[i] = bf16_of_f32((float)v); break;
+    case CNR_f16: ((uint16_t *)t->data)[i] = cnr_f32_to_f16((float)v); break;
+    case CNR_bf16: ((uint16_t *)t->data)[i] = cnr_f32_to_bf16((float)v); break;
     case CNR_i8: ((int8_t *)t->data)[i] = (int8_t)v; break;
     case CNR_u8:
     case CNR_bool: ((uint8_t *)t->data)[i] = (uint8_t)v; break;

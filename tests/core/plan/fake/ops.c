@@ -1,6 +1,6 @@
 /* Made-up operators, each with one trait that planning must heed. */
 #include "fake.h"
-#include "../../../../plugins/half-common/halves.h"
+#include <cnnrun/half.h>
 
 static const float *f32(const cnr_tensor *t) { return (const float *)t->data; }
 
@@ -273,7 +273,7 @@ static cnr_status halves_encode(const cnr_tensor *dense, const cnr_attr *const *
                                 uint64_t bytes, cnr_error *err) {
     (void)attrs;
     (void)err;
-    for (uint64_t i = 0; i < bytes / 2; i++) ((uint16_t *)out)[i] = half_of_f32(f32(dense)[i]);
+    for (uint64_t i = 0; i < bytes / 2; i++) ((uint16_t *)out)[i] = cnr_f32_to_f16(f32(dense)[i]);
     return CNR_OK;
 }
 
@@ -288,7 +288,7 @@ static cnr_status halves_check(const cnr_tensor *encoded, cnr_error *err) {
 static cnr_status halves_decode(const cnr_tensor *encoded, void *dense, cnr_error *err) {
     (void)err;
     for (int64_t i = 0; i < cnr_count(encoded); i++)
-        ((float *)dense)[i] = half_to_f32(((const uint16_t *)encoded->data)[i]);
+        ((float *)dense)[i] = cnr_f16_to_f32(((const uint16_t *)encoded->data)[i]);
     return CNR_OK;
 }
 

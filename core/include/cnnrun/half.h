@@ -1,12 +1,11 @@
 /* Conversion between f32 and the two 16-bit floating-point types, f16 and bf16. */
-#ifndef HALVES_H
-#define HALVES_H
+#pragma once
 
 #include <stdint.h>
 #include <string.h>
 
 /* Half-precision number as a float. */
-static inline float half_to_f32(uint16_t h) {
+static inline float cnr_f16_to_f32(uint16_t h) {
     const uint32_t sign = (uint32_t)(h & 0x8000u) << 16, mant = h & 0x3ffu;
     const uint32_t exp = (h >> 10) & 0x1fu;
     uint32_t bits;
@@ -21,7 +20,7 @@ static inline float half_to_f32(uint16_t h) {
 }
 
 /* Rounds to nearest even. Overflow gives infinity; NaN stays NaN. */
-static inline uint16_t half_of_f32(float f) {
+static inline uint16_t cnr_f32_to_f16(float f) {
     uint32_t x;
     memcpy(&x, &f, sizeof x);
     const uint16_t sign = (uint16_t)((x >> 16) & 0x8000u);
@@ -42,7 +41,7 @@ static inline uint16_t half_of_f32(float f) {
 }
 
 /* bfloat16 number as a float. */
-static inline float bf16_to_f32(uint16_t h) {
+static inline float cnr_bf16_to_f32(uint16_t h) {
     const uint32_t bits = (uint32_t)h << 16;
     float f;
     memcpy(&f, &bits, sizeof f);
@@ -50,11 +49,9 @@ static inline float bf16_to_f32(uint16_t h) {
 }
 
 /* Nearest bfloat16; ties go to even. */
-static inline uint16_t bf16_of_f32(float f) {
+static inline uint16_t cnr_f32_to_bf16(float f) {
     uint32_t x;
     memcpy(&x, &f, sizeof x);
     if ((x & 0x7fffffffu) > 0x7f800000u) return (uint16_t)((x >> 16) | 0x40u);
     return (uint16_t)((x + 0x7fffu + ((x >> 16) & 1)) >> 16);
 }
-
-#endif
