@@ -1,6 +1,7 @@
 -- Keeps what is measured in FOLDER/measured.json while the documents' experiments run, so that a run that was interrupted
 -- goes on where it stopped; and prints a line for each measurement. The file goes when all is done, so the next run
--- measures anew. Numbers of another machine, program or choice of options are not taken.
+-- measures anew. Numbers of another machine, commit (--commit) or choice of options are not taken, nor with a clock those of
+-- a run without one.
 local c = require "cnnrun"
 local json = require "lib.json"
 
@@ -8,9 +9,21 @@ local Kept = {}
 Kept.__index = Kept
 local M = {}
 
--- What the numbers depend on beside their names: devices with their drivers, the commit, and options.
+-- True if no number of a table, at any depth, is infinite or none, which JSON does not have.
+local function is_finite(t)
+  if type(t) == "number" then return t - t == 0 end
+  if type(t) == "table" then
+    for _, v in pairs(t) do
+      if not is_finite(v) then return false end
+    end
+  end
+  return true
+end
+
+-- What the numbers depend on beside their names: devices with their drivers, the commit, the clock, and options.
 local function conditions(options)
-  local list = { options.quick and "quick" or "whole", options.commit or "", options.data or "" }
+  local list = { options.quick and "quick" or "whole", options.commit or "", options.data or "",
+                 pcall(c.now) and "a clock" or "no clock" }
   for _, device in ipairs(c.devices()) do
     list[#list + 1] = table.concat({ device.name, device.hardware or "", device.driver or "", device.plugin or "" }, " ")
   end
@@ -52,6 +65,7 @@ function Kept:get(name, measure)
   local result = measure()
   self.n = self.n + 1
   if not self.quiet then c.note(("%s%s"):format(name, begun and (": %.1f s"):format(c.now() - begun):gsub(",", ".") or "")) end
+  if not is_finite(result) then return result end -- it is measured again in the next run
   self.measured[name] = result
   if self.path then json.write(self.path, { made = self.made, measured = self.measured }) end
   return result

@@ -389,6 +389,11 @@ static bool set_domain(const knob *k, int32_t domain) {
                                  "%s was set to 0 Hz, which is to be left as it is, and "
                                  "reads %llu Hz, %llu before",
                                  d->name, (unsigned long long)is.hz, (unsigned long long)was.hz);
+    if (good && d->max_cores > 0 && is.cores != was.cores)
+        good = cnri_judging_fail(k->j,
+                                 "%s was set to -1 cores, which are to be left as they are, and "
+                                 "reads %d, %d before",
+                                 d->name, (int)is.cores, (int)was.cores);
     if (good && d->max_cores > d->min_cores)
         good = reads_back(k, domain, 0, (int32_t)cnr_max(d->min_cores, 1)) &&
                reads_back(k, domain, 0, d->max_cores);
@@ -403,7 +408,8 @@ static bool tells_unwritten(const knob *k, int32_t domain) {
     cnr_error err = CNR_ERROR_INIT;
     struct rlimit was, none;
     uint64_t hz = d->min_hz;
-    if (!k->j->o->sysfs_root || !read_knob(k, domain, &state)) return !k->j->o->sysfs_root;
+    if (!k->j->o->sysfs_root) return true;
+    if (!read_knob(k, domain, &state)) return false;
     if (d->n_steps > 0 && !step_of(k, domain, 0, &hz)) return false;
     if (state.hz == hz) hz = d->max_hz;
     if (!hz || getrlimit(RLIMIT_FSIZE, &was) != 0) return true;
@@ -411,11 +417,12 @@ static bool tells_unwritten(const knob *k, int32_t domain) {
                       (unsigned long long)hz);
     none = was;
     none.rlim_cur = 0;
-    signal(SIGXFSZ, SIG_IGN);
-    if (setrlimit(RLIMIT_FSIZE, &none) != 0) return true;
     cnri_host.wait_until(cnri_now_ns() + (uint64_t)d->period_ms * 1000000);
+    if (setrlimit(RLIMIT_FSIZE, &none) != 0) return true;
+    void (*const handler)(int) = signal(SIGXFSZ, SIG_IGN);
     const cnr_status status = k->k->set(k->state, domain, hz, -1, &err);
     setrlimit(RLIMIT_FSIZE, &was);
+    signal(SIGXFSZ, handler);
     if (!cnri_judging_spoke(k->j, "set", status, &err)) return false;
     state = blank_state();
     if (status || (k->k->read(k->state, domain, &state, &err) == CNR_OK && state.hz == hz))

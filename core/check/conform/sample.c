@@ -67,15 +67,21 @@ static bool is_file(const char *path) {
     return stat(path, &info) == 0 && S_ISREG(info.st_mode);
 }
 
+/* True if it accepts a sample: a file, or the first of several with commas between them. */
+static bool takes(accepts_fn accepts, const char *sample) {
+    char first[4096];
+    snprintf(first, sizeof first, "%.*s", is_file(sample) ? 4000 : (int)strcspn(sample, ","),
+             sample);
+    return sureness(accepts, first) > 0;
+}
+
 /* Calls fn for each given sample that it accepts; *n: their number. False: it failed. */
 static bool each_sample(cnri_judging *j, accepts_fn accepts, int32_t *n,
                         bool (*fn)(cnri_judging *j, const char *spec)) {
     bool good = true;
     *n = 0;
     for (const char *const *at = j->o->samples; at && *at && good; at++) {
-        char first[4096];
-        snprintf(first, sizeof first, "%.*s", is_file(*at) ? 4000 : (int)strcspn(*at, ","), *at);
-        if (sureness(accepts, first) <= 0) continue;
+        if (!takes(accepts, *at)) continue;
         ++*n;
         good = fn(j, *at);
     }
@@ -84,21 +90,17 @@ static bool each_sample(cnri_judging *j, accepts_fn accepts, int32_t *n,
 
 /* True if a source or an importer of the plugin takes a sample. */
 static bool any_takes(const cnri_conform_options *o) {
-    bool takes = false;
-    for (int32_t i = 0; i < cnri_descriptor_count(CNR_KIND_SOURCE); i++) {
-        const cnr_source *s = cnri_descriptor_at(CNR_KIND_SOURCE, i);
-        for (const char *const *at = o->samples; *at && cnri_owner(s) == o->plugin; at++)
-            takes = takes || sureness(s->accepts, *at) > 0;
-    }
-    for (int32_t i = 0; i < cnri_descriptor_count(CNR_KIND_IMPORTER); i++) {
-        const cnr_importer *m = cnri_descriptor_at(CNR_KIND_IMPORTER, i);
-        for (const char *const *at = o->samples; *at && cnri_owner(m) == o->plugin; at++) {
-            char first[4096];
-            snprintf(first, sizeof first, "%.*s", (int)strcspn(*at, ","), *at);
-            takes = takes || sureness(m->accepts, first) > 0;
+    for (const char *const *at = o->samples; *at; at++) {
+        for (int32_t i = 0; i < cnri_descriptor_count(CNR_KIND_SOURCE); i++) {
+            const cnr_source *s = cnri_descriptor_at(CNR_KIND_SOURCE, i);
+            if (cnri_owner(s) == o->plugin && takes(s->accepts, *at)) return true;
+        }
+        for (int32_t i = 0; i < cnri_descriptor_count(CNR_KIND_IMPORTER); i++) {
+            const cnr_importer *m = cnri_descriptor_at(CNR_KIND_IMPORTER, i);
+            if (cnri_owner(m) == o->plugin && takes(m->accepts, *at)) return true;
         }
     }
-    return takes;
+    return false;
 }
 
 /* No sample was taken: skips the judgement, or fails it if nothing in the plugin takes one. */

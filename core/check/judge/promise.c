@@ -347,7 +347,11 @@ static bool judge_parameters(const cnri_case *c, cnri_promises *p, cnri_text *wh
         made[i] = (cnr_tensor){.size = sizeof made[i]};
         const cnr_status status = op->parameters(&node, i, &made[i], &init, &err);
         if (status == CNR_E_NOT_FOUND) continue;
-        if (status || cnr_count(&made[i]) < 0) return true; /* its attributes say too little */
+        if (status) return true; /* its attributes say too little */
+        if (cnr_count(&made[i]) < 0) {
+            cnri_text_add(why, "parameters gives input %d a size that is none", (int)i);
+            return cnri_promise_fails(CNRI_PROMISE_PARAMETERS, why);
+        }
         if (!judge_init(&init, &made[i], i, why))
             return cnri_promise_fails(CNRI_PROMISE_PARAMETERS, why);
         wide += made[i].rank > 1;

@@ -12,7 +12,7 @@ cnr_status cnri_samples_choose(cnri_samples *s, const cnr_selection *span, cnr_e
         return status;
     }
     if (span->from_ns || span->to_ns)
-        return cnri_fail(err, CNR_E_ARG, s->source->name, "only a video has times to choose by");
+        return cnri_fail(err, CNR_E_ARG, s->source->name, "has no times to choose by");
     s->every = span->every;
     if (s->info.count > 0) s->info.count = (s->info.count + s->every - 1) / s->every;
     return CNR_OK;

@@ -12,6 +12,10 @@ cnr_status cnri_rate_policy_of(const char *name, cnri_rate_policy *out, cnr_erro
             return CNR_OK;
         }
     if (!name) return CNR_OK;
+    if (strcmp(name, "inv") == 0) { /* Caffe's word */
+        *out = CNRI_RATE_INVERSE;
+        return CNR_OK;
+    }
     const char *near = cnri_nearest_word(name, names, CNRI_COUNT(names));
     return cnri_fail(err, CNR_E_ARG, "policy",
                      "there is no '%s'%s%s%s: fixed, inverse, step, cosine, poly or multistep",

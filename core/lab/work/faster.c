@@ -294,8 +294,8 @@ static cnr_status try_choice(cnri_calibration *c, const bool *wanted, const cnr_
         *ratio = least_of(both[1].run, rounds) / fmax(least_of(both[0].run, rounds), 1);
         cnri_log(CNR_LOG_INFO, "quantize",
                  "%d layers of 8 bits: %.3f times the float net's time here (%d rounds); a "
-                 "conversion "
-                 "takes %.3g ns an element",
+                 "conversion takes "
+                 "%.3g ns an element",
                  (int)l.n, *ratio, (int)rounds, l.per_element);
         for (int32_t k = 0; k < l.n && report; k++)
             report[node_of(&l, k)] = (cnri_layer_ns){{l.ns[k * 2], l.ns[k * 2 + 1]}};

@@ -1,9 +1,11 @@
 /* Times the kernels that accept each layer, in turns, and reports how reliable the choices are. */
+#define _GNU_SOURCE /* sched_getaffinity */
 #include "work/work.h"
 #include "work/watchdog.h"
 #include "people/people.h"
 #include "keep/keep.h"
 #include <dirent.h>
+#include <sched.h>
 #include <math.h>
 #include <stdio.h>
 
@@ -645,6 +647,14 @@ static processor_time processor_time_now(void) {
     return sum;
 }
 
+/* True if each thread that the runtime was asked for can have a processor of its own: otherwise
+ * they wait for each other, whatever else runs. */
+static bool has_processors(const cnr_model *model) {
+    cpu_set_t allowed;
+    return sched_getaffinity(0, sizeof allowed, &allowed) == 0 &&
+           model->rt->devices.options.threads <= CPU_COUNT(&allowed);
+}
+
 /* Times once, or o->repeat times. If threads had to wait for processors, warns, and times again. */
 static cnr_status repeat_if_loaded(const cnri_tune_options *o, cnr_model *model,
                                    const cnri_tuning *record, const cnr_observer *observer,
@@ -653,7 +663,8 @@ static cnr_status repeat_if_loaded(const cnri_tune_options *o, cnr_model *model,
     const cnr_status status = repeat(o, o->repeat, model, record, observer, f, err);
     const processor_time end = processor_time_now();
     const double waited = end.waited - begin.waited, all = end.ran - begin.ran + waited;
-    if (status || !cnri_clock_is_real() || all < least_seconds || waited < most_waiting * all)
+    if (status || !cnri_clock_is_real() || !has_processors(model) || all < least_seconds ||
+        waited < most_waiting * all)
         return status;
     const bool again = o->repeat < TIMES_IF_LOADED;
     cnri_log(CNR_LOG_WARN, "tune",

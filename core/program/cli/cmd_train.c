@@ -193,8 +193,7 @@ static bool set_defaults(cnri_call *call, void *values) {
     return true;
 }
 
-/* Sets the rate policy. Accepts its words after --policy too, which once set it, and the short word
- * that Caffe uses for `inverse`. */
+/* Sets the rate policy. Accepts its words after --policy too, which once set it. */
 static void take_rate_policy(cnri_call *call, train *t) {
     for (int32_t i = 0; call->common.load.policy && policies[i]; i++)
         if (strcmp(call->common.load.policy, policies[i]) == 0) {
@@ -202,7 +201,6 @@ static void take_rate_policy(cnri_call *call, train *t) {
             call->common.load.policy = NULL;
         }
     t->o.policy = policies[t->rate_policy];
-    if (strcmp(t->o.policy, "inv") == 0) t->o.policy = "inverse";
 }
 
 /* Loads the net, with random weights unless a file is named. */

@@ -100,10 +100,14 @@ for my $load (0, 2) {
     }
     ($code, $out, $err) = cnnrun('quantize', "$dir/quick.cnr", '--data', $digits, '--limit', 2, '--check', 0, '--min-snr', -100, '--json',
         '-o', "$dir/quick$load.cnr");
-    $floats{$load} = $code ? $err : decode_json((split /\n/, $out)[-1])->{float_layers};
+    is $code, 0, "quantized beside $load busy processes" or diag $err;
+    $floats{$load} = $code ? -1 : decode_json((split /\n/, $out)[-1])->{float_layers};
 }
 kill TERM => @busy;
 waitpid $_, 0 for @busy;
-ok $floats{0} =~ /^5$/ || $floats{2} < 5, "float layers on a busy machine: $floats{2}, before $floats{0} of 5";
+SKIP: {
+    skip 'no layer is faster in 8 bits here, on an idle machine either', 1 if $floats{0} == 5;
+    ok $floats{2} >= 0 && $floats{2} < 5, "float layers on a busy machine: $floats{2}, before $floats{0} of 5";
+}
 
 done_testing;
