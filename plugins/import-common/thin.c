@@ -71,11 +71,12 @@ static uint64_t number(thin *t, int copied) {
 /* Copies bytes of the file. */
 static void copy(thin *t, uint64_t bytes) {
     uint8_t *to = extend(t, bytes);
-    for (uint64_t i = 0; to && i < bytes; i++) {
-        const int byte = next(t);
-        if (byte < 0) t->damaged = 1, to = NULL;
-        else to[i] = (uint8_t)byte;
-    }
+    if (!to) return;
+    const uint64_t in = t->at - t->from, left = in < t->have ? t->have - in : 0;
+    const uint64_t here = bytes < left ? bytes : left;
+    if (here) memcpy(to, t->window + in, (size_t)here);
+    if (bytes > here && !imp_pread(t->fd, to + here, bytes - here, t->at + here)) t->damaged = 1;
+    t->at += bytes;
 }
 
 /* Writes a number in the fewest bytes. */

@@ -57,6 +57,12 @@ cnr_status cnri_coding_open(const char *names, const char *key_file, cnri_coding
     return status;
 }
 
+bool cnri_coding_is_keyed(const cnri_coding *c) {
+    for (int32_t i = 0; i < c->n; i++)
+        if (c->at[i]->flags & CNR_CODEC_KEYED) return true;
+    return false;
+}
+
 void cnri_coding_close(cnri_coding *c) {
     volatile char *key = c->key; /* no copy of the key stays in memory */
     for (uint64_t i = 0; i < c->key_bytes; i++) key[i] = 0;
@@ -73,7 +79,7 @@ static const void *key_of(const cnri_coding *c, const cnr_codec *codec) {
 static cnr_status encode_one(const cnri_coding *c, const cnr_codec *codec, const void *from,
                              uint64_t bytes, uint8_t **to, uint64_t *n, cnr_error *err) {
     const uint64_t most = codec->bound(bytes);
-    if (most < 1 || most > INT64_MAX)
+    if (most < 1 || most > SIZE_MAX / 2)
         return cnri_fail(err, CNR_E_LIMIT, codec->name, "a blob is too large for it");
     if (!(*to = cnri_alloc((size_t)(LENGTH + most)))) return cnri_out_of_memory(err, codec->name);
     for (int i = 0; i < LENGTH; i++) (*to)[i] = (uint8_t)(bytes >> 8 * i);
@@ -118,7 +124,8 @@ cnr_status cnri_coding_decode(const cnri_coding *c, const void *from, uint64_t b
         const uint8_t *in = last ? last : from;
         const uint64_t length = length_of(in, bytes);
         /* what a codec in front of this one wrote is hardly larger than what it read */
-        const bool good = i > 0 ? length < n + n / 8 + (1 << 20) : length == n;
+        const bool good =
+            length < SIZE_MAX / 2 && (i > 0 ? length < n + n / 8 + (1 << 20) : length == n);
         void *out = !good ? NULL : i > 0 ? cnri_alloc((size_t)length + 1) : to;
         if (!good) status = cnri_fail(err, CNR_E_FORMAT, codec->name, "a length is wrong");
         else if (!out) status = cnri_out_of_memory(err, codec->name);

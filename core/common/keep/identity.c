@@ -53,23 +53,24 @@ static void add_net(cnri_text *out, const cnr_graph *g) {
 }
 
 /* Computes the fingerprints of all weights without a stored digest, on all threads. list: one for
- * each value. False: out of memory. */
-static bool print_weights(const cnr_graph *g, cnri_digest *list) {
+ * each value; bounded: pages of weights in files are given back. False: out of memory. */
+static bool print_weights(const cnr_graph *g, bool bounded, cnri_digest *list) {
     for (int32_t i = 0; i < g->values.n; i++) {
         const cnri_value *v = &g->values.at[i];
         const cnr_tensor *type = v->type;
         if (v->producer >= 0 || !type->data || v->seal) continue;
         list[i].data = type->data;
         list[i].bytes = type->encoding ? type->bytes : cnr_dense_bytes(type);
+        list[i].releases = bounded && cnri_value_in_file(g, i);
     }
     return cnri_fingerprints(list, g->values.n, 0);
 }
 
 /* Appends a digest of all weights, from stored digests where there are some. */
-static void add_weights(cnri_text *out, const cnr_graph *g) {
+static void add_weights(cnri_text *out, const cnr_graph *g, bool bounded) {
     cnri_text t = {0};
     cnri_digest *list = cnri_alloc_zero(((size_t)g->values.n + 1) * sizeof *list);
-    out->failed = out->failed || !list || !print_weights(g, list);
+    out->failed = out->failed || !list || !print_weights(g, bounded, list);
     for (int32_t i = 0; i < g->values.n && !out->failed; i++) {
         const cnr_tensor *type = g->values.at[i].type;
         const cnr_quant *q = type->quant;
@@ -205,5 +206,5 @@ void cnri_plan_identity(const cnri_plan_request *r, cnri_text *out) {
         cnri_vec_free(&none.rows);
     }
     add_net(out, m->graph);
-    add_weights(out, m->graph);
+    add_weights(out, m->graph, r->options->memory_bound > 0);
 }

@@ -58,6 +58,8 @@ typedef struct cnri_coding {
 cnr_status cnri_coding_open(const char *names, const char *key_file, cnri_coding *out,
                             cnr_error *err);
 void cnri_coding_close(cnri_coding *c);
+/* True if one of the codecs needs a key. */
+bool cnri_coding_is_keyed(const cnri_coding *c);
 /* Encodes by all codecs. The caller frees *to with cnri_free; NULL: there are no codecs. */
 cnr_status cnri_coding_encode(const cnri_coding *c, const void *from, uint64_t bytes, void **to,
                               uint64_t *n, cnr_error *err);

@@ -202,13 +202,16 @@ static cnr_status decode(const cnr_model *m, cnri_cached *c, cnri_mapping *out, 
     *out = (cnri_mapping){0};
     if (!*c->codecs) return CNR_OK;
     CNR_TRY(cnri_coding_open(c->codecs, m->cache_key_file, &coding, err));
-    for (int32_t i = 0; i < c->n_blobs && bytes < INT64_MAX / 2; i++)
-        bytes += c->blobs[i].whole < INT64_MAX / 2 ? c->blobs[i].whole + CNRI_CACHED_ALIGN
-                                                   : INT64_MAX / 2;
-    void *at = bytes < INT64_MAX / 2 ? mmap(NULL, (size_t)bytes, PROT_READ | PROT_WRITE,
-                                            MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)
-                                     : MAP_FAILED;
-    cnr_status status = at != MAP_FAILED ? CNR_OK : cnri_out_of_memory(err, "cache");
+    for (int32_t i = 0; i < c->n_blobs && bytes < SIZE_MAX / 2; i++)
+        bytes +=
+            c->blobs[i].whole < SIZE_MAX / 2 ? c->blobs[i].whole + CNRI_CACHED_ALIGN : SIZE_MAX / 2;
+    const bool fits = bytes < SIZE_MAX / 2;
+    void *at =
+        fits ? mmap(NULL, (size_t)bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)
+             : MAP_FAILED;
+    cnr_status status = CNR_OK;
+    if (!fits) status = cnri_fail(err, CNR_E_FORMAT, "cache", "blobs are larger than memory");
+    else if (at == MAP_FAILED) status = cnri_out_of_memory(err, "cache");
     if (!status) *out = (cnri_mapping){.at = at, .bytes = bytes};
     if (!status) status = decode_blobs(c, &coding, at, err);
     cnri_coding_close(&coding);
@@ -332,16 +335,21 @@ static uint64_t limit_of(const cnr_model *m) {
     return limit ? limit : CNRI_CACHE_LIMIT;
 }
 
-/* Writes a plan to the cache folder, and trims the folder. Under a memory bound blobs are mapped,
- * so they pass through no codec. */
+/* The codecs that blobs pass through, or NULL. Under a memory bound they are mapped as they lie. */
+static const char *codecs_of(const cnri_plan_request *r) {
+    const char *names = r->model->cache_codec;
+    return names && *names && !r->options->memory_bound ? names : NULL;
+}
+
+/* Writes a plan to the cache folder, and trims the folder. */
 static cnr_status store(const cnri_plan_request *r, cnr_plan *plan, const char *path,
                         const char *file, size_t shared, const char *identity, cnr_error *err) {
     const cnr_model *m = r->model;
     const uint64_t limit = limit_of(m);
     cnr_status status = cnri_kept_create(m->cache, err);
     char state[160];
-    const bool coded = m->cache_codec && *m->cache_codec && !r->options->memory_bound;
-    const bool has_state = !coded && file_state(m, state);
+    const char *codecs = codecs_of(r);
+    const bool has_state = !codecs && file_state(m, state);
     const cnri_cached_blob part = {.name = FILE_PART,
                                    .data = state,
                                    .bytes = has_state ? strlen(state) : 0};
@@ -351,7 +359,7 @@ static cnr_status store(const cnri_plan_request *r, cnr_plan *plan, const char *
                                .n_parts = has_state,
                                .limit = limit,
                                .flags = CNRI_WRITE_PRIVATE | CNRI_WRITE_UNSYNCED,
-                               .codecs = coded ? m->cache_codec : NULL,
+                               .codecs = codecs,
                                .key_file = m->cache_key_file};
     if (!status) status = cnri_plan_write(plan, &to, err);
     if (!status) cnri_cache_trim(m->cache, limit, file, shared);
@@ -396,6 +404,8 @@ static cnr_status try_stored(const cnri_plan_request *r, const char *path, const
     } else if (status) {
         const bool wrong = status == CNR_E_FORMAT || status == CNR_E_STATE;
         *origin = cnri_format("%s: %s", wrong ? "stale" : "miss", why.text);
+    } else if (codecs_of(r) && strcmp(c.codecs, codecs_of(r)) != 0) {
+        *origin = cnri_strdup("stale: it was stored by other codecs");
     } else {
         status = try_opened(r, &c, identity, out, origin, &what, &why);
         if (*out && !what && !r->model->cache_fifo) cnri_cache_touch(path);
@@ -603,7 +613,13 @@ static cnr_status plan_cached(const cnri_plan_request *r, cnr_plan **out, cnr_er
     place at;
     cnri_coding coding; /* a codec that is not there is no reason to store in clear */
     CNR_TRY(cnri_coding_open(r->model->cache_codec, r->model->cache_key_file, &coding, err));
+    const bool in_clear = !codecs_of(r) && cnri_coding_is_keyed(&coding);
     cnri_coding_close(&coding);
+    if (in_clear) {
+        cnri_log(CNR_LOG_WARN, r->model->graph->name,
+                 "no plan is stored: under a memory bound it would not be encrypted");
+        return make(r, NULL, out, err);
+    }
     if (r->model->own_cache && !own_has(r->model)) return plan_first(r, out, err);
     place_of(r, &at);
     const cnr_status status =

@@ -284,15 +284,15 @@ cnr_value cnri_graph_constant_read(cnr_graph *g, const char *name, const cnr_ten
     if (v < 0) return -1;
     cnri_value *value = &g->values.at[v];
     const uint64_t bytes = value->type->bytes;
-    value->type->data = cnri_aside_put(g, read, state, bytes);
+    cnr_status status = cnri_aside_put(g, read, state, bytes, &value->type->data);
     value->is_aside = value->type->data != NULL;
     if (value->is_aside) return v;
-    if (bytes > SIZE_MAX || !(value->type->data = cnri_alloc(bytes ? bytes : 1))) {
-        cnri_graph_no_memory(g);
-        return -1;
-    }
-    if (read(state, 0, value->type->data, bytes) == CNR_OK) return v;
-    cnri_graph_problem(g, value->name, "constant %s: its data can't be read", value->name);
+    if (!status && (bytes > SIZE_MAX || !(value->type->data = cnri_alloc(bytes ? bytes : 1))))
+        status = CNR_E_MEMORY;
+    if (!status) status = read(state, 0, value->type->data, bytes);
+    if (!status) return v;
+    if (status == CNR_E_MEMORY) cnri_graph_no_memory(g);
+    else cnri_graph_problem(g, value->name, "constant %s: its data can't be read", value->name);
     return -1;
 }
 

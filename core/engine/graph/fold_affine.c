@@ -124,8 +124,8 @@ int32_t cnri_fold_affine(cnr_graph *g, cnr_error *err) {
             f.affine->view.desc->channel_affine(&f.affine->view, f.channels, f.scale, f.shift);
         const cnr_status status = affine == 1 ? fold_pair(&f, err) : CNR_OK;
         cnri_free(f.scale);
-        if (g->releases && g->backing && !g->backing->copied)
-            cnri_release_pages(g->backing->at, g->backing->bytes);
+        for (int32_t k = 0; g->releases && k < f.linear->view.n_inputs; k++)
+            if (f.linear->in[k] >= 0) cnri_value_release_pages(g, f.linear->in[k]);
         if (status != CNR_OK) return status;
         if (affine != 1) continue;
         changes++;

@@ -202,8 +202,9 @@ void cnri_late_write(const cnr_graph *g, cnr_value value, int64_t row, float *to
 /* Computes and keeps the data of a late weight. Does nothing for other values. */
 void cnri_late_keep(cnr_graph *g, cnr_value value);
 /* ---- aside.c: weights of imported nets in a temporary file ---- */
-/* Copies data to the graph's temporary file and maps it; NULL: keep it in memory. */
-void *cnri_aside_put(cnr_graph *g, cnri_read_fn read, void *state, uint64_t bytes);
+/* Copies data to the graph's temporary file and maps it in *out; NULL: keep it in memory. An error:
+ * it can't be read, or memory is out. */
+cnr_status cnri_aside_put(cnr_graph *g, cnri_read_fn read, void *state, uint64_t bytes, void **out);
 void cnri_aside_close(cnr_graph *g);
 /* Frees a value's data, unless it is borrowed, and sets it to NULL. */
 void cnri_value_drop(cnri_value *v);

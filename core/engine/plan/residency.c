@@ -570,9 +570,10 @@ static bool print_of(const cnr_graph *g, cnr_value value, uint8_t out[16]) {
                          (uint64_t)(v->late->n * v->late->channels) * sizeof *v->late->scales,
                          parts[1]);
     } else if (v->seal) cnri_fingerprint(v->seal->digest, 32, parts[0]);
-    else if (t->data)
+    else if (t->data) {
         cnri_fingerprint(t->data, t->encoding ? t->bytes : cnr_dense_bytes(t), parts[0]);
-    else return false;
+        if (g->releases) cnri_value_release_pages(g, value);
+    } else return false;
     if (t->quant)
         cnri_fingerprint(t->quant->scale, (uint64_t)t->quant->count * sizeof *t->quant->scale,
                          parts[2]);

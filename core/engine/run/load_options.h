@@ -63,7 +63,7 @@
     X(ALL, FLAG, no_cache, "no_cache", "--no-cache", NULL, NULL, NOTHING, "", \
       "keep nothing for the next time, and use nothing that was kept") \
     X(PROGRAM, TEXT, cache_codec, "", "--cache-codec", "NAME,..", NULL, NOTHING, " (none)", \
-      "compress or encrypt what is kept: zstd, sodium") \
+      "compress or encrypt what is kept, by codecs that cnnrun plugins lists") \
     X(PROGRAM, FILE, cache_key_file, "", "--cache-key-file", "FILE", NULL, NOTHING, \
       " (CNNRUN_CACHE_KEY)", "the key of a codec that encrypts") \
     X(PROGRAM, BYTES, cache_bytes, "", "--cache-limit", "BYTES", NULL, NOTHING, " (4G)", \

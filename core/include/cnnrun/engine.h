@@ -120,7 +120,8 @@ typedef struct cnr_load_options {
     const char *const *symbol_ranges;
     int32_t no_cache; /* 1: nothing is stored in the user's own cache folder, or taken from it */
     /* Names of codecs, separated by commas, that stored plans pass through when they are written:
-     * "zstd,sodium". NULL: none. Plans are read whichever codecs they were written with. */
+     * "zstd,sodium". NULL: none. Plans that were stored by other codecs are made anew. Under a
+     * memory bound plans pass through none, and none is stored if one of them needs a key. */
     const char *cache_codec;
     /* File with the key of a codec that encrypts. NULL: the text of CNNRUN_CACHE_KEY. */
     const char *cache_key_file;

@@ -176,7 +176,7 @@ ok $code && $out =~ /want(?:ed)? (?:one of )?lru/, 'another policy is none' or d
 
 # ---- codecs ----
 SKIP: {
-    skip 'the plugins codec-zstd and codec-sodium were not built', 11 if grep { !-e "$build/plugins/codec-$_.so" } qw(zstd sodium);
+    skip 'the plugins codec-zstd and codec-sodium were not built', 14 if grep { !-e "$build/plugins/codec-$_.so" } qw(zstd sodium);
     my $answer = sub { my ($code, $out) = cnnrun("run $lenet $root/scripts/nets/digits/three.png --json @_"); return $out =~ s/^.*?(\[.*\]).*/$1/sr };
     my $origin = sub { my (undef, $out) = warm(@_); return eval { decode_json($out =~ s/^cnnrun: .*\n//mr)->{origin} } // $out };
     my $plain = $answer->();
@@ -193,6 +193,12 @@ SKIP: {
     like $origin->("$dir/key", $lenet, '--cache-key-file', $cifar), qr/^stale: sodium: the key is another/, '... and no other';
     like $origin->("$dir/none", $lenet, '--cache-codec lzw'), qr/^cnnrun warm: lzw: no plugin brought a codec of that name; there are (?:zstd, sodium|sodium, zstd)/m, 'an unknown codec';
     ok !-e "$dir/none" || !glob("$dir/none/*"), '... and nothing is stored in clear';
+    local $ENV{CNNRUN_CACHE_KEY} = 'the first key';
+    $origin->("$dir/turned", $lenet);
+    like $origin->("$dir/turned", $lenet, '--cache-codec sodium'), qr/^stale: it was stored by other codecs/, 'encryption that is turned on';
+    is $origin->("$dir/turned", $lenet, '--cache-codec sodium'), 'hit', '... replaces the plan';
+    my (undef, $said) = warm("$dir/bound", $lenet, '--memory', '100M', '--cache-codec', 'sodium');
+    ok $said =~ /no plan is stored: under a memory bound/ && !glob("$dir/bound/*.plan"), '... and under a bound nothing is stored in clear' or diag $said;
 }
 
 for (['cache look --cache x', qr/look: want list, show/], ['cache list', qr/which folder\? --cache DIR/]) {
