@@ -145,8 +145,8 @@ static void one_row(const row_norm_job *job, int64_t i) {
     const float *x = neon_floats(node->inputs[0]) + at;
     float *y = (float *)job->run->outputs[0]->data + at;
     double mean, variance;
-    neon_uk->moments(x, s->length, &mean, &variance);
-    if (!s->centred) variance += mean * mean, mean = 0;
+    if (s->centred) neon_uk->moments(x, s->length, &mean, &variance);
+    else mean = 0, variance = neon_uk->centred(x, 0, x, 0, s->length) / (double)s->length;
     const double inverse = 1 / __builtin_sqrt(variance + s->epsilon);
     const double stats[] = {mean, inverse};
     for (int32_t o = 1; o < node->n_outputs; o++)

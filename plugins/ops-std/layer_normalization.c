@@ -102,6 +102,16 @@ static int64_t place(const cnr_tensor *x, const cnr_tensor *t, int64_t i) {
     return at;
 }
 
+/* The mean of the squares of n elements from `first` on. */
+OPS_INLINE double mean_square(int32_t dtype, const void *data, int64_t first, int64_t n) {
+    double sum = 0;
+    for (int64_t i = 0; i < n; i++) {
+        const double v = ops_get(dtype, data, first + i);
+        sum += v * v;
+    }
+    return sum / (double)n;
+}
+
 OPS_INLINE void body(const cnr_run *run, int32_t axis, int32_t dtype) {
     const cnr_tensor *x = run->node->inputs[0], *scale = run->node->inputs[1];
     const cnr_tensor *shift = cnr_own_input(run->node, 2);
@@ -113,8 +123,9 @@ OPS_INLINE void body(const cnr_run *run, int32_t axis, int32_t dtype) {
             const int64_t first = runs.first + r * runs.pitch + b;
             double mean, variance;
             if (ops_cancelled(run)) return;
-            ops_moments(dtype, x->data, first, block, &mean, &variance);
-            if (!cnr_attr_int(run->node, "centred")) variance += mean * mean, mean = 0;
+            if (cnr_attr_int(run->node, "centred"))
+                ops_moments(dtype, x->data, first, block, &mean, &variance);
+            else mean = 0, variance = mean_square(dtype, x->data, first, block);
             const double inverse = 1 / sqrt(variance + epsilon);
             const double stats[] = {mean, inverse};
             for (int32_t o = 1; o < run->node->n_outputs; o++)

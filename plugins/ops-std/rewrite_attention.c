@@ -9,6 +9,8 @@
 extern const cnr_rewrite ops_fuse_attention;
 
 enum { DEPTH = 12 }; /* nodes that a view is followed through */
+/* Numbers from here down swallow any score. */
+#define LOW (-1e9)
 
 /* A strided view of a value. */
 typedef struct view {
@@ -197,14 +199,16 @@ static int biased(const struct cnr_graph *g, const cnr_node *node, const cnr_val
 }
 
 /* Scores of which some are replaced by a very low number, by a condition that broadcasts to them.
- * The condition stands for a bias of 0 and of a number so low that it swallows any score. */
+ * The condition stands for a bias of 0 and of a number so low that it swallows any score. No bias
+ * is added before or after: a row that is masked whole, or masked twice, would differ. Scores that
+ * are masked must be finite, since a bias does not replace them. */
 static int masked(const struct cnr_graph *g, const cnr_node *node, const cnr_value *in, int depth,
                   pattern *p) {
     const cnr_value condition = in[0], pair[2] = {in[1], in[2]};
     const cnr_tensor whole_shape = *node->outputs[0];
-    for (int k = 0; k < 2 && p->scale == 1 && p->n_biases < 2; k++) {
+    for (int k = 0; k < 2 && p->scale == 1 && p->n_biases == 0; k++) {
         double number;
-        if (!kit_number(g, pair[1 - k], &number) || !(number <= -1e4) ||
+        if (!kit_number(g, pair[1 - k], &number) || !(number <= LOW) ||
             !cnr_same_shape(ops_host->graph_type(g, pair[k]), &whole_shape) ||
             !kit_known(ops_host->graph_type(g, condition)))
             continue;
@@ -212,7 +216,7 @@ static int masked(const struct cnr_graph *g, const cnr_node *node, const cnr_val
         p->condition[p->n_biases] = k ? -1 : 1;
         p->masks[p->n_biases] = isinf(number) ? number : -1e38;
         p->at[p->n_biases++] = whole_shape;
-        return scores(g, pair[k], depth - 1, p);
+        return scores(g, pair[k], depth - 1, p) && p->n_biases == 1 && p->more < 0;
     }
     return 0;
 }

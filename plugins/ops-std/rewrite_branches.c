@@ -25,7 +25,9 @@ static int is_plain(const cnr_tensor *t) {
 static int norm_of(const cnr_node *node, branch *b) {
     const int64_t channels = node->inputs[0]->dim[1];
     for (int32_t p = 1; p < 5; p++)
-        if (!is_plain(node->inputs[p]) || cnr_count(node->inputs[p]) != channels) return 0;
+        if (!is_plain(node->inputs[p]) || !node->inputs[p]->data ||
+            cnr_count(node->inputs[p]) != channels)
+            return 0;
     b->norm = 1;
     b->window.spatial = node->inputs[0]->rank - 2;
     for (int32_t i = 0; i < b->window.spatial; i++) {
@@ -44,7 +46,8 @@ static int branch_of(const struct cnr_graph *g, cnr_value value, branch *b) {
     *b = (branch){.node = node, .bias = -1};
     if (!node || ops_host->graph_use_count(g, value) != 1 || kit_is_output(g, value)) return 0;
     const cnr_tensor *x = node->inputs[0];
-    if (!x || x->dtype != CNR_f32 || x->rank < 3 || !kit_known(x) || !kit_known(node->outputs[0]))
+    if (!x || x->dtype != CNR_f32 || x->rank < 3 || x->rank > 2 + CNR_MAX_SPATIAL ||
+        !kit_known(x) || !kit_known(node->outputs[0]))
         return 0;
     b->x = in[0];
     if (kit_is(node, "batch_normalization") && node->n_outputs == 1) return norm_of(node, b);

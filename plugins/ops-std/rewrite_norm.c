@@ -45,7 +45,9 @@ static int is_square(const struct cnr_graph *g, cnr_value value, cnr_value *of) 
     const cnr_node *node = kit_maker(g, value, &in);
     if (!kit_is(node, "mul") && !kit_is(node, "pow")) return 0;
     *of = in[0];
-    return kit_is(node, "mul") ? in[0] == in[1] : kit_number(g, in[1], &power) && power == 2;
+    if (kit_is(node, "mul")) return in[0] == in[1];
+    return kit_number(g, in[1], &power) && power == 2 &&
+           cnr_same_shape(node->outputs[0], node->inputs[0]);
 }
 
 /* Whether `value` is sqrt(variance of n->x + n->epsilon). */
@@ -85,6 +87,8 @@ static int is_normal(const struct cnr_graph *g, cnr_value value, normal *n) {
     for (int32_t k = 0; k < 1 + !divides; k++) {
         const cnr_value other = k ? a : b;
         if (!is_centred(g, k ? b : a, &n->x, &n->axis)) continue;
+        if (!cnr_same_shape(ops_host->graph_type(g, value), ops_host->graph_type(g, n->x)))
+            continue;
         if (divides) return is_deviation(g, other, n);
         return is_inverse(g, other, &deviation) && is_deviation(g, deviation, n);
     }
