@@ -157,7 +157,8 @@ local function track(width, height, frames, device)
     local begun = clock and c.now()
     led:frame(picture)
     if frame <= 3 then return end
-    n, times.wall = n + 1, clock and (times.wall or 0) + (c.now() - begun) * 1e3
+    n = n + 1
+    if clock then times.wall = (times.wall or 0) + (c.now() - begun) * 1e3 end
     local t = tracker:times()
     for name, k in pairs(modules) do times[name] = (times[name] or 0) + t[k] end
   end)
