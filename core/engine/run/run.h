@@ -253,6 +253,10 @@ bool cnri_weights_are_file(const char *weights);
 /* Fills weights from files, or by "random:SEED"; "none" leaves them out. */
 cnr_status cnri_weights_fill(cnr_graph *net, const char *weights, const char *const *options,
                              cnr_error *err);
+/* Fills every unfilled weight by its initialiser from `seed`. */
+typedef cnr_status (*cnri_random_fill)(cnr_graph *net, uint64_t seed, cnr_error *err);
+/* Registers who does it (initial/ of common). */
+void cnri_random_fill_register(cnri_random_fill own);
 /* Fills weights by name from files of any format: native ones, or those that an importer reads. */
 cnr_status cnri_weights_import(cnr_graph *net, const cnr_import_args *files, cnr_error *err);
 
