@@ -101,20 +101,13 @@ int bounds_files(bounds_domain *d, const char *folder, const char *least, const 
 cnr_status bounds_open(const char *what, const cnr_gauge_options *options,
                        cnr_status (*find)(bounds *list, cnr_error *err), void **state, int32_t *n,
                        cnr_error *err) {
-    bounds *list = gauge_host->alloc(sizeof *list);
-    if (!list) return gauge_host->fail(err, CNR_E_MEMORY, what, "out of memory");
-    memset(list, 0, sizeof *list);
+    bounds *list = gauge_state(sizeof *list, what, err);
+    if (!list) return CNR_E_MEMORY;
     snprintf(list->root, sizeof list->root, "%s", options->root);
     cnr_status status = find(list, err);
     if (!status && list->n == 0)
         status = gauge_host->fail(err, CNR_E_NOT_FOUND, what, "this machine has none");
-    if (status) {
-        bounds_close(list);
-        return status;
-    }
-    *state = list;
-    *n = list->n;
-    return CNR_OK;
+    return gauge_state_opened(status, list, &list->n, bounds_close, state, n);
 }
 
 /* Closes all files and frees the list. */
@@ -139,11 +132,8 @@ void bounds_close(void *state) {
 static bounds_domain *at(void *state, int32_t domain) { return ((bounds *)state)->at[domain]; }
 
 cnr_status bounds_describe(void *state, int32_t domain, cnr_knob_domain *out, cnr_error *err) {
-    const uint32_t size = out->size;
     (void)err;
-    memcpy(out, &at(state, domain)->domain, size < sizeof *out ? size : sizeof *out);
-    out->size = size;
-    return CNR_OK;
+    return gauge_tell(out, &at(state, domain)->domain, sizeof *out);
 }
 
 cnr_status bounds_step_at(void *state, int32_t domain, int32_t index, uint64_t *hz,

@@ -21,6 +21,18 @@ extern const cnr_host *gauge_host;
     } \
     CNR_PLUGIN(NAME, "1", SUMMARY, "MIT", start, CNR_TOUCHES_DEVICES)
 
+/* ---- state.c ---- */
+
+/* Memory of a gauge's own, all zeros; NULL and an error of `what`: there is none. */
+void *gauge_state(size_t bytes, const char *what, cnr_error *err);
+/* Ends a gauge's open: *state and *n receive what was opened, with its number of domains; after a
+ * failure, `close` frees it. Returns status. */
+cnr_status gauge_state_opened(cnr_status status, void *own, const int32_t *count,
+                              void (*close)(void *), void **state, int32_t *n);
+/* Copies the description of a domain to *out, as many bytes as its first member says: its size,
+ * which stays. */
+cnr_status gauge_tell(void *out, const void *own, uint32_t bytes);
+
 /* ---- sysfs.c ---- */
 
 /* Paths below `root` that match a pattern, in numeric order; free by gauge_found_free, even after

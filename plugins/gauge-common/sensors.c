@@ -5,13 +5,7 @@
 #include <strings.h>
 
 gauge_sensors *gauge_sensors_new(cnr_error *err) {
-    gauge_sensors *list = gauge_host->alloc(sizeof *list);
-    if (!list) {
-        gauge_host->fail(err, CNR_E_MEMORY, "meter", "out of memory");
-        return NULL;
-    }
-    memset(list, 0, sizeof *list);
-    return list;
+    return gauge_state(sizeof(gauge_sensors), "meter", err);
 }
 
 /* 1 if a sensor has that name. */
@@ -57,22 +51,12 @@ cnr_status gauge_opened(gauge_sensors *list, cnr_status status, const char *what
                         int32_t *n, cnr_error *err) {
     if (!status && list->n == 0)
         status = gauge_host->fail(err, CNR_E_NOT_FOUND, what, "this machine has none");
-    if (status) {
-        gauge_free(list);
-        return status;
-    }
-    *state = list;
-    *n = list->n;
-    return CNR_OK;
+    return gauge_state_opened(status, list, &list->n, gauge_free, state, n);
 }
 
 cnr_status gauge_describe(void *state, int32_t domain, cnr_meter_domain *out, cnr_error *err) {
-    const cnr_meter_domain *own = &((const gauge_sensors *)state)->at[domain].domain;
-    const uint32_t size = out->size;
     (void)err;
-    memcpy(out, own, size < sizeof *own ? size : sizeof *own);
-    out->size = size;
-    return CNR_OK;
+    return gauge_tell(out, &((const gauge_sensors *)state)->at[domain].domain, sizeof *out);
 }
 
 cnr_status gauge_read(void *state, int32_t domain, cnr_reading *out, cnr_error *err) {

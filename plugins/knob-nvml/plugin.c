@@ -155,26 +155,15 @@ static cnr_status open_cards(cards *l, const char *root, cnr_error *err) {
 /* Opens the knob: *state receives the cards, *n their number. */
 static cnr_status open_knob(const cnr_gauge_options *options, void **state, int32_t *n,
                             cnr_error *err) {
-    cards *l = gauge_host->alloc(sizeof *l);
-    if (!l) return gauge_host->fail(err, CNR_E_MEMORY, "nvml", "out of memory");
-    memset(l, 0, sizeof *l);
-    const cnr_status status = open_cards(l, options->root, err);
-    if (status) {
-        close_knob(l);
-        return status;
-    }
-    *state = l;
-    *n = l->n;
-    return CNR_OK;
+    cards *l = gauge_state(sizeof *l, "nvml", err);
+    if (!l) return CNR_E_MEMORY;
+    return gauge_state_opened(open_cards(l, options->root, err), l, &l->n, close_knob, state, n);
 }
 
 /* Copies the description of a card's clock to *out, as many bytes as out->size says. */
 static cnr_status describe(void *state, int32_t domain, cnr_knob_domain *out, cnr_error *err) {
-    const uint32_t size = out->size;
     (void)err;
-    memcpy(out, &((cards *)state)->at[domain]->domain, size < sizeof *out ? size : sizeof *out);
-    out->size = size;
-    return CNR_OK;
+    return gauge_tell(out, &((cards *)state)->at[domain]->domain, sizeof *out);
 }
 
 /* Frequency of a step in Hz. */

@@ -77,26 +77,15 @@ static cnr_status take_units(machine *m, const char *root, cnr_error *err) {
 /* Opens the meter: *state receives the units of the board's model, *n their number. */
 static cnr_status open_meter(const cnr_gauge_options *options, void **state, int32_t *n,
                              cnr_error *err) {
-    machine *m = gauge_host->alloc(sizeof *m);
-    if (!m) return gauge_host->fail(err, CNR_E_MEMORY, "model", "out of memory");
-    memset(m, 0, sizeof *m);
-    const cnr_status status = take_units(m, options->root, err);
-    if (status) {
-        close_meter(m);
-        return status;
-    }
-    *state = m;
-    *n = m->n;
-    return CNR_OK;
+    machine *m = gauge_state(sizeof *m, "model", err);
+    if (!m) return CNR_E_MEMORY;
+    return gauge_state_opened(take_units(m, options->root, err), m, &m->n, close_meter, state, n);
 }
 
 /* Copies the description of a unit to *out, as many bytes as out->size says. */
 static cnr_status describe(void *state, int32_t domain, cnr_meter_domain *out, cnr_error *err) {
-    const uint32_t size = out->size;
     (void)err;
-    memcpy(out, &((machine *)state)->units[domain].domain, size < sizeof *out ? size : sizeof *out);
-    out->size = size;
-    return CNR_OK;
+    return gauge_tell(out, &((machine *)state)->units[domain].domain, sizeof *out);
 }
 
 /* Estimates a unit's power, in microwatts, from its frequency and load, which it reads. */

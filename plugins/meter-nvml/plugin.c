@@ -156,26 +156,15 @@ static cnr_status open_cards(cards *c, const char *root, cnr_error *err) {
 /* Opens the meter: *state receives the cards, *n their number. */
 static cnr_status open_meter(const cnr_gauge_options *options, void **state, int32_t *n,
                              cnr_error *err) {
-    cards *c = gauge_host->alloc(sizeof *c);
-    if (!c) return gauge_host->fail(err, CNR_E_MEMORY, "nvml", "out of memory");
-    memset(c, 0, sizeof *c);
-    const cnr_status status = open_cards(c, options->root, err);
-    if (status) {
-        close_meter(c);
-        return status;
-    }
-    *state = c;
-    *n = c->n;
-    return CNR_OK;
+    cards *c = gauge_state(sizeof *c, "nvml", err);
+    if (!c) return CNR_E_MEMORY;
+    return gauge_state_opened(open_cards(c, options->root, err), c, &c->n, close_meter, state, n);
 }
 
 /* Copies the description of a card to *out, as many bytes as out->size says. */
 static cnr_status describe(void *state, int32_t domain, cnr_meter_domain *out, cnr_error *err) {
-    const uint32_t size = out->size;
     (void)err;
-    memcpy(out, &((cards *)state)->at[domain].domain, size < sizeof *out ? size : sizeof *out);
-    out->size = size;
-    return CNR_OK;
+    return gauge_tell(out, &((cards *)state)->at[domain].domain, sizeof *out);
 }
 
 /* Reads the energy counter or the power of a card into *out. */

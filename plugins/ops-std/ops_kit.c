@@ -250,6 +250,12 @@ const cnr_node *kit_maker(const struct cnr_graph *graph, cnr_value value, const 
     return producer < 0 ? NULL : ops_host->graph_node_at(graph, producer, in, NULL);
 }
 
+const cnr_node *kit_sole_maker(const struct cnr_graph *graph, cnr_value value,
+                               const cnr_value **in) {
+    const int sole = value >= 0 && ops_host->graph_use_count(graph, value) == 1;
+    return sole && !kit_is_output(graph, value) ? kit_maker(graph, value, in) : NULL;
+}
+
 /* 1, and *out, if the value is one constant number, of any type of floats; else 0. */
 int kit_number(const struct cnr_graph *graph, cnr_value value, double *out) {
     const cnr_tensor *t = value < 0 ? NULL : ops_host->graph_type(graph, value);

@@ -108,6 +108,9 @@ cnr_value kit_constant(kit_build *b, int32_t dtype, double value);
 int kit_is(const cnr_node *node, const char *op);
 /* The node that produces a value, and its inputs; NULL: no node does. */
 const cnr_node *kit_maker(const struct cnr_graph *graph, cnr_value value, const cnr_value **in);
+/* The same for a value that one node reads, once, and that is no output of the graph; else NULL. */
+const cnr_node *kit_sole_maker(const struct cnr_graph *graph, cnr_value value,
+                               const cnr_value **in);
 /* 1, and *out, if the value is one constant number, of any type of floats; else 0. */
 int kit_number(const struct cnr_graph *graph, cnr_value value, double *out);
 

@@ -42,9 +42,9 @@ static int norm_of(const cnr_node *node, branch *b) {
 static int branch_of(const struct cnr_graph *g, cnr_value value, branch *b) {
     const cnr_value *in;
     cnr_error err = CNR_ERROR_INIT;
-    const cnr_node *node = kit_maker(g, value, &in);
+    const cnr_node *node = kit_sole_maker(g, value, &in);
     *b = (branch){.node = node, .bias = -1};
-    if (!node || ops_host->graph_use_count(g, value) != 1 || kit_is_output(g, value)) return 0;
+    if (!node) return 0;
     const cnr_tensor *x = node->inputs[0];
     if (!x || x->dtype != CNR_f32 || x->rank < 3 || x->rank > 2 + CNR_MAX_SPATIAL ||
         !kit_known(x) || !kit_known(node->outputs[0]))

@@ -50,23 +50,16 @@ static cnr_value vector(kit_build *b, const row_norm *norm, const float *data) {
     return b->status ? -1 : ops_host->graph_constant(b->graph, NULL, &t);
 }
 
-/* The node that makes a value which nothing else reads; NULL: there is none. */
-static const cnr_node *sole_maker(const struct cnr_graph *g, cnr_value value,
-                                  const cnr_value **in) {
-    if (ops_host->graph_use_count(g, value) != 1 || kit_is_output(g, value)) return NULL;
-    return kit_maker(g, value, in);
-}
-
 /* The product by a constant weight of so many columns that makes a value, through a sum with a
  * constant vector; *bias receives that, or -1. NULL: none does. */
 static const cnr_node *product_of(const struct cnr_graph *g, cnr_value value, int64_t channels,
                                   const cnr_value **in, cnr_value *bias) {
-    const cnr_node *node = sole_maker(g, value, in);
+    const cnr_node *node = kit_sole_maker(g, value, in);
     *bias = -1;
     for (int k = 0; kit_is(node, "add") && *bias < 0 && k < 2; k++) {
         const cnr_tensor *t = node->inputs[k];
         if (cnr_is_constant(t) && t->rank == 1 && t->dim[0] == channels) *bias = (*in)[k];
-        if (*bias >= 0) node = sole_maker(g, (*in)[1 - k], in);
+        if (*bias >= 0) node = kit_sole_maker(g, (*in)[1 - k], in);
     }
     if (!kit_is(node, "matmul") || node->inputs[1]->rank < 2 || node->inputs[1]->encoding)
         return NULL;
@@ -80,7 +73,7 @@ static cnr_value in_product(kit_build *b, const cnr_node *norm_node, cnr_value x
     const cnr_value *in;
     cnr_value bias;
     const cnr_tensor rows = *norm_node->outputs[0];
-    const cnr_node *reshape = sole_maker(b->graph, x, &in);
+    const cnr_node *reshape = kit_sole_maker(b->graph, x, &in);
     const int reshaped = kit_is(reshape, "reshape") || kit_is(reshape, "flatten");
     const cnr_node *product =
         product_of(b->graph, reshaped ? in[0] : x, norm->channels, &in, &bias);

@@ -7,9 +7,7 @@ extern const cnr_rewrite ops_scale_products;
 /* The operand of a product of `value` by one constant number, which nothing else reads; -1. */
 static cnr_value scaled_by(const struct cnr_graph *g, cnr_value value, cnr_value *number) {
     const cnr_value *in;
-    const int32_t producer = ops_host->graph_producer(g, value);
-    if (producer < 0 || ops_host->graph_use_count(g, value) != 1) return -1;
-    const cnr_node *node = ops_host->graph_node_at(g, producer, &in, NULL);
+    const cnr_node *node = kit_sole_maker(g, value, &in);
     if (!kit_is(node, "mul") || node->n_inputs != 2) return -1;
     for (int32_t k = 0; k < 2; k++) {
         const cnr_tensor *factor = node->inputs[k], *x = node->inputs[1 - k];

@@ -25,9 +25,7 @@ static int follow(const struct cnr_graph *g, int32_t index, cnr_value *from, int
     move_perm(node, rank, own);
     memcpy(perm, own, sizeof own);
     *from = in[0];
-    const int32_t producer = ops_host->graph_producer(g, in[0]);
-    const cnr_node *previous =
-        producer >= 0 ? ops_host->graph_node_at(g, producer, &before, NULL) : NULL;
+    const cnr_node *previous = kit_maker(g, in[0], &before);
     if (!is_transpose(previous)) return 0;
     move_perm(previous, rank, first);
     for (int32_t i = 0; i < rank; i++) perm[i] = first[own[i]];

@@ -2,6 +2,7 @@
 #ifndef CNRT_GUESTS_H
 #define CNRT_GUESTS_H
 
+#include "pictures/pictures.h"
 #include "run/run.h"
 #include "tap.h"
 

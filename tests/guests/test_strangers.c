@@ -1,5 +1,6 @@
 /* Operators that only the template plugin knows: folded, fused, laid out in blocks, split and
  * differentiated by a core that has never heard of them. */
+#include "initial/initial.h"
 #include "show/show.h"
 #include "train/train.h"
 #include "tap.h"
@@ -113,7 +114,7 @@ static float *run(cnr_graph *(*net)(void), const cnri_plan_options *o, cnr_plan 
     cnr_tensor in = *g->values.at[g->inputs.at[0]].type;
     const cnr_tensor *types[] = {&in}, *out;
     float *copy = NULL;
-    cnr_status status = cnri_graph_fill_random(g, 5, &err);
+    cnr_status status = cnri_fill_random(g, 5, &err);
     *plan = NULL;
     if (!status) status = cnri_graph_status(g, true, &err);
     if (!status) status = cnri_plan_make(g, &rt->devices, o, types, 1, plan, &err);
@@ -249,7 +250,7 @@ static void gradients(void) {
     cnr_graph *g = to_train();
     int32_t labels[N] = {0, 2};
     const cnri_plan_options o = {.device = "cpu", .training = true};
-    cnr_status status = cnri_graph_fill_random(g, 5, &err);
+    cnr_status status = cnri_fill_random(g, 5, &err);
     if (!status) status = cnri_train_loss("softmax_cross_entropy", &loss, &err);
     if (!status) status = cnri_train_backward(g, loss, NULL, &b, &err);
     for (int32_t i = 0; i < b.weights.n && !status; i++)

@@ -1,5 +1,6 @@
 /* Every operator with hostile attributes on hostile inputs: built, planned and run, or refused with
  * words. CNNRUN_ATTRIBUTES=8000 sets how many nodes over all operators (600). */
+#include "initial/initial.h"
 #include "tests/fuzz/targets.h"
 #include "tests/hostile/each.h"
 #include <float.h>
@@ -186,7 +187,7 @@ static int one(void *arg, int i) {
         if (out[k] >= 0) status = cnri_host.graph_output(g, out[k], NULL);
     free(d);
     status = cnri_graph_status(g, false, &err);
-    if (!status) status = cnri_graph_fill_random(g, 1, &err);
+    if (!status) status = cnri_fill_random(g, 1, &err);
     if (!status) return run_graph(g, rt);
     cnri_graph_free(g);
     return fuzz_refused(status, &err);

@@ -216,6 +216,7 @@ add_executable(alone embed.c)
 target_link_libraries(alone PRIVATE cnnrun::engine)
 add_executable(alone-static embed.c)
 target_link_libraries(alone-static PRIVATE cnnrun::engine-static)
+target_link_options(alone-static PRIVATE -Wl,--gc-sections)
 END
 run cmake -S engine -B engine/build -DCMAKE_BUILD_TYPE=Release "-DCMAKE_PREFIX_PATH=$prefix" &&
     run cmake --build engine/build

@@ -1,6 +1,7 @@
 /* Draws random nets of the operators that a plugin's file names, in which rewrites may find
  * their patterns. */
 #define _GNU_SOURCE
+#include "initial/initial.h"
 #include "conform/judging.h"
 #include <string.h>
 
@@ -199,7 +200,7 @@ cnr_graph *cnri_drawn_net(cnri_judging *j) {
     }
     for (int32_t tries = 0; n > 1 && tries < 40; tries++) { /* others in place of refused ones */
         cnr_graph *g = build(steps, seeds, n, &wrong);
-        if (g && wrong < 0 && cnri_graph_fill_random(g, seeds[0], &err) == CNR_OK) return g;
+        if (g && wrong < 0 && cnri_fill_random(g, seeds[0], &err) == CNR_OK) return g;
         if (g) cnri_graph_free(g);
         if (wrong < 0) return NULL;
         steps[wrong] = draw_op(&ops, &j->dice);

@@ -41,6 +41,21 @@ static void end(queueing *q) {
     cnri_free(q->load);
 }
 
+/* Calls judge for `rounds` rounds with streams of these flags, until one is false. */
+static bool judge_rounds(cnri_judging *j, uint32_t flags, int32_t rounds,
+                         bool (*judge)(queueing *q, int32_t turn)) {
+    queueing *q = cnri_alloc(sizeof *q);
+    if (!q) return cnri_judging_fail(j, "out of memory");
+    bool good = begin(q, j, flags);
+    for (int32_t turn = 0; turn < rounds && good; turn++) {
+        cnri_judging_case(j, "round %d", (int)turn);
+        good = judge(q, turn);
+    }
+    end(q);
+    cnri_free(q);
+    return good;
+}
+
 /* True if reading the memory now gives `want`. */
 static bool is(queueing *q, const uint8_t *want, const char *when) {
     const size_t at = cnri_first_difference(want, q->got, SMALL);
@@ -101,20 +116,14 @@ static bool is_immediate(queueing *q, int32_t turn) {
     return is(q, q->now, "without record, calls end before they return:");
 }
 
-/* Judges that work of one stream is done in order. False: a finding says why it isn't so. */
-bool cnri_judge_order(cnri_judging *j) {
-    queueing *q = cnri_alloc(sizeof *q);
-    if (!q) return cnri_judging_fail(j, "out of memory");
-    bool good = begin(q, j, 0);
-    for (int32_t turn = 0; turn < TURNS && good; turn++) {
-        cnri_judging_case(j, "round %d", (int)turn);
-        good = in_order(q, turn) && is_done(q, turn + TURNS);
-        if (good && !CNRI_HAS(q->b.cls, event_record)) good = is_immediate(q, turn + 2 * TURNS);
-    }
-    end(q);
-    cnri_free(q);
-    return good;
+/* One round: in order, done after a sync, and at once on a device that queues nothing. */
+static bool is_ordered(queueing *q, int32_t turn) {
+    const bool good = in_order(q, turn) && is_done(q, turn + TURNS);
+    return good && (CNRI_HAS(q->b.cls, event_record) || is_immediate(q, turn + 2 * TURNS));
 }
+
+/* Judges that work of one stream is done in order. False: a finding says why it isn't so. */
+bool cnri_judge_order(cnri_judging *j) { return judge_rounds(j, 0, TURNS, is_ordered); }
 
 /* ---- marks ---- */
 
@@ -160,16 +169,7 @@ bool cnri_judge_events(cnri_judging *j) {
     const cnr_device_class *cls = j->descriptor;
     if (!CNRI_HAS(cls, event_record)) return cnri_judging_skip(j, "its streams finish at once");
     if (!CNRI_HAS(cls, event_wait)) return cnri_judging_skip(j, "the class has no wait");
-    queueing *q = cnri_alloc(sizeof *q);
-    if (!q) return cnri_judging_fail(j, "out of memory");
-    bool good = begin(q, j, 0);
-    for (int32_t turn = 0; turn < TURNS && good; turn++) {
-        cnri_judging_case(j, "round %d", (int)turn);
-        good = waits(q, turn);
-    }
-    end(q);
-    cnri_free(q);
-    return good;
+    return judge_rounds(j, 0, TURNS, waits);
 }
 
 /* True if work before an event is done after waiting for it, while later work may still run. */
@@ -197,16 +197,7 @@ bool cnri_judge_await(cnri_judging *j) {
     const cnr_device_class *cls = j->descriptor;
     if (!CNRI_HAS(cls, event_record) || !CNRI_HAS(cls, event_sync))
         return cnri_judging_skip(j, "the class has no event_sync");
-    queueing *q = cnri_alloc(sizeof *q);
-    if (!q) return cnri_judging_fail(j, "out of memory");
-    bool good = begin(q, j, 0);
-    for (int32_t turn = 0; turn < TURNS && good; turn++) {
-        cnri_judging_case(j, "round %d", (int)turn);
-        good = awaits(q, turn);
-    }
-    end(q);
-    cnri_free(q);
-    return good;
+    return judge_rounds(j, 0, TURNS, awaits);
 }
 
 /* False, with a finding: the ns between two events is negative, or more than the wall clock's. */
@@ -236,16 +227,7 @@ bool cnri_judge_marks(cnri_judging *j) {
     const cnr_device_class *cls = j->descriptor;
     if (!CNRI_HAS(cls, event_record) || !CNRI_HAS(cls, event_elapsed))
         return cnri_judging_skip(j, "the class has no event_elapsed");
-    queueing *q = cnri_alloc(sizeof *q);
-    if (!q) return cnri_judging_fail(j, "out of memory");
-    bool good = begin(q, j, CNR_STREAM_TIMED);
-    for (int32_t turn = 0; turn < 4 && good; turn++) {
-        cnri_judging_case(j, "round %d", (int)turn);
-        good = is_timed(q, turn);
-    }
-    end(q);
-    cnri_free(q);
-    return good;
+    return judge_rounds(j, CNR_STREAM_TIMED, 4, is_timed);
 }
 
 /* ---- threads of a host device ---- */

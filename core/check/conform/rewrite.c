@@ -1,6 +1,7 @@
 /* Rewrites, and whether claims lead to regions. Rewrites: nets with and without what they change
  * give the same answers, by the references alone. The nets are those of --net or shipped ones, and
  * drawn ones. */
+#include "initial/initial.h"
 #include "conform/judging.h"
 #include "run/run.h"
 #include <math.h>
@@ -210,7 +211,7 @@ static bool judge_example(cnri_judging *j, int32_t *fired) {
     if (!g) return cnri_judging_fail(j, "out of memory");
     cnr_status status = r->example(g, &err);
     if (!status) status = cnri_graph_status(g, false, &err);
-    if (!status) status = cnri_graph_fill_random(g, j->o->check.seed, &err);
+    if (!status) status = cnri_fill_random(g, j->o->check.seed, &err);
     bool good = cnri_judging_ok(j, "example", status, &err) && judge_graph(j, g, &once);
     if (good && !once) good = cnri_judging_fail(j, "it does not change its own example");
     *fired += once;

@@ -75,19 +75,6 @@ static bool takes(accepts_fn accepts, const char *sample) {
     return sureness(accepts, first) > 0;
 }
 
-/* Calls fn for each given sample that it accepts; *n: their number. False: it failed. */
-static bool each_sample(cnri_judging *j, accepts_fn accepts, int32_t *n,
-                        bool (*fn)(cnri_judging *j, const char *spec)) {
-    bool good = true;
-    *n = 0;
-    for (const char *const *at = j->o->samples; at && *at && good; at++) {
-        if (!takes(accepts, *at)) continue;
-        ++*n;
-        good = fn(j, *at);
-    }
-    return good;
-}
-
 /* True if a source or an importer of the plugin takes a sample. */
 static bool any_takes(const cnri_conform_options *o) {
     for (const char *const *at = o->samples; *at; at++) {
@@ -249,6 +236,21 @@ static void lend_files(void) {
     host->resize = resize_lent;
 }
 
+/* Calls fn for each of the caller's samples that `accepts` takes, until one is false; skipped
+ * without any. */
+static bool each_sample(cnri_judging *j, accepts_fn accepts,
+                        bool (*fn)(cnri_judging *j, const char *spec)) {
+    bool good = true;
+    int32_t n = 0;
+    lend_files();
+    for (const char *const *at = j->o->samples; at && *at && good; at++) {
+        if (!takes(accepts, *at)) continue;
+        n++;
+        good = fn(j, *at);
+    }
+    return n ? good : none_given(j);
+}
+
 /* ---- the same again: what is read does not depend on what memory held before ---- */
 
 static uint64_t seen; /* digest of all pictures, or of all weights */
@@ -387,20 +389,14 @@ bool cnri_judge_source_asked(cnri_judging *j) {
  * finding says why it isn't so. */
 bool cnri_judge_source_samples(cnri_judging *j) {
     const cnr_source *s = j->descriptor;
-    int32_t n;
-    lend_files();
-    const bool good = each_sample(j, s->accepts, &n, source_sample);
-    return n ? good : none_given(j);
+    return each_sample(j, s->accepts, source_sample);
 }
 
 /* Judges that the source reads damaged samples without crashing; skipped without any. False: a
  * finding says why it isn't so. */
 bool cnri_judge_source_damaged(cnri_judging *j) {
     const cnr_source *s = j->descriptor;
-    int32_t n;
-    lend_files();
-    const bool good = each_sample(j, s->accepts, &n, source_damaged);
-    return n ? good : none_given(j);
+    return each_sample(j, s->accepts, source_damaged);
 }
 
 /* ---- importers ---- */
@@ -487,18 +483,12 @@ bool cnri_judge_importer_asked(cnri_judging *j) {
  * finding says why it isn't so. */
 bool cnri_judge_importer_samples(cnri_judging *j) {
     const cnr_importer *i = j->descriptor;
-    int32_t n;
-    lend_files();
-    const bool good = each_sample(j, i->accepts, &n, importer_sample);
-    return n ? good : none_given(j);
+    return each_sample(j, i->accepts, importer_sample);
 }
 
 /* Judges that the importer reads damaged samples without crashing; skipped without any. False: a
  * finding says why it isn't so. */
 bool cnri_judge_importer_damaged(cnri_judging *j) {
     const cnr_importer *i = j->descriptor;
-    int32_t n;
-    lend_files();
-    const bool good = each_sample(j, i->accepts, &n, importer_damaged);
-    return n ? good : none_given(j);
+    return each_sample(j, i->accepts, importer_damaged);
 }

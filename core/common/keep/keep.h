@@ -22,6 +22,12 @@ typedef struct cnri_plan_file {
     const char *codecs, *key_file; /* as in cnr_load_options */
 } cnri_plan_file;
 cnr_status cnri_plan_write(cnr_plan *plan, const cnri_plan_file *to, cnr_error *err);
+/* memo.c */
+/* Appends the plan's decisions to a text, as cnri_memo_parse reads them; out->failed: no memory. */
+void cnri_memo_print(const cnr_plan *plan, cnri_text *out);
+/* Parses text of cnri_memo_print; CNR_E_FORMAT: it is malformed. The caller adds the blobs. */
+cnr_status cnri_memo_parse(cnri_memo *memo, const char *text, cnr_error *err);
+void cnri_memo_free(cnri_memo *memo); /* frees the lists; the struct becomes empty */
 /* identity.c: appends all that a stored plan depends on, one item a line: "weights 12ab...". */
 void cnri_plan_identity(const cnri_plan_request *r, cnri_text *out);
 /* Appends a line with the file's digest for each plugin that brings one of `kinds` (bits 1 <<

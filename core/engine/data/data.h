@@ -1,13 +1,14 @@
-/* data: samples by spec, pictures to inputs, and the sizes of inputs. */
+/* data: settings for pictures, labels, and the sizes of inputs. */
 #ifndef CNRI_DATA_H
 #define CNRI_DATA_H
 
 #include "graph/graph.h"
 #include <cnnrun/cnnrun.h>
 
-/* ---- preprocess.c: turns a picture (u8 H W C) into a net's input. The settings are metadata of
- * the graph, keys "input.<name>.resize", ".crop", ".mean", ".std", ".scale", ".channels";
- * options of a command set them too. ---- */
+/* ---- preprocess.c: settings by which common/pictures/ turns a picture (u8 H W C) into a net's
+ * input. They are metadata of the graph, keys "input.<name>.resize", ".crop", ".mean", ".std",
+ * ".scale", ".channels"; options of a command set them too. ---- */
+enum { CNRI_MAX_PICTURE_SIDE = 1 << 16 }; /* pixels */
 /* How a picture becomes a net's input. */
 typedef struct cnri_preprocess {
     /* Pixels; 0: the input's size; resize_w -1: the shorter side becomes resize_h. */
@@ -32,18 +33,6 @@ cnr_status cnri_preprocess_read(const cnr_graph *g, const char *input, cnri_prep
 /* Checks and sets one key from text ("256x256", "104,117,123"). */
 cnr_status cnri_preprocess_set(cnr_graph *g, const char *input, const char *key, const char *text,
                                cnr_error *err);
-/* Writes one sample into `out` (f32 or u8, C H W or its own layout, host memory). */
-cnr_status cnri_preprocess_apply(const cnri_preprocess *p, const cnr_tensor *picture,
-                                 cnr_tensor *out, cnr_error *err);
-/* Where the picture lies in the input, for height and width: input = picture * scale + shift, in
- * pixels. */
-typedef struct cnri_framing {
-    double scale[2], shift[2];
-} cnri_framing;
-/* Like cnri_preprocess_apply, into out's data; *framing says which part of the picture the input
- * shows. */
-cnr_status cnri_preprocess_framed(const cnri_preprocess *p, const cnr_tensor *picture,
-                                  cnr_tensor *out, cnri_framing *framing, cnr_error *err);
 /* preset.c: calls fn for each step of a preset that an importer plugin brings. */
 typedef cnr_status (*cnri_step_fn)(void *arg, const char *key, const char *text, cnr_error *err);
 /* Calls fn(arg, key, text, err) for each step of the preset of that name; the texts live only
@@ -89,38 +78,4 @@ typedef struct cnri_sizes {
 void cnri_input_sizes(const cnr_graph *g, int32_t index, const cnri_sizes *from, cnr_tensor *out);
 /* Fails unless every symbol in `from` is one of the graph's. */
 cnr_status cnri_symbols_check(const cnr_graph *g, const cnri_sizes *from, cnr_error *err);
-/* resize.c: antialiased bilinear scaling, equal to Pillow's bit for bit; `channels` 8-bit values
- * a pixel. */
-cnr_status cnri_resize_u8(const uint8_t *in, int64_t h, int64_t w, int64_t channels, uint8_t *out,
-                          int64_t out_h, int64_t out_w);
-
-/* How pictures are varied for training; the words for it are read in samples/ of lab. */
-typedef struct cnri_augment {
-    double shift; /* at most this many pixels up, down and sideways; whole pixels are drawn */
-    double flip;  /* probability of exchanging left and right */
-    /* Least part of each side that is cut out and scaled back to full size; 1: no crop. */
-    double crop;
-    double turn;   /* at most this many degrees, either way */
-    double colour; /* at most this relative change of brightness, contrast and saturation */
-    bool any;
-} cnri_augment;
-
-/* ---- samples.c: sources by spec ---- */
-/* An open source of samples. */
-typedef struct cnri_samples {
-    const cnr_source *source;
-    void *state;
-    cnr_source_info info;
-    cnri_augment augment;
-    int64_t every;             /* only every N-th sample of the source is read */
-    const cnri_limits *limits; /* limits of the script that opened them; NULL: no script did */
-} cnri_samples;
-/* Opens a source by its specification, which may end in augmentation words. The caller closes
- * *out, also on failure. */
-cnr_status cnri_samples_open(const char *spec, const char *split, cnri_samples *out,
-                             cnr_error *err);
-/* Reads one sample, varied if the source says so; out->label is -1 without a label. */
-cnr_status cnri_samples_read(cnri_samples *s, int64_t index, cnr_sample *out, cnr_error *err);
-void cnri_samples_close(cnri_samples *s); /* closes the source and zeroes s; none open: nothing */
-
 #endif

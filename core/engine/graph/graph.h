@@ -229,10 +229,6 @@ cnr_status cnri_filling_add(cnri_filling *f, const char *name, const cnr_tensor 
 /* Fails if a weight is left unfilled or something did not fit. `path`: the weights' file, for
  * messages. Frees what f holds. */
 cnr_status cnri_filling_end(cnri_filling *f, cnr_status status, const char *path, cnr_error *err);
-/* Fills every unfilled weight by its initialiser from `seed`. The deviation follows from the
- * fan-in and from the values that reach it (spread.c), so that activations neither vanish nor
- * overflow. */
-cnr_status cnri_graph_fill_random(cnr_graph *g, uint64_t seed, cnr_error *err);
 /* Logs a warning and keeps it for results (`--json`). */
 void cnri_graph_warn(cnr_graph *g, const char *where, const char *format, ...) CNRI_PRINTF(3, 4);
 /* Returns CNR_OK, or an error that summarises the problems, each of which is logged at ERROR

@@ -50,16 +50,6 @@ cnr_status cnri_node_attrs(cnr_graph *g, const cnr_op *op, const char *name, con
  * Returns 1 when done, 0 when not possible, negative on failure. */
 int32_t cnri_node_evaluate(cnri_node *node, int64_t limit, cnr_error *err);
 
-/* ---- fill.c ---- */
-/* Next number of a normal distribution (mean 0, deviation 1) */
-double cnri_random_normal(uint64_t *state);
-/* The deviation for a random weight by its fan-in alone. */
-double cnri_random_deviation(const cnri_value *v);
-
-/* ---- spread.c ---- */
-/* Computes for each weight the deviation that suits the values which reach its node. */
-cnr_status cnri_graph_spread(const cnr_graph *g, uint64_t seed, double *deviation, cnr_error *err);
-
 /* ---- calibration.c ---- */
 /* Fills the calibration slots of the host table. */
 void cnri_calibration_install(cnr_host *host);

@@ -34,6 +34,9 @@ typedef struct cnri_placement { /* where to run one node, by the script or a pol
 
 /* wish.c: placements in the graph's metadata. Free with cnri_wishes_free, even after an error. */
 typedef CNRI_VEC(cnri_placement) cnri_wishes;
+/* Parses one placement; free it with cnri_placement_free, after an error too */
+cnr_status cnri_wish_read(cnri_placement *w, const char *node, const char *text, cnr_error *err);
+void cnri_placement_free(cnri_placement *w); /* frees its texts and parts, not w */
 /* Reads the placements that a net's own metadata holds. */
 cnr_status cnri_wishes_read(const cnr_graph *graph, cnri_wishes *out, cnr_error *err);
 void cnri_wishes_free(cnri_wishes *wishes); /* frees the placements and empties the list */
@@ -67,6 +70,10 @@ typedef struct cnri_decision {
     const char *device, *kernel; /* kernel "": the reference */
     uint32_t version;            /* version of the kernel */
 } cnri_decision;
+/* True if a comes before b, by node and part. */
+static inline bool cnri_decides_before(const cnri_decision *a, const cnri_decision *b) {
+    return a->node < b->node || (a->node == b->node && a->part < b->part);
+}
 
 /* The device (or devices) that a policy chose for a node. */
 typedef struct cnri_placed {
@@ -119,17 +126,17 @@ typedef struct cnri_timed {
     char key[CNRI_TUNING_KEY], kernel[96];
     cnri_cost cost;
 } cnri_timed;
-/* Measures kernels 0 to n - 1 on `segment`, a net of one node and its chain, and fills `costs`;
- * ns <= 0: the kernel refuses it. */
-typedef cnr_status (*cnri_measure_fn)(void *arg, const cnr_graph *segment, const char *device,
-                                      const char *const *kernels, int32_t n, cnri_cost *costs,
-                                      cnr_error *err);
+struct cnri_planner;
+struct cnri_chain;
 /* Measured times, and a function that measures those that lack. */
 typedef struct cnri_tuning {
     CNRI_VEC(cnri_timed) rows;
-    /* Called for kernels without a recorded time; NULL: nothing is timed. */
-    cnri_measure_fn measure;
-    void *arg;
+    /* Times what could compute the chain on the device and has no row under `key`, and adds rows.
+     * kernel: the one that may compute the region; NULL: all kernels of the chain's first node.
+     * measure NULL: nothing is timed. */
+    cnr_status (*measure)(struct cnri_planner *p, const struct cnri_chain *chain, int32_t device,
+                          const char *kernel, const char *key, cnr_error *err);
+    void *arg; /* of `measure` */
 } cnri_tuning;
 
 /* The axis along which a node is split by default: channels, else the first possible; -1: none. */
@@ -383,13 +390,6 @@ typedef struct cnri_block {
 uint64_t cnri_arena_place(cnri_block *blocks, int32_t n, uint64_t alignment);
 /* Lower bound of the arena's bytes: the most that is in use at one step. */
 uint64_t cnri_arena_bound(const cnri_block *blocks, int32_t n, uint64_t alignment);
-
-/* ---- memo.c ---- */
-/* Appends the plan's decisions to a text, as cnri_memo_parse reads them; out->failed: no memory. */
-void cnri_memo_print(const cnr_plan *plan, cnri_text *out);
-/* Parses text of cnri_memo_print; CNR_E_FORMAT: it is malformed. The caller adds the blobs. */
-cnr_status cnri_memo_parse(cnri_memo *memo, const char *text, cnr_error *err);
-void cnri_memo_free(cnri_memo *memo); /* frees the lists; the struct becomes empty */
 
 /* ---- tuning.c: record keys of a device, and of the link from one to another ---- */
 /* The record key of a device, in key. */

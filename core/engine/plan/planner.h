@@ -321,9 +321,6 @@ cnr_status cnri_plan_lay(cnri_planner *p, cnr_error *err);
 cnr_status cnri_plan_waits(cnri_planner *p, cnr_error *err);
 /* Brings weights that steps read unprepared into device memory; only: that value, or -1 for all. */
 cnr_status cnri_plan_constants(cnr_plan *plan, cnr_value only, cnr_error *err);
-/* wish.c: parses one placement; free it with cnri_placement_free, after an error too */
-cnr_status cnri_wish_read(cnri_placement *w, const char *node, const char *text, cnr_error *err);
-void cnri_placement_free(cnri_placement *w); /* frees its texts and parts, not w */
 /* memo.c */
 /* Takes over the placements of the policy that are stored in the memo. */
 void cnri_memo_place(cnri_planner *p);
@@ -342,8 +339,6 @@ cnr_status cnri_tuning_begin(cnri_planner *p, const cnri_chain *chain, const cnr
 /* The same of a region, by the kernel that is to compute it. */
 cnr_status cnri_tuning_begin_region(cnri_planner *p, const cnri_chain *chain, int32_t device,
                                     const char *kernel, char key[CNRI_TUNING_KEY], cnr_error *err);
-/* Whether the node computes nothing: its output shares the bytes of its input. */
-bool cnri_only_shares(const cnri_planner *p, const cnr_node *node);
 /* True if the kernel runs only when it is forced by name. */
 bool cnri_kernel_only_forced(const cnr_kernel *k);
 /* True if the kernel stores weights and computes in f32, or in a type that the options allow. */

@@ -167,6 +167,12 @@ static cnr_status fill_from(cnr_graph *net, const char *word, const char *const 
     return status;
 }
 
+static cnri_random_fill random_fill;
+
+void cnri_random_fill_register(cnri_random_fill own) {
+    __atomic_store_n(&random_fill, own, __ATOMIC_RELEASE);
+}
+
 /* Fills weights from files, or by "random:SEED" ("random": seed 0); "none" leaves them out; NULL:
  * nothing to do. Options are only for files. */
 cnr_status cnri_weights_fill(cnr_graph *net, const char *weights, const char *const *options,
@@ -179,7 +185,9 @@ cnr_status cnri_weights_fill(cnr_graph *net, const char *weights, const char *co
     if (weights[6] && !cnri_parse_seed(weights + 7, &seed))
         return cnri_fail(err, CNR_E_ARG, weights,
                          "want random:SEED with a whole number from 0 on as seed");
-    return cnri_graph_fill_random(net, seed, err);
+    const cnri_random_fill fill = __atomic_load_n(&random_fill, __ATOMIC_ACQUIRE);
+    return fill ? fill(net, seed, err)
+                : cnri_fail(err, CNR_E_UNSUPPORTED, weights, "open a runtime by cnr_open first");
 }
 
 /* Moves the weights of `from` one by one into those of `net`, freeing each at once, so that both

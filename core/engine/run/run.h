@@ -32,22 +32,6 @@ typedef void (*cnri_event_fn)(void *arg, const cnri_event *event);
 cnr_status cnri_session_listen(cnr_session *s, cnri_event_fn fn, void *arg, bool sync, int32_t *id,
                                cnr_error *err);
 
-/* A property of a device, as in cnr_device_properties. */
-typedef struct cnri_fact {
-    const char *name, *text;
-    double value;
-} cnri_fact;
-/* All properties of a device. */
-typedef struct cnri_fact_list {
-    cnri_fact *at;
-    int32_t n, capacity;
-    bool failed; /* memory was out */
-} cnri_fact_list;
-/* Lists the properties of a device; cnri_facts_free frees them. */
-cnr_status cnri_device_facts(cnr_runtime *rt, const char *device, int32_t measure,
-                             cnri_fact_list *out, cnr_error *err);
-void cnri_facts_free(cnri_fact_list *list);
-
 /* The plan that the session runs. */
 cnr_plan *cnri_session_plan(const cnr_session *s);
 /* The memory that set_input copies to; filling it directly saves the copy. NULL: no step reads
@@ -218,9 +202,6 @@ void cnri_plan_keeper_register(cnri_plan_keeper keeper);
 
 /* asked: by the caller; else the net's metadata may. */
 cnr_status cnri_adapt_if_wanted(cnr_model *m, bool asked, cnr_error *err);
-/* cnr_run_tensors of a model that does not adapt. */
-cnr_status cnri_run_plainly(cnr_model *m, const cnr_tensor *const *inputs, int32_t n_inputs,
-                            const cnr_tensor **outputs, int32_t n_outputs, cnr_error *err);
 /* Makes a model in *out and takes ownership of the graph, also on failure. */
 cnr_status cnri_model_from_graph(cnr_runtime *rt, cnr_graph *graph, const cnr_load_options *options,
                                  cnr_model **out, cnr_error *err);
@@ -272,19 +253,15 @@ bool cnri_weights_are_file(const char *weights);
 /* Fills weights from files, or by "random:SEED"; "none" leaves them out. */
 cnr_status cnri_weights_fill(cnr_graph *net, const char *weights, const char *const *options,
                              cnr_error *err);
+/* Fills every unfilled weight by its initialiser from `seed`. */
+typedef cnr_status (*cnri_random_fill)(cnr_graph *net, uint64_t seed, cnr_error *err);
+/* Registers who does it (initial/ of common). */
+void cnri_random_fill_register(cnri_random_fill own);
 /* Fills weights by name from files of any format: native ones, or those that an importer reads. */
 cnr_status cnri_weights_import(cnr_graph *net, const cnr_import_args *files, cnr_error *err);
 
-/* ---- change.c: models that change ---- */
-/* Closes the model's own session and makes its plans invalid. CNR_E_STATE: somebody uses one. */
-cnr_status cnri_model_idle(cnr_model *model, cnr_error *err);
 /* Frees the data that is kept for gradients of this model. */
 void cnri_model_drop_gradients(cnr_model *model);
-/* Makes a model of this graph, which it owns, also on failure, in *out, with the options and masks
- * of another model. */
-cnr_status cnri_model_like(const cnr_model *like, cnr_graph *graph, cnr_model **out,
-                           cnr_error *err);
-
 /* cnri_input_sizes with the symbols that the model was given. */
 void cnri_model_sizes(const cnr_model *m, int32_t index, cnri_sizes from, cnr_tensor *out);
 /* The shapes of all inputs before a picture is known: with the net's own preprocessing, and

@@ -7,6 +7,22 @@
 /* Lets plans have tables, and follow policies. Any thread may call it, more than once. */
 void cnri_policies_register(void);
 
+/* ---- measure.c ---- */
+/* Measures kernels 0 to n - 1 on `segment`, a net of one node and its chain, and fills `costs`;
+ * ns <= 0: the kernel refuses it. */
+typedef cnr_status (*cnri_time_fn)(void *arg, const cnr_graph *segment, const char *device,
+                                   const char *const *kernels, int32_t n, cnri_cost *costs,
+                                   cnr_error *err);
+/* The argument of cnri_measure_missing, in cnri_tuning.arg. */
+typedef struct cnri_measuring {
+    cnri_time_fn time;
+    void *arg;
+} cnri_measuring;
+/* For cnri_tuning.measure: makes a small net of the chain, and has its kernels timed in that. */
+cnr_status cnri_measure_missing(struct cnri_planner *p, const struct cnri_chain *chain,
+                                int32_t device, const char *kernel, const char *key,
+                                cnr_error *err);
+
 /* All candidates of a net as it is planned, a row each. A policy sees nothing else, so a plan's
  * identity covers all that it decides by: record, estimates, guesses, constants. */
 typedef struct cnri_table_row {

@@ -25,5 +25,8 @@ cnr_status cnri_table_add_devices_links(cnri_planner *p, cnri_table *t, cnr_erro
 cnr_status cnri_plan_links(cnri_planner *p, cnr_error *err);
 /* answer.c: asks the policy, and chooses again by its answer. */
 cnr_status cnri_policy_ask(cnri_planner *p, cnr_error *err);
+/* measure.c */
+/* Whether the node computes nothing: its output shares the bytes of its input. */
+bool cnri_only_shares(const cnri_planner *p, const cnr_node *node);
 
 #endif

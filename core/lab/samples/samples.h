@@ -2,7 +2,7 @@
 #ifndef CNRI_SAMPLES_H
 #define CNRI_SAMPLES_H
 
-#include "data/data.h"
+#include "pictures/pictures.h"
 
 /* words.c: words behind any spec that vary pictures for training, "DIR,shift=2,flip". */
 /* Returns the length of the part of a spec that names files, before the words of augmentation; of

@@ -29,18 +29,15 @@ static cnr_status parse_setting(const cnr_encoding *e, char *text, cnr_attr *out
     return CNR_OK;
 }
 
-/* Fails with CNR_E_NOT_FOUND and a list of the known encodings. */
-static cnr_status none_such(const char *name, cnr_error *err) {
+cnr_status cnri_none_such(int32_t code, int32_t kind, const char *where, const char *what,
+                          cnr_error *err) {
     cnri_text all = {0};
-    for (int32_t i = 0; i < cnri_descriptor_count(CNR_KIND_ENCODING); i++)
+    for (int32_t i = 0; i < cnri_descriptor_count(kind); i++)
         cnri_text_add(&all, "%s%s", i ? ", " : "",
-                      ((const cnr_encoding *)cnri_descriptor_at(CNR_KIND_ENCODING, i))->name);
-    const cnr_status status = cnri_fail(err, CNR_E_NOT_FOUND, name,
-                                        "no encoding of that name; there "
-                                        "are: %s",
-                                        all.at ? all.at : "none");
+                      cnri_item_name(kind, cnri_descriptor_at(kind, i)));
+    cnri_fail(err, code, where, "%s; there are: %s", what, all.at ? all.at : "none");
     cnri_text_free(&all);
-    return status;
+    return code;
 }
 
 /* Parses a list of settings with commas between them, which it cuts up; `text` may be NULL. */
@@ -74,8 +71,9 @@ cnr_status cnri_encoding_parse(const char *words, const cnr_encoding **encoding,
     char *rest = strchr(text, ':');
     if (rest) *rest++ = 0;
     *encoding = cnri_descriptor_find(CNR_KIND_ENCODING, text);
-    const cnr_status status =
-        *encoding ? parse_settings(*encoding, rest, settings, err) : none_such(text, err);
+    const cnr_status status = *encoding ? parse_settings(*encoding, rest, settings, err)
+                                        : cnri_none_such(CNR_E_NOT_FOUND, CNR_KIND_ENCODING, text,
+                                                         "no encoding of that name", err);
     cnri_free(text);
     return status;
 }

@@ -48,6 +48,9 @@ void cnri_attr_print_bounds(const cnr_attr_spec *row, cnri_text *out);
 cnr_port cnri_port_at(const cnr_op *op, const cnr_port *rows, int32_t i);
 
 /* ---- encodings.c ---- */
+/* Fails with `code` at `where`: "WHAT; there are: NAME, NAME", the names of that kind. */
+cnr_status cnri_none_such(int32_t code, int32_t kind, const char *where, const char *what,
+                          cnr_error *err);
 /* Parses a text such as "sparse-csr:density=0.1". *settings: as cnri_attrs_resolve makes them, to
  * be freed by cnri_free. */
 cnr_status cnri_encoding_parse(const char *words, const cnr_encoding **encoding,

@@ -3,20 +3,20 @@
 #include "train/train.h"
 #include <math.h>
 
+const char *const cnri_rate_policies[] = {"fixed", "inverse",   "step", "cosine",
+                                          "poly",  "multistep", "inv",  NULL};
+
 cnr_status cnri_rate_policy_of(const char *name, cnri_rate_policy *out, cnr_error *err) {
-    static const char *const names[] = {"fixed", "inverse", "step", "cosine", "poly", "multistep"};
+    enum { OWN = CNRI_RATE_MULTISTEP + 1 }; /* behind them: a word of Caffe's */
+    const char *const *names = cnri_rate_policies;
     *out = CNRI_RATE_FIXED;
-    for (size_t i = 0; name && i < CNRI_COUNT(names); i++)
+    if (!name) return CNR_OK;
+    for (int32_t i = 0; names[i]; i++)
         if (strcmp(name, names[i]) == 0) {
-            *out = (cnri_rate_policy)i;
+            *out = i < OWN ? (cnri_rate_policy)i : CNRI_RATE_INVERSE;
             return CNR_OK;
         }
-    if (!name) return CNR_OK;
-    if (strcmp(name, "inv") == 0) { /* Caffe's word */
-        *out = CNRI_RATE_INVERSE;
-        return CNR_OK;
-    }
-    const char *near = cnri_nearest_word(name, names, CNRI_COUNT(names));
+    const char *near = cnri_nearest_word(name, names, OWN);
     return cnri_fail(err, CNR_E_ARG, "policy",
                      "there is no '%s'%s%s%s: fixed, inverse, step, cosine, poly or multistep",
                      name, near ? " (did you mean '" : "", near ? near : "", near ? "'?)" : "");

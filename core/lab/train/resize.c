@@ -1,4 +1,5 @@
 /* Graphs whose weights take other sizes: channels that go take what reads them along. */
+#include "embed/embed.h"
 #include "train/train.h"
 
 /* Gives a weight the shape and data of `data`, which are copied; fails for unknown, computed or

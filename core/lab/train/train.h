@@ -154,6 +154,8 @@ typedef enum cnri_rate_policy { /* as cnr_train_options.policy names them */
                                 CNRI_RATE_POLY,
                                 CNRI_RATE_MULTISTEP
 } cnri_rate_policy;
+/* Their names, in this order; then another word for one of them; ends with NULL. */
+extern const char *const cnri_rate_policies[];
 /* Finds a policy by its name (NULL: fixed). CNR_E_ARG: there is none of this name. */
 cnr_status cnri_rate_policy_of(const char *name, cnri_rate_policy *out, cnr_error *err);
 

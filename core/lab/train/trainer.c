@@ -1,4 +1,5 @@
 /* A trainer: its weights, the graphs made from the net, and its two plans. */
+#include "initial/initial.h"
 #include "train/train.h"
 
 /* ---- which weights ---- */
@@ -364,7 +365,7 @@ static cnr_status open_with(cnr_runtime *rt, cnr_graph *net, const cnri_train_op
     cnr_status status = check(t, err);
     if (status == CNR_OK) status = take_part(t, purpose == TO_TRAIN, err);
     if (status == CNR_OK && purpose == TO_TRAIN) status = find_optimizer(t, &file, err);
-    if (status == CNR_OK && training) status = cnri_graph_fill_random(net, options->seed, err);
+    if (status == CNR_OK && training) status = cnri_fill_random(net, options->seed, err);
     if (status == CNR_OK && training) status = collect_weights(t, err);
     if (status == CNR_OK) status = open_inputs(t, err);
     if (status == CNR_OK && training) status = open_training(t, err);

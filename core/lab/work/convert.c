@@ -176,24 +176,13 @@ static const cnr_exporter *exporter_for(const char *path) {
     return best;
 }
 
-/* Fails: no exporter writes a file of this name; the text lists all exporters. */
-static cnr_status no_exporter(const char *path, cnr_error *err) {
-    cnri_text all = {0};
-    for (int32_t i = 0; i < cnri_descriptor_count(CNR_KIND_EXPORTER); i++)
-        cnri_text_add(&all, "%s%s", i ? ", " : "",
-                      ((const cnr_exporter *)cnri_descriptor_at(CNR_KIND_EXPORTER, i))->name);
-    const cnr_status status = cnri_fail(err, CNR_E_UNSUPPORTED, path,
-                                        "no exporter writes a file of such a name; there "
-                                        "are: %s",
-                                        all.at ? all.at : "none");
-    cnri_text_free(&all);
-    return status;
-}
-
 cnr_status cnri_export(cnr_graph *g, const char *path, cnr_error *err) {
     const cnr_exporter *e = exporter_for(path);
     cnr_status status = cnri_graph_status(g, true, err);
     if (!status) status = cnri_graph_verify_weights(g, NULL, false, 0, err);
-    if (!status) status = e ? e->write(g, path, err) : no_exporter(path, err);
+    if (!status)
+        status = e ? e->write(g, path, err)
+                   : cnri_none_such(CNR_E_UNSUPPORTED, CNR_KIND_EXPORTER, path,
+                                    "no exporter writes a file of such a name", err);
     return status;
 }

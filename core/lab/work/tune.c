@@ -417,14 +417,15 @@ static cnr_status tune(cnr_model *m, const cnr_tensor *const *types, int32_t n, 
                        cnr_plan **out, cnr_error *err) {
     cnri_plan_options options = m->plan_options;
     cnri_tuning *t = timing.times;
+    cnri_measuring measuring = {time_kernels, &timing};
     cnri_device_set set;
     *out = NULL;
     options.tuning = t;
     options.candidates = true; /* makes the rows of all devices */
     cnr_status status = cnri_device_set_make(&set, &m->rt->devices, m->graph, &options, err);
     if (status) return status;
-    t->measure = time_kernels;
-    t->arg = &timing;
+    t->measure = cnri_measure_missing;
+    t->arg = &measuring;
     status = cnri_device_check_timed(&set.at[set.fallback]->device, err);
     if (!status) status = cnri_plan_make_on(m->graph, &set, &options, types, n, out, err);
     t->measure = NULL;

@@ -4,6 +4,7 @@
 #ifndef CNRI_WORK_H
 #define CNRI_WORK_H
 
+#include "embed/embed.h"
 #include "files/files.h"
 #include "run/run.h"
 #include "samples/samples.h"

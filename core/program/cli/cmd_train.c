@@ -2,13 +2,10 @@
 #include "cli/cli.h"
 #include "people/people.h"
 
-static const char *const policies[] = {"fixed", "inverse",   "step", "cosine",
-                                       "poly",  "multistep", "inv",  NULL};
-
 /* Options of train. */
 typedef struct train {
     cnr_train_options o;
-    int32_t rate_policy; /* index in `policies` */
+    int32_t rate_policy; /* index in cnri_rate_policies */
     bool no_energy;
 } train;
 /* A row of the table of options. */
@@ -49,7 +46,7 @@ static const cnri_option options[] =
      ROW(freeze, "--freeze", "LIST", "weights that are not trained: 'conv*,bn*'"),
      ROW(rate, "--lr", "X", "learning rate (0.02)", .max = 1000),
      CNRI_OPTION(train, rate_policy, "--rate-policy", "NAME", "how the rate falls (cosine)",
-                 .choices = policies),
+                 .choices = cnri_rate_policies),
      ROW(gamma, "--gamma", "X", "of inverse (1e-4), and what step and multistep multiply by (0.1)",
          .max = 1000, .rare = true),
      ROW(power, "--power", "X", "of inverse (0.75) and poly (1)", .max = 1000, .rare = true),
@@ -195,12 +192,12 @@ static bool set_defaults(cnri_call *call, void *values) {
 
 /* Sets the rate policy. Accepts its words after --policy too, which once set it. */
 static void take_rate_policy(cnri_call *call, train *t) {
-    for (int32_t i = 0; call->common.load.policy && policies[i]; i++)
-        if (strcmp(call->common.load.policy, policies[i]) == 0) {
+    for (int32_t i = 0; call->common.load.policy && cnri_rate_policies[i]; i++)
+        if (strcmp(call->common.load.policy, cnri_rate_policies[i]) == 0) {
             t->rate_policy = i;
             call->common.load.policy = NULL;
         }
-    t->o.policy = policies[t->rate_policy];
+    t->o.policy = cnri_rate_policies[t->rate_policy];
 }
 
 /* Loads the net, with random weights unless a file is named. */

@@ -2,6 +2,7 @@
  * restores knobs that a killed process left set. */
 #include "gauges/gauges.h"
 #include "host/host.h"
+#include "initial/initial.h"
 #include "keep/keep.h"
 #include "lua/state.h"
 #include "policy/policy.h"
@@ -16,6 +17,7 @@ void cnri_lua_install(void) {
                                            cnri_lua_metrics_open,   cnri_lua_metrics_close};
     cnri_lua_module_register(&cnri_lua_cnnrun);
     cnri_keep_register();
+    cnri_initial_register();
     cnri_policies_register();
     cnri_services_register(&services);
     cnri_governor_scripts_register(&governors);

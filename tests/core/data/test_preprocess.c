@@ -1,5 +1,6 @@
 /* Preprocessing: texts in metadata, and what they do to pictures. */
 #include "graph/graph.h"
+#include "pictures/pictures.h"
 #include "run/run.h"
 #include "tap.h"
 #include <math.h>

@@ -1,4 +1,5 @@
 /* Scaling against checksums of Pillow's results for many sizes. */
+#include "pictures/pictures.h"
 #include "run/run.h"
 #include "tap.h"
 

@@ -1,4 +1,5 @@
 /* Building graphs: types, parameters, names, problems, binding, copies. */
+#include "initial/initial.h"
 #include "show/show.h"
 #include "core/graph/toy.h"
 
@@ -34,7 +35,7 @@ static void test_parameters(void) {
     ok(cnri_graph_find(g, "toy_linear_1.bias") < 0, "bias = false: none was made");
     is_text(cnri_graph_value_name(g, z), "toy_linear_1", "a nameless node gets a name");
     is_int(cnri_graph_type(g, z)->dim[0], CNR_DIM_SYMBOL(batch), "the symbol flows through");
-    is_int(cnri_graph_fill_random(g, 7, &err), CNR_OK, "weights are filled at random");
+    is_int(cnri_fill_random(g, 7, &err), CNR_OK, "weights are filled at random");
     is_int(cnri_graph_status(g, true, &err), CNR_OK, "and then the graph is whole");
     const float *data = cnri_graph_type(g, w)->data;
     double sum = 0;
@@ -231,7 +232,7 @@ static void test_no_memory(void) {
             cnri_graph_output(g, y, "y");
             cnri_graph_set_meta(g, "a", "b");
             status = cnri_graph_status(g, false, &err);
-            if (status == CNR_OK) status = cnri_graph_fill_random(g, 1, &err);
+            if (status == CNR_OK) status = cnri_fill_random(g, 1, &err);
             if (status == CNR_OK && !(copy = cnri_graph_copy(g))) status = CNR_E_MEMORY;
             if (status == CNR_OK) status = cnri_graph_bind(copy, NULL, 0, &err);
             if (status == CNR_OK) status = cnri_graph_rewrite(copy, NULL, NULL, 0, &err);

@@ -1,5 +1,6 @@
 /* The .cnr file: roundtrip, needs, weights by name, and damage of every kind. */
 #define _GNU_SOURCE 1
+#include "initial/initial.h"
 #include "files/files.h"
 #include "core/graph/toy.h"
 #include "store/format.h"
@@ -184,7 +185,7 @@ static void test_fill(void) {
     const cnr_value x = toy_input(g, "data", TOY_TYPE(CNR_f32, 1, 3));
     cnr_value y = TOY_NODE(g, "toy_linear", "fc", (const cnr_attr *[]){&out}, 1, x);
     cnri_graph_output(g, y, "y");
-    is_int(cnri_graph_fill_random(g, 3, &err), CNR_OK, "a script's net is filled");
+    is_int(cnri_fill_random(g, 3, &err), CNR_OK, "a script's net is filled");
     is_int(cnri_store_write(g, other, &err), CNR_OK, "and written");
     const float first = *(float *)cnri_graph_type(g, cnri_graph_find(g, "fc.weight"))->data;
     cnri_graph_free(g);

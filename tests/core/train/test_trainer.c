@@ -1,5 +1,6 @@
 /* Training end to end on made-up pictures: it learns, repeats itself, masks, stops, keeps the best.
  */
+#include "initial/initial.h"
 #include "numeric.h"
 #include <unistd.h>
 
@@ -172,7 +173,7 @@ static void test_stop(cnr_runtime *rt) {
     cnri_train_progress p = {0};
     watcher w = {.stop_at = 3};
     cnr_graph *g = net();
-    cnri_graph_fill_random(g, 5, &err);
+    cnri_fill_random(g, 5, &err);
     const float first = weight(g, "conv1.weight")[0];
     is_int(train(rt, g, &usual, &w, &p, &err), CNR_E_CANCELLED, "stopped in the first epoch");
     ok(p.best < 0 && p.stopped && w.calls == 3, "before anything was judged");
@@ -254,7 +255,7 @@ static void test_mask(cnr_runtime *rt) {
     cnri_train_options o = usual;
     o.masked = masked;
     o.n_masked = 1;
-    is_int(cnri_graph_fill_random(g, 5, &err), CNR_OK, "weights");
+    is_int(cnri_fill_random(g, 5, &err), CNR_OK, "weights");
     float *first = cnri_graph_type(g, cnri_graph_find(g, masked[0]))->data;
     for (int i = 0; i < 54; i += 3) first[i] = 0;
     is_int(cnri_trainer_open(rt, g, &o, &t, &err), CNR_OK, "a trainer opens, one of them masked");

@@ -1,5 +1,6 @@
 /* Pictures in all their forms, folders and lists; damaged and hostile files; writing. */
 #include "graph/graph.h"
+#include "pictures/pictures.h"
 #include "run/run.h"
 #include "tap.h"
 #include <stdlib.h>

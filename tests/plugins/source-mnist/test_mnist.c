@@ -1,5 +1,6 @@
 /* IDX digits: splits, plain and compressed, and files that lie. */
 #include "graph/graph.h"
+#include "pictures/pictures.h"
 #include "run/run.h"
 #include "tap.h"
 #include <stdlib.h>

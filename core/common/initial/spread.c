@@ -8,7 +8,7 @@
  *
  * So a residual sum, a gate or a swish is met by its real size, which scaling by the fan-in alone
  * misses: activations then double at each residual block, or fade at each swish. */
-#include "graph/parts.h"
+#include "initial/spread.h"
 #include <math.h>
 
 enum { NUMBERS = 256 };
@@ -37,7 +37,8 @@ double cnri_random_normal(uint64_t *state) {
     return radius * cos(6.28318530717958647692 * uniform(state));
 }
 
-double cnri_random_deviation(const cnri_value *v) {
+/* The deviation for a random weight by its fan-in alone. */
+static double deviation_of(const cnri_value *v) {
     /* If the operator gives no fan-in: the number of weights that one output (axis 0) reads. */
     const cnr_tensor *t = v->type;
     const int64_t n = cnr_count(t), guess = t->rank > 0 && t->dim[0] > 0 ? n / t->dim[0] : 1;
@@ -84,7 +85,7 @@ static void fill_constant(spread *s, const cnri_value *v, float *to) {
                         : v->init.kind == CNR_INIT_CONST             ? v->init.value
                                                                      : 0;
     if (learned_at_random(v)) {
-        fill_normal(s, to, cnri_random_deviation(v));
+        fill_normal(s, to, deviation_of(v));
         return;
     }
     for (int32_t i = 0; i < NUMBERS; i++)
@@ -139,7 +140,7 @@ static bool fit(spread *s, const cnri_node *node, double *deviation) {
         const cnr_value w = node->in[i];
         if (w < 0 || !learned_at_random(&s->g->values.at[w])) continue;
         any = true;
-        if (size > 1e-9) deviation[w] = cnri_random_deviation(&s->g->values.at[w]) / sqrt(2 * size);
+        if (size > 1e-9) deviation[w] = deviation_of(&s->g->values.at[w]) / sqrt(2 * size);
     }
     return any;
 }
@@ -167,14 +168,14 @@ static double input_size(const cnr_graph *g, const char *name) {
     return size > sqrt(0.5) && size < 1e6 ? size : sqrt(0.5);
 }
 
-cnr_status cnri_graph_spread(const cnr_graph *g, uint64_t seed, double *deviation, cnr_error *err) {
+cnr_status cnri_spread_find(const cnr_graph *g, uint64_t seed, double *deviation, cnr_error *err) {
     spread s = {.g = g, .state = seed};
     if ((size_t)g->values.n > SIZE_MAX / 2 / (NUMBERS * sizeof *s.rows) ||
         !(s.rows = cnri_alloc_zero((size_t)g->values.n * NUMBERS * sizeof *s.rows)))
         return cnri_out_of_memory(err, g->name);
     for (int32_t k = 0; k < g->values.n; k++) {
         const cnri_value *v = &g->values.at[k];
-        deviation[k] = cnri_random_deviation(v);
+        deviation[k] = deviation_of(v);
         if (v->is_input) fill_normal(&s, row(&s, k), input_size(g, v->name));
         else if (v->producer < 0) fill_constant(&s, v, row(&s, k));
     }

@@ -5,7 +5,7 @@
  * pixels with weights of a triangle that widens with the reduction; weights are rounded to 22
  * fractional bits, sums to the nearest. Doing the same operations in the same order gives the same
  * bytes. */
-#include "data/data.h"
+#include "pictures/pictures.h"
 #include <math.h>
 
 enum { BITS = 22 };

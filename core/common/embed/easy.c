@@ -1,5 +1,6 @@
 /* Convenience calls: run tensors or a picture through a model, and pick the best scores. */
-#include "run/run.h"
+#include "embed/embed.h"
+#include "pictures/pictures.h"
 #include <math.h>
 
 /* Makes m->session fit these inputs: it is made again when the shapes, and so the plan, change. */

@@ -1,5 +1,5 @@
 /* Finds the source plugin that reads a spec, and reads samples through it. */
-#include "data/data.h"
+#include "pictures/pictures.h"
 #include <sys/stat.h>
 
 /* Reads the first bytes if `spec` is a regular file, and returns how many; else -1. */

@@ -1,6 +1,6 @@
 /* Changes of models that nobody has a plan of: weights and masks. Also copies of models, and
  * their layers. */
-#include "run/run.h"
+#include "embed/embed.h"
 #include <pthread.h>
 
 cnr_status cnri_model_idle(cnr_model *m, cnr_error *err) {

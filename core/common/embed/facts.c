@@ -1,5 +1,5 @@
 /* Properties that a device's plugin reports; `measure` lets the device measure some of them. */
-#include "run/run.h"
+#include "embed/embed.h"
 #include <math.h>
 
 enum { MAX_FACTS = 256, MAX_TEXT = 1024 };

@@ -1,5 +1,5 @@
 /* Devices and placements for applications. */
-#include "run/run.h"
+#include "embed/embed.h"
 #include <math.h>
 
 cnr_status cnr_device_at(cnr_runtime *rt, int32_t index, cnr_device_entry *out, cnr_error *err) {
