@@ -6,8 +6,9 @@
  *     first thread   item 0 | item 1 ..stopped....................... rest of item 1 | item 2
  *     second thread                            item n-1 | item n-2
  *
- * A timer's signal stops the first thread. An item that holds a lock which the second thread waits
- * for is let go after a while. */
+ * A timer's signal stops the first thread, or, where the processor can do that, the trap behind a
+ * drawn number of single instructions: items may take less time than a signal is late. An item
+ * that holds a lock which the second thread waits for is let go after a while. */
 #define _GNU_SOURCE
 #include "judge/trial.h"
 #include <pthread.h>
@@ -17,14 +18,17 @@
 #include <stdatomic.h>
 #include <sys/syscall.h>
 #include <time.h>
+#include <ucontext.h>
 #include <unistd.h>
 
 enum {
-    STOPS = 6,             /* most items that are stopped in one call */
-    ITEMS = 2,             /* items that the second thread computes meanwhile */
-    AHEAD_NS = 40000,      /* from setting the timer to the signal */
-    LATE_NS = 4000,        /* a signal comes so late, about */
-    PATIENCE_NS = 20000000 /* an item that is stopped for longer holds a lock */
+    ALL_STOPS = 150,        /* most stops in a process: what is shared was met long before */
+    STOPS = 6,              /* most items that are stopped in one call */
+    ITEMS = 2,              /* items that the second thread computes meanwhile */
+    AHEAD_NS = 40000,       /* from setting the timer to the signal */
+    LATE_NS = 4000,         /* a signal comes so late, about */
+    MOST_STEPS = 4096,      /* most single instructions before a stop */
+    PATIENCE_NS = 300000000 /* an item that is stopped for longer holds a lock */
 };
 
 /* The call under way. The first thread and the second take items by their flags. */
@@ -37,6 +41,7 @@ static struct {
     int64_t n;
     atomic_uchar *taken;
     atomic_int wanted, done; /* numbers of requests to the second thread, and of those it met */
+    volatile int64_t steps;  /* instructions before the stop; negative: there is none */
 } call;
 
 /* Time of the system, whatever clock a plugin puts in force. */
@@ -81,6 +86,37 @@ static void stop(int signal) {
     await_second(PATIENCE_NS);
 }
 
+#if defined(__x86_64__)
+enum { TRAP_FLAG = 0x100 }; /* of the flags register: a trap follows each instruction */
+
+/* The trap's handler: counts instructions, and stops behind the last. */
+static void step(int signal, siginfo_t *info, void *context) {
+    (void)info;
+    if (call.steps-- > 0) return;
+    ((ucontext_t *)context)->uc_mcontext.gregs[REG_EFL] &= ~(greg_t)TRAP_FLAG;
+    stop(signal);
+}
+
+/* Lets the processor trap behind each instruction, for a drawn number of them; false: it can't. */
+static bool begin_steps(cnri_dice *dice) {
+    const int64_t most =
+        16 << cnri_dice_below(dice, 9); /* short items are as likely as long ones */
+    struct sigaction action = {.sa_sigaction = step, .sa_flags = SA_SIGINFO | SA_RESTART};
+    if (sigaction(SIGTRAP, &action, NULL) != 0) return false;
+    call.steps = cnri_dice_below(dice, cnr_min(most, MOST_STEPS));
+    __builtin_ia32_writeeflags_u64(__builtin_ia32_readeflags_u64() | TRAP_FLAG);
+    return true;
+}
+
+/* Ends the traps, if the item was shorter. */
+static void end_steps(void) {
+    __builtin_ia32_writeeflags_u64(__builtin_ia32_readeflags_u64() & ~(uint64_t)TRAP_FLAG);
+}
+#else
+static bool begin_steps(cnri_dice *dice) { return (void)dice, false; }
+static void end_steps(void) {}
+#endif
+
 /* Makes the second thread of this process, and the timer of this thread; false: there is none. */
 static bool get_ready(void) {
     const pid_t process = getpid(), thread = (pid_t)syscall(SYS_gettid);
@@ -122,6 +158,7 @@ static void end_call(void) {
 void cnri_overlap_parallel(cnr_stream *stream, int64_t n,
                            void (*fn)(void *arg, int64_t i, int32_t thread), void *arg) {
     static cnri_dice dice;
+    static int64_t all;
     atomic_uchar *taken = n > 1 && !call.n && get_ready() ? cnri_alloc_zero((size_t)n) : NULL;
     uint64_t longest = 0;
     (void)stream;
@@ -131,13 +168,15 @@ void cnri_overlap_parallel(cnr_stream *stream, int64_t n,
     }
     call.fn = fn, call.arg = arg, call.taken = taken, call.n = n;
     for (int64_t i = 0, stops = 0; i < n; i++) {
-        const bool stopped =
-            i > 0 && stops < STOPS && (n <= STOPS || cnri_dice_below(&dice, 3) > 0);
+        const bool stopped = i > 0 && stops < STOPS && all < ALL_STOPS &&
+                             (n <= STOPS || cnri_dice_below(&dice, 3) > 0);
         if (atomic_exchange(&taken[i], 1)) continue;
-        if (stopped) aim(&dice, longest), stops++;
         const uint64_t begin = ns_now();
+        all += stopped;
+        if (stopped && (stops++ % 3 == 0 || !begin_steps(&dice))) aim(&dice, longest);
         fn(arg, i, 0);
-        if (!stopped) longest = cnr_max((int64_t)longest, (int64_t)(ns_now() - begin));
+        if (stopped) end_steps();
+        else longest = (uint64_t)cnr_max((int64_t)longest, (int64_t)(ns_now() - begin));
     }
     end_call();
     cnri_free(taken);
