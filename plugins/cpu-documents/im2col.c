@@ -46,9 +46,9 @@ static const char *window_of(const cnr_node *node, cnr_window *w) {
         w->pad_end[i] = i + 2 < np ? pads[i + 2] : 0;
         w->out[i] = CNR_DIM_UNKNOWN;
         if (w->in[i] < 0) continue;
-        w->out[i] =
-            cnr_window_count(w->in[i], kernel[i], w->stride[i], w->pad_begin[i], w->pad_end[i], 0);
-        if (w->out[i] < 1) return "the window is larger than the padded input";
+        const int64_t room = w->in[i] + w->pad_begin[i] + w->pad_end[i] - kernel[i];
+        if (room < 0) return "the window is larger than the padded input";
+        w->out[i] = room / w->stride[i] + 1;
     }
     return NULL;
 }

@@ -22,7 +22,7 @@ int documents_window_of(const cnr_window *own, documents_window *w) {
 
 int documents_conv_window(const cnr_node *node, cnr_window *own) {
     const cnr_tensor *x = node->inputs[0], *weight = node->inputs[1];
-    return x->rank == 4 && !cnr_window_resolve(node, x, weight->dim + 2, own);
+    return x->rank == 4 && !documents_host->window_resolve(node, x, weight->dim + 2, own);
 }
 
 /* Registers the operator im2col and all kernels. */

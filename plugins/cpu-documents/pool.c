@@ -10,7 +10,8 @@ static cnr_status accepts_pool(const cnr_device *device, const cnr_node *node, c
     (void)device;
     if (node->n_outputs > 1 && node->outputs[1]) return cnr_refuse(out, "it is asked for indices");
     if (!cnr_all_plain(node, 1u << CNR_f32)) return cnr_refuse(out, "dense f32 is wanted");
-    if (cnr_window_resolve(node, node->inputs[0], NULL, &own) || !documents_window_of(&own, &w))
+    if (documents_host->window_resolve(node, node->inputs[0], NULL, &own) ||
+        !documents_window_of(&own, &w))
         return cnr_refuse(out, "two spatial axes without dilation are wanted");
     return cnr_take(node, out, 1);
 }
@@ -37,7 +38,7 @@ static cnr_status run_pool(const cnr_run *run, cnr_error *err) {
     float *to = (float *)run->outputs[0]->data;
     cnr_window own;
     documents_window w;
-    const char *why = cnr_window_resolve(run->node, x, NULL, &own);
+    const char *why = documents_host->window_resolve(run->node, x, NULL, &own);
     if (why || !documents_window_of(&own, &w))
         return documents_host->fail(err, CNR_E_STATE, run->node->name, "its window is not planar");
     for (int64_t i = 0; i < x->dim[0] * x->dim[1]; i++, channel += w.in[0] * w.in[1])

@@ -42,7 +42,7 @@ neon_link neon_link_of(const cnr_node *node) {
 }
 
 int32_t neon_chain_accepts(const cnr_node *node, int32_t rank, const int64_t *dim) {
-    return cnr_chain_length(node, rank, dim, NEON_MAX_CHAIN, NULL);
+    return neon_host->chain_length(node, rank, dim, NEON_MAX_CHAIN);
 }
 
 /* Whether the link adds, multiplies by or divides by a broadcast operand. */
@@ -66,7 +66,7 @@ int32_t neon_chain_accepts_broadcast(const cnr_node *node, int32_t rank, const i
     for (; n < node->n_epilogue && n < NEON_MAX_CHAIN; n++) {
         const cnr_epilogue *link = node->epilogue[n];
         if (is_broadcast_link(node, link, rank, dim)) continue;
-        if (!cnr_link_fits(link, rank, dim) || !CNR_HAS(link->node->desc, apply_f32)) break;
+        if (!neon_host->link_fits(link, rank, dim) || !CNR_HAS(link->node->desc, apply_f32)) break;
     }
     return n;
 }

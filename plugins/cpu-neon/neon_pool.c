@@ -17,7 +17,7 @@ static neon_window_kind kind_of(const cnr_node *node) {
 }
 
 const char *neon_pool_window(const cnr_node *node, const cnr_tensor *x, cnr_window *w) {
-    const char *why = cnr_window_resolve(node, x, NULL, w);
+    const char *why = neon_host->window_resolve(node, x, NULL, w);
     if (why) return why;
     return neon_padded_fits(w, 1) ? NULL : "too large once padded";
 }

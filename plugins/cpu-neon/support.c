@@ -12,7 +12,7 @@ int neon_padded_fits(const cnr_window *w, int64_t channels) {
 const char *neon_conv_window(const cnr_node *node, const cnr_tensor *x, const cnr_tensor *weight,
                              cnr_window *w) {
     if (x->rank < 3 || weight->rank != x->rank) return "ranks differ";
-    const char *why = cnr_window_resolve(node, x, weight->dim + 2, w);
+    const char *why = neon_host->window_resolve(node, x, weight->dim + 2, w);
     if (why) return why;
     for (int32_t i = 0; i < w->spatial; i++)
         if (w->out[i] < 0) return "unknown size";

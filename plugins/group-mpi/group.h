@@ -15,6 +15,7 @@ typedef struct group_calls {
     cnr_status (*barrier)(cnr_error *err);
     void (*abort)(int32_t code);
     void (*close)(void);
+    void (*advance)(void);
 } group_calls;
 /* The module's only function. */
 typedef const group_calls *(*group_calls_fn)(const cnr_host *host);

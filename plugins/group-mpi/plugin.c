@@ -81,6 +81,12 @@ static void abort_all(void *state, int32_t code) {
     module->abort(code);
 }
 
+/* Method advance: tests all pending sums. */
+static void advance(void *state) {
+    (void)state;
+    module->advance();
+}
+
 /* Method close: leaves the group, which ends MPI. */
 static void close_group(void *state) {
     (void)state;
@@ -100,7 +106,8 @@ static const cnr_group group = {.size = sizeof(cnr_group),
                                 .abort = abort_all,
                                 .close = close_group,
                                 .sum_begin_op = "group_sum_begin",
-                                .sum_wait_op = "group_sum_wait"};
+                                .sum_wait_op = "group_sum_wait",
+                                .advance = advance};
 
 /* Registers the group and the operators that sum gradients. */
 static cnr_status init(const cnr_host *host, struct cnr_registrar *registrar, cnr_error *err) {

@@ -41,8 +41,9 @@ static void convolution(cd_writer *w, const cnr_node *node) {
     const cnr_tensor *x = node->inputs[0], *weight = node->inputs[1];
     cnr_window window;
     int64_t pad = 0;
-    const char *why = weight->rank != 4 ? "two spatial axes are wanted"
-                                        : cnr_window_resolve(node, x, weight->dim + 2, &window);
+    const char *why = weight->rank != 4
+                          ? "two spatial axes are wanted"
+                          : imp_host->window_resolve(node, x, weight->dim + 2, &window);
     if (!why) why = window_unfit(node, &window, &pad);
     if (!why && !counts_fit(&window, pad, 0)) why = few_windows;
     if (why) return cd_refuse(w, node, why);
@@ -99,7 +100,7 @@ static void pooling(cd_writer *w, const cnr_node *node) {
     cnr_window window;
     int64_t pad = 0;
     const char *why = node->n_outputs > 1 && node->outputs[1] ? "CNNdroid has no indices" : NULL;
-    if (!why) why = cnr_window_resolve(node, node->inputs[0], NULL, &window);
+    if (!why) why = imp_host->window_resolve(node, node->inputs[0], NULL, &window);
     if (!why) why = window_unfit(node, &window, &pad);
     if (!why && window.kernel[0] != window.kernel[1]) why = "CNNdroid's windows are square";
     if (!why) why = border_unfit(w, node, max, pad);

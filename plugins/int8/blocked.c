@@ -24,7 +24,7 @@ const char *int8_conv_window(const cnr_node *node, cnr_window *out, int64_t *dim
     const cnr_tensor *x = node->inputs[INT8_X], *w = node->inputs[INT8_W];
     cnr_window own;
     if (x->rank < 3 || w->rank != x->rank) return "ranks differ";
-    const char *why = cnr_window_resolve(node, x, w->dim + 2, &own);
+    const char *why = int8_host->window_resolve(node, x, w->dim + 2, &own);
     if (why) return why;
     *out = shape_window_three(&own);
     double bytes = (double)(x->dim[1] + 16);

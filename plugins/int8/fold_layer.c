@@ -256,7 +256,8 @@ cnr_value fold_mean_window(fold_work *f) {
     cnr_window win;
     fold_operand x;
     if (!graph_is(node, "average_pool") || !fold_operand_of(f->g, f->in[0], &x)) return FOLD_NOT;
-    if (cnr_attr_int(node, "ceil_mode") || cnr_window_resolve(node, node->inputs[0], NULL, &win))
+    if (cnr_attr_int(node, "ceil_mode") ||
+        int8_host->window_resolve(node, node->inputs[0], NULL, &win))
         return FOLD_NOT;
     const int64_t channels = node->inputs[0]->dim[1];
     int64_t taps = 1;

@@ -34,7 +34,7 @@ static const char *window_of(const cnr_node *node, cnr_window *out) {
     const cnr_tensor *x = node->inputs[INT8_X], *w = weights_of(node);
     cnr_window own;
     if (x->rank < 3 || w->rank != x->rank) return "ranks differ";
-    const char *why = cnr_window_resolve(node, x, w->dim + 2, &own);
+    const char *why = int8_host->window_resolve(node, x, w->dim + 2, &own);
     if (why) return why;
     *out = shape_window_three(&own);
     double bytes = (double)x->dim[1];

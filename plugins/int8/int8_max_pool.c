@@ -13,7 +13,7 @@ typedef struct pool_state {
 static const char *window_of(const cnr_node *node, cnr_window *out) {
     const cnr_tensor *x = node->inputs[0];
     cnr_window own;
-    const char *why = cnr_window_resolve(node, x, NULL, &own);
+    const char *why = int8_host->window_resolve(node, x, NULL, &own);
     if (why) return why;
     for (int32_t i = 0; i < own.spatial; i++)
         if (own.out[i] != node->outputs[0]->dim[2 + i]) return "shapes differ";

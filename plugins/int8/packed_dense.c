@@ -36,8 +36,8 @@ static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_ac
     if (why) return cnr_refuse(out, why);
     out->prepared = 1u << 1;
     out->ranges = 1u << 1;
-    out->epilogue = cnr_chain_length(node, node->outputs[0]->rank, node->outputs[0]->dim,
-                                     node->n_epilogue, NULL);
+    out->epilogue = int8_host->chain_length(node, node->outputs[0]->rank, node->outputs[0]->dim,
+                                            node->n_epilogue);
     return cnr_take(node, out, 900);
 }
 

@@ -49,7 +49,7 @@ int32_t ocl_chain_accepts(const cnr_node *node, int32_t rank, const int64_t *dim
     int32_t n = 0;
     for (; n < node->n_epilogue && n < OCL_MAX_CHAIN; n++) {
         const cnr_epilogue *e = node->epilogue[n];
-        if (!cnr_link_fits(e, rank, dim) && !is_broadcast_link(node, e, rank, dim)) break;
+        if (!ocl_host->link_fits(e, rank, dim) && !is_broadcast_link(node, e, rank, dim)) break;
         if (!has_formula(e)) break;
     }
     return n;

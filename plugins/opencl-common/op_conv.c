@@ -19,7 +19,7 @@ const char *ocl_conv_window(const cnr_node *node, cnr_window *w) {
     const cnr_tensor *x = cnr_own_input(node, 0), *weight = cnr_own_input(node, 1);
     if (!x || !weight || !ocl_plain(node)) return OCL_WANTS_F32;
     if (x->rank < 3 || weight->rank != x->rank) return "ranks differ";
-    return cnr_window_resolve(node, x, weight->dim + 2, w);
+    return ocl_host->window_resolve(node, x, weight->dim + 2, w);
 }
 
 cnr_status ocl_conv_take(const cnr_node *node, cnr_accept *out, int32_t score) {

@@ -20,7 +20,7 @@ static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_ac
     cnr_window w;
     (void)device;
     if (!cnr_own_input(node, 0) || !ocl_plain(node)) return cnr_refuse(out, OCL_WANTS_F32);
-    const char *why = cnr_window_resolve(node, node->inputs[0], NULL, &w);
+    const char *why = ocl_host->window_resolve(node, node->inputs[0], NULL, &w);
     if (why) return cnr_refuse(out, why);
     cnr_take(node, out, 500);
     out->epilogue = ocl_chain_accepts(node, node->inputs[0]->rank, node->outputs[0]->dim);
@@ -36,7 +36,7 @@ static cnr_status plan(const cnr_device *device, const cnr_node *node, cnr_space
     cnr_window w;
     ocl_plan p;
     (void)workspace;
-    const char *why = cnr_window_resolve(node, node->inputs[0], NULL, &w);
+    const char *why = ocl_host->window_resolve(node, node->inputs[0], NULL, &w);
     if (why) return ocl_host->fail(err, CNR_E_SHAPE, node->name, "%s", why);
     pool_state *s = ocl_plan_begin(&p, device, node, sizeof *s, err);
     if (!s) return CNR_E_MEMORY;

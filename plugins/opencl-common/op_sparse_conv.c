@@ -42,7 +42,7 @@ static const char *resolve(const cnr_node *node, ocl_shape *s) {
         return "f32 with a constant weight in this encoding is wanted";
     if (!ocl_sparse_is_plain(w)) return "it is compressed further, and decoded first";
     if (x->rank < 3 || w->rank != x->rank) return "ranks differ";
-    const char *why = cnr_window_resolve(node, x, w->dim + 2, &window);
+    const char *why = ocl_host->window_resolve(node, x, w->dim + 2, &window);
     if (why) return why;
     ocl_shape_of(&window, x, node->outputs[0], ocl_conv_group(node), 1, s);
     if (!ocl_is_flat(s)) return "two spatial axes at most";

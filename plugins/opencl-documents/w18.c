@@ -151,7 +151,8 @@ static const char *window_unfit(const cnr_node *node, documents_window *w) {
     cnr_window own;
     if (node->n_outputs > 1 && node->outputs[1]) return "it is asked for indices";
     if (!ocl_plain(node)) return OCL_WANTS_F32;
-    if (cnr_window_resolve(node, node->inputs[0], NULL, &own) || !documents_window_of(&own, w))
+    if (ocl_host->window_resolve(node, node->inputs[0], NULL, &own) ||
+        !documents_window_of(&own, w))
         return "two spatial axes without dilation are wanted";
     return NULL;
 }

@@ -15,7 +15,7 @@ static const char *unfit(const cnr_node *node, conv_state *s) {
     const cnr_tensor *x = node->inputs[0], *weight = node->inputs[1];
     cnr_window own;
     if (!ocl_plain(node)) return OCL_WANTS_F32;
-    if (x->rank != 4 || cnr_window_resolve(node, x, weight->dim + 2, &own) ||
+    if (x->rank != 4 || ocl_host->window_resolve(node, x, weight->dim + 2, &own) ||
         !documents_window_of(&own, &s->w))
         return "two spatial axes without dilation are wanted";
     s->group = cnr_attr_int(node, "group");

@@ -35,7 +35,7 @@ static cnr_status windows(const cnr_node *node, const kit_list *image, const kit
         if (image->at[i] < 1 || image->at[i] > OPS_MAX_DIM)
             return ops_fail(err, CNR_E_SHAPE, node, "%lld is no size", (long long)image->at[i]);
     }
-    const char *wrong = cnr_window_resolve(node, &y, block->at, w);
+    const char *wrong = ops_host->window_resolve(node, &y, block->at, w);
     return wrong ? ops_fail(err, CNR_E_SHAPE, node, "%s", wrong) : CNR_OK;
 }
 

@@ -31,7 +31,7 @@ cnr_status ops_conv_check(const cnr_node *node, const cnr_tensor *x, const cnr_t
         return ops_fail(err, CNR_E_SHAPE, node, "weight has rank %d, x has %d", weight->rank,
                         x->rank);
     ops_conv_kernel(node, weight, kernel);
-    const char *why = cnr_window_resolve(node, x, kernel, w);
+    const char *why = ops_host->window_resolve(node, x, kernel, w);
     if (why) return ops_fail(err, CNR_E_SHAPE, node, "%s", why);
     if (c >= 0 && weight->dim[1] >= 0 && weight->dim[1] * group != c)
         return ops_fail(err, CNR_E_SHAPE, node,
@@ -177,7 +177,7 @@ static void region(const cnr_node *node, int32_t axis, int64_t begin, int64_t en
     }
     if (axis >= 2 && port == 0) {
         ops_conv_kernel(node, weight, kernel);
-        if (!cnr_window_resolve(node, x, kernel, &w))
+        if (!ops_host->window_resolve(node, x, kernel, &w))
             *r = ops_window_region(&w, axis - 2, begin, end);
     }
 }

@@ -177,9 +177,8 @@ static cnr_status gradient(OPS_GRADIENT_ARGS) {
         const int64_t reach = (w.kernel[i] - 1) * w.dilation[i] + 1;
         pads[i] = w.pad_begin[i];
         pads[i + spatial] = w.pad_end[i];
-        const int64_t back =
-            cnr_window_count(w.in[i], reach, w.stride[i], pads[i], pads[i + spatial], 0);
-        if (back != w.out[i])
+        const int64_t room = w.in[i] + pads[i] + pads[i + spatial] - reach;
+        if (room < 0 || room / w.stride[i] + 1 != w.out[i])
             return ops_fail(err, CNR_E_UNSUPPORTED, node, "no gradient for this output size");
     }
     const cnr_attr list[] = {kit_attr_ints("kernel_shape", w.kernel, spatial),

@@ -7,7 +7,7 @@ cnr_status ops_pool_window(const cnr_node *node, const cnr_tensor *x, cnr_window
     int64_t n, kernel[CNR_MAX_SPATIAL] = {0};
     const int64_t *given = cnr_attr_ints(node, "kernel_shape", &n);
     for (int64_t i = 0; i < n && i < CNR_MAX_SPATIAL; i++) kernel[i] = given[i];
-    const char *why = cnr_window_resolve(node, x, kernel, w);
+    const char *why = ops_host->window_resolve(node, x, kernel, w);
     return why ? ops_fail(err, CNR_E_SHAPE, node, "%s", why) : CNR_OK;
 }
 

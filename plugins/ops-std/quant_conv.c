@@ -55,7 +55,7 @@ static cnr_status window_of(const cnr_node *node, const quant_ports *p, cnr_wind
                             "input w: want %lld along axis %d, as kernel_shape has it, got %lld",
                             (long long)(n > 0 ? given[i] : 1), (int)(2 + i), (long long)kernel[i]);
     }
-    const char *why = cnr_window_resolve(node, x, kernel, win);
+    const char *why = ops_host->window_resolve(node, x, kernel, win);
     return why ? ops_fail(err, CNR_E_SHAPE, node, "%s", why) : CNR_OK;
 }
 

@@ -40,7 +40,7 @@ static const char *resolve(const cnr_node *node, geometry *g) {
     int64_t kernel[CNR_MAX_SPATIAL], reach[2];
     if (x->rank > 4 || w->rank != x->rank) return "one or two spatial axes are wanted";
     for (int32_t i = 0; i < w->rank - 2; i++) kernel[i] = w->dim[2 + i];
-    const char *why = cnr_window_resolve(node, x, kernel, &own);
+    const char *why = csr_host->window_resolve(node, x, kernel, &own);
     if (why) return why;
     *g = (geometry){.w = two_axes(&own),
                     .groups = cnr_attr_int(node, "group"),
@@ -98,7 +98,7 @@ static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_ac
     }
     out->prepared = 1u << 1;
     out->ranges = 1u << 1;
-    out->epilogue = cnr_chain_length(node, y->rank, y->dim, CSR_LINKS, NULL);
+    out->epilogue = csr_host->chain_length(node, y->rank, y->dim, CSR_LINKS);
     return cnr_take(node, out, sparse ? 900 : 50); /* other kernels read it decoded */
 }
 

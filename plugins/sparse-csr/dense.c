@@ -53,7 +53,7 @@ static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_ac
     if (!sparse) out->cost_ns = 0; /* kernels that read it decoded give no time for comparison */
     out->prepared = 1u << 1;
     out->ranges = 1u << 1;
-    out->epilogue = cnr_chain_length(node, y->rank, y->dim, CSR_LINKS, NULL);
+    out->epilogue = csr_host->chain_length(node, y->rank, y->dim, CSR_LINKS);
     return cnr_take(node, out, sparse ? 900 : 50); /* other kernels read it decoded */
 }
 

@@ -126,7 +126,7 @@ bool read_conv(const cnr_node *n, Layer &l) {
         return false;
     l.batch = x->dim[0], l.in = x->dim[1], l.out = w->dim[0];
     l.low = -std::numeric_limits<float>::infinity(), l.high = -l.low;
-    return !cnr_window_resolve(n, x, w->dim + 2, &l.conv);
+    return !host->window_resolve(n, x, w->dim + 2, &l.conv);
 }
 
 // Reads the bounds of relu or relu6 into l; false: another node.
@@ -141,7 +141,7 @@ bool read_pool(const cnr_node *n, Layer &l) {
     int64_t axes;
     const int64_t *kernel = cnr_attr_ints(n, "kernel_shape", &axes);
     l.pools = is(n, "max_pool") && n->n_outputs == 1 &&
-              !cnr_window_resolve(n, n->inputs[0], kernel, &l.pool);
+              !host->window_resolve(n, n->inputs[0], kernel, &l.pool);
     return l.pools != 0;
 }
 

@@ -17,7 +17,7 @@ static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_ac
     out->prepared = 1u << 1 | (b ? 1u << 2 : 0);
     out->ranges = 1u << 0;
     out->in_block[0] = out->out_block[0] = blocks ? BLOCK : 0;
-    out->epilogue = cnr_chain_length(node, y->rank, y->dim, node->n_epilogue, NULL);
+    out->epilogue = template_host->chain_length(node, y->rank, y->dim, node->n_epilogue);
     for (int32_t i = 0; i < out->epilogue; i++) /* second operands lie as the output does */
         if (node->epilogue[i]->operand >= 0)
             out->in_block[node->epilogue[i]->operand] = out->out_block[0];

@@ -442,6 +442,31 @@ static void unwritable(void) {
     memcpy(folder, was, sizeof folder);
 }
 
+/* Log sink: counts messages on the variable. */
+static void hear_size(void *arg, int32_t level, const char *who, const char *text) {
+    *(int32_t *)arg += level == CNR_LOG_WARN && strcmp(who, "cache") == 0 &&
+                       strstr(text, "MODEL_CACHE_MAXSIZE: \"much\": want bytes") != NULL;
+}
+
+/* Variables that forbid to store, or that say no size: the same for applications as for commands.
+ */
+static void variables(void) {
+    int32_t files, told = 0;
+    look l;
+    empty();
+    setenv("MODEL_CACHE_DISABLE", "1", 1);
+    ok(fresh("near", 2, 1, &l) && strcmp(l.origin, "none") == 0,
+       "MODEL_CACHE_DISABLE: no cache: %s", l.origin);
+    unsetenv("MODEL_CACHE_DISABLE");
+    setenv("MODEL_CACHE_MAXSIZE", "much", 1);
+    cnri_log_to(hear_size, &told, CNR_LOG_WARN);
+    const bool ran = fresh("near", 2, 1, &l);
+    cnri_log_to(NULL, NULL, -1);
+    unsetenv("MODEL_CACHE_MAXSIZE");
+    folder_bytes(&files);
+    ok(ran && told == 1 && files == 0, "MODEL_CACHE_MAXSIZE=much: told, and nothing is stored");
+}
+
 /* Memory runs out anywhere on the way: an error or a plan, never a crash. */
 static void starve(void) {
     cnr_error err = CNR_ERROR_INIT;
@@ -489,6 +514,7 @@ int main(void) {
     lies("far:0");
     limit();
     unwritable();
+    variables();
     starve();
     empty();
     rmdir(folder);

@@ -53,5 +53,6 @@ for my $header (@headers) {
     $lines += grep { /\S/ } split /\n/, $text;
 }
 ok($lines > 300, "the public headers were read");
+cmp_ok($lines, "<=", 1_750, "an author of plugins has at most 1,750 lines to read, without comments");
 diag("public headers: $lines lines without comments");
 done_testing;

@@ -161,6 +161,46 @@ static bool round_trip(stored *s, bool compares, int32_t *taken) {
 
 static int32_t rank_of(const int64_t *dim) { return dim[2] ? 4 : 2; }
 
+/* Encodes numbers of which the one at `place` is far above the others, and decodes it. False: it
+ * is lost. However few bits an encoding has, such a number keeps its sign and is not 0. */
+static bool keeps_peak(stored *s, int64_t place, int32_t *taken) {
+    cnri_edge out = {0};
+    double size = 0;
+    bool refused;
+    const int64_t n = cnr_count(&s->dense);
+    for (int64_t i = 0; i < n; i++) size += pow(cnri_element(CNR_f32, s->dense.data, i), 2);
+    const double peak = (cnri_dice_chance(&s->j->dice, 50) ? 6 : -6) * (sqrt(size / n) + 1e-3);
+    cnri_element_set(CNR_f32, s->dense.data, place, peak);
+    bool good = encode(s, 0xff, &refused);
+    if (!good || refused) return good;
+    ++*taken;
+    good = decode(s, &out, 0xff);
+    const double is = good ? cnri_element(CNR_f32, out.at, place) : 0;
+    if (good && !(is / peak >= 0.05))
+        good = cnri_judging_fail(s->j,
+                                 "element %lld of %lld, %.3g, far above the others, is decoded as "
+                                 "%.3g",
+                                 (long long)place, (long long)n, peak, is);
+    cnri_edge_free(&out);
+    return good;
+}
+
+/* Judges tensors of drawn sizes with one large number at the end, near it, or anywhere: ends of
+ * blocks and rows are where numbers get lost. */
+static bool keep_peaks(stored *s, int32_t *taken) {
+    bool good = true;
+    for (int32_t k = 0; k < 64 && good; k++) {
+        cnri_dice *dice = &s->j->dice;
+        const int64_t dim[4] = {1 + cnri_dice_below(dice, 40), 1 + cnri_dice_below(dice, 70)};
+        const int64_t n = dim[0] * dim[1], near = cnr_min(n, k % 3 == 0 ? 1 : k % 3 == 1 ? 9 : n);
+        good = make_dense(s, CNR_f32, 2, dim, 0);
+        tell_case(s, ", with one large number");
+        good = good && keeps_peak(s, n - 1 - cnri_dice_below(dice, near), taken);
+        release(s);
+    }
+    return good;
+}
+
 /* Judges that decoded numbers are as close as the encoding promises. False: a finding says why it
  * isn't so. */
 bool cnri_judge_loss(cnri_judging *j) {
@@ -174,6 +214,7 @@ bool cnri_judge_loss(cnri_judging *j) {
             good = good && round_trip(&s, true, &taken);
             release(&s);
         }
+    good = good && keep_peaks(&s, &taken);
     end(&s);
     if (good && taken == 0) return cnri_judging_fail(j, "it takes no f32 tensor of any shape");
     return good;

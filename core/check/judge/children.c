@@ -138,8 +138,9 @@ static void run_test(const cnri_check_options *o, cnri_check_test *t, int32_t in
         char work[128], why[128];
         const int64_t was = h.next, cases = t->cases;
         h.text[0] = 0;
-        snprintf(work, sizeof work, "%s:%d:%lld:%s", t->kernel ? "kernel" : "operator", (int)index,
-                 (long long)h.next, t->device ? t->device : "");
+        snprintf(work, sizeof work, "%s:%d:%lld:%lld:%s", t->kernel ? "kernel" : "operator",
+                 (int)index, (long long)h.next,
+                 (long long)(o->enough ? o->enough - t->failures : 0), t->device ? t->device : "");
         if (!cnri_child_run(o, work, hear, &h, why, sizeof why)) {
             fail_case(&h, "no process could be begun");
             return;
@@ -147,6 +148,7 @@ static void run_test(const cnri_check_options *o, cnri_check_test *t, int32_t in
         if (h.ended || cancelled(o)) return;
         fail_case(&h, why[0] ? why : "ended before its end");
         if (h.next == was && t->cases == cases + 1) return; /* no case was begun */
+        if (o->enough && t->failures >= o->enough) return;
         deaths = t->cases == cases + 1 ? deaths + 1 : 0;
         if (deaths < MOST_DEATHS) continue;
         note(o, "%s: %d cases in a row ended the process; the others are left out", t->name,
@@ -165,7 +167,7 @@ static cnr_status run_net(const cnri_check_options *o, hearing *h, const char *d
         char work[128], why[128];
         const int64_t was = h->next;
         h->text[0] = 0;
-        snprintf(work, sizeof work, "net:0:%lld:%s", (long long)h->next, device);
+        snprintf(work, sizeof work, "net:0:%lld:0:%s", (long long)h->next, device);
         if (!cnri_child_run(o, work, hear, h, why, sizeof why))
             return cnri_fail(err, CNR_E_STATE, "kernelcheck", "no process could be begun");
         if (h->code) return cnri_fail(err, -h->code, o->net, "%s", h->text);
@@ -418,7 +420,7 @@ static cnr_status work_net(const cnri_check_options *o, const char *device, int6
 cnr_status cnri_check_work(const cnri_check_options *o, const char *work, cnr_error *err) {
     char what[16] = "";
     int index = 0, n = 0;
-    long long first = 0;
+    long long first = 0, enough = 0;
     if (strcmp(work, "devices") == 0) return tell_devices(o, err);
     cnri_work w = {.seed = (uint64_t)o->seed,
                    .cases = o->cases,
@@ -426,13 +428,15 @@ cnr_status cnri_check_work(const cnri_check_options *o, const char *work, cnr_er
                    .threads = (int32_t)o->threads,
                    .bench = o->bench,
                    .op = o->op ? cnri_op_find(o->op) : NULL};
-    const bool read = sscanf(work, "%15[a-z]:%d:%lld:%n", what, &index, &first, &n) == 3 && n > 0;
+    const bool read =
+        sscanf(work, "%15[a-z]:%d:%lld:%lld:%n", what, &index, &first, &enough, &n) == 4 && n > 0;
     const bool kernel = strcmp(what, "kernel") == 0;
     if (read && o->net && strcmp(what, "net") == 0) return work_net(o, work + n, first, err);
     if (!read || index < 0 ||
         index >= cnri_descriptor_count(kernel ? CNR_KIND_KERNEL : CNR_KIND_OPERATOR))
         return cnri_fail(err, CNR_E_ARG, "--worker", "not for people");
     w.first = first;
+    w.enough = enough;
     w.device = work + n;
     if (kernel) w.kernel = cnri_descriptor_at(CNR_KIND_KERNEL, index);
     else w.op = cnri_descriptor_at(CNR_KIND_OPERATOR, index);

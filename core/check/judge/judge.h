@@ -347,6 +347,7 @@ typedef struct cnri_work {
     const char *device;       /* name of the device, for a kernel */
     uint64_t seed;
     int64_t first, cases, only; /* only >= 0: just this case */
+    int64_t enough;             /* failed cases after which it ends; 0: never */
     int32_t threads;
     const cnr_op *op; /* (optional) only this operator, for a kernel for any operator */
     bool bench;
@@ -367,7 +368,8 @@ typedef struct cnri_check_options {
                                otherwise unless named */
     bool operators;         /* true: operators alone, no kernels */
     int64_t seed, cases, only, threads; /* as in cnri_work */
-    double timeout;                     /* seconds for each case */
+    int64_t enough; /* failed cases after which a kernel or operator is not judged on; 0: never */
+    double timeout; /* seconds for each case */
     /* (optional) file of a net: kernels are judged on its nodes, at their own shapes (net.c). */
     const char *net;
     const char *weights_type; /* with a net: "fp16" or "bf16": also kernels that store weights so */

@@ -437,13 +437,51 @@ static bool run_ranges(cnri_stage *s, cnri_text *why) {
     return true;
 }
 
+/* Calls the kernel with items of `parallel` that overlap. False: it failed. */
+static bool run_overlapping(cnri_stage *s, cnri_text *why) {
+    const cnri_way way = {.poison = 0xa5, .in_place = -1, .axis = -1};
+    const __typeof__(s->stream.parallel) own = s->stream.parallel;
+    if (!own || s->t->device->concurrency < 2) return true;
+    s->stream.parallel = cnri_overlap_parallel;
+    const bool good = run_way(s, &way, why);
+    s->stream.parallel = own;
+    if (!good) cnri_text_add(why, " while items of `parallel` overlap: they share memory");
+    return good;
+}
+
+/* Runs the kernel once on other numbers, those of each varying input in reverse, so that a kernel
+ * which keeps what it saw fails in the next run. False: memory is out. */
+static bool run_on_others(cnri_stage *s, const cnri_way *way, cnri_text *why) {
+    cnri_trial *t = s->t;
+    cnri_text ignored = {0};
+    bool good = fill(s, way, why);
+    for (int32_t i = 0; i < t->n_in && good; i++) {
+        const cnr_tensor *from = t->host[i];
+        const size_t size = t->inputs[i] ? cnr_dtype_bits(from->dtype) / 8 : 0;
+        if (!t->inputs[i] || t->in[i].flags & CNR_TENSOR_CONST || t->in_block[i] > 1) continue;
+        if (!cnri_dtype_floats(from->dtype) || cnri_trial_prepared(t, i)) continue;
+        uint8_t *data = cnri_alloc((size_t)t->in[i].bytes + 1);
+        const int64_t n = data ? (int64_t)(t->in[i].bytes / size) : 0;
+        for (int64_t e = 0; e < n; e++)
+            memcpy(data + (size_t)(n - 1 - e) * size, (uint8_t *)from->data + (size_t)e * size,
+                   size);
+        good = data && cnri_piece_fill(&s->in[i], data, 0, why);
+        cnri_free(data);
+    }
+    if (good)
+        (void)call(s, way, false, &ignored); /* numbers that it refuses are judged elsewhere */
+    cnri_text_free(&ignored);
+    return good;
+}
+
 bool cnri_trial_run(cnri_trial *t, bool ranges, cnri_text *why) {
     static cnri_stage s;
     const cnri_way whole = {.poison = 0xff, .in_place = -1, .axis = -1};
     const cnri_way again = {.poison = 0x5a, .in_place = in_place_of(t), .axis = -1};
     bool good = stage_open(&s, t, why);
     for (int32_t i = 0; i < t->n_out; i++) memcpy(s.dims[i], t->out[i].dim, sizeof s.dims[i]);
-    good = good && run_way(&s, &whole, why) && run_way(&s, &again, why);
+    good = good && run_on_others(&s, &whole, why) && run_way(&s, &whole, why) &&
+           run_way(&s, &again, why) && run_overlapping(&s, why);
     t->offers_ranges = takes_ranges(t);
     t->ran_ranges = false;
     if (good && ranges && t->offers_ranges) good = run_ranges(&s, why);

@@ -51,6 +51,11 @@ typedef struct cnri_stage {
     int64_t dims[CNRI_CHECK_PORTS][CNR_MAX_RANK];
 } cnri_stage;
 
+/* overlap.c: cnr_stream.parallel of a second kind: stops items of one thread, at moments drawn by
+ * chance, until another has computed others. One call at a time. */
+void cnri_overlap_parallel(cnr_stream *stream, int64_t n,
+                           void (*fn)(void *arg, int64_t i, int32_t thread), void *arg);
+
 /* ask.c: sets the node as the kernel sees it, with the first `links` operators behind it,
  * without data that is computed later. */
 void cnri_trial_view(cnri_trial *t, int32_t links);

@@ -14,6 +14,7 @@ typedef struct search {
     /* offers_ranges: in some case; ran_ranges: in some case, on the device with many threads. */
     bool offers_ranges, ran_ranges;
     bool any, alone; /* a kernel for any operator; there is one device, whatever the threads */
+    int64_t failed;  /* number of failed cases */
     bool specials;   /* inputs of this case contain NaN, infinities, denormals and -0 */
     char why[256];   /* text of the last refusal */
 } search;
@@ -187,6 +188,7 @@ static bool one_case(search *s, const cnr_op *op, int64_t number, bool alone) {
         s->promises.made |= promises.made;
         s->promises.judged |= promises.judged;
         snprintf(bits, sizeof bits, "%x %x", (unsigned)promises.made, (unsigned)promises.judged);
+        s->failed += !good;
         cnri_work_tell(good ? "pass" : "fail", number, good ? bits : why.at);
     }
     cnri_case_free(&s->c);
@@ -253,6 +255,7 @@ cnr_status cnri_work_run(const cnri_work *w, cnr_error *err) {
         s.device = devices[k % 2];
         found += one_case(&s, op, k, !any || w->op);
         if (found == 0 && (!any || w->op) && ++drawn >= 8) break; /* nor will the others be */
+        if (w->enough && s.failed >= w->enough) break;
     }
     if (!own && !any && strcmp(w->kernel->op, CNR_REGION) == 0)
         snprintf(s.why, sizeof s.why,

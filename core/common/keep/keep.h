@@ -47,7 +47,6 @@ void cnri_tuning_print(const cnri_tuning *t, cnri_text *out);
  * row is malformed. */
 cnr_status cnri_tuning_parse(cnri_tuning *t, const char *text, cnr_error *err);
 
-#define CNRI_CACHE_LIMIT ((uint64_t)4 << 30) /* default limit of a cache folder, in bytes */
 #define CNRI_PLAN_SUFFIX ".plan"
 
 /* ---- codec.c: codecs that stored blobs pass through (cnnrun/codec.h) ---- */

@@ -327,14 +327,6 @@ cnr_status cnri_plan_write(cnr_plan *plan, const cnri_plan_file *to, cnr_error *
     return status;
 }
 
-/* Most bytes of the model's cache folder: as asked, or else MODEL_CACHE_MAXSIZE. */
-static uint64_t limit_of(const cnr_model *m) {
-    const char *text = secure_getenv("MODEL_CACHE_MAXSIZE");
-    uint64_t limit = m->cache_bytes;
-    if (!limit && text && *text) (void)cnri_parse_bytes(text, &limit);
-    return limit ? limit : CNRI_CACHE_LIMIT;
-}
-
 /* The codecs that blobs pass through, or NULL. Under a memory bound they are mapped as they lie. */
 static const char *codecs_of(const cnri_plan_request *r) {
     const char *names = r->model->cache_codec;
@@ -345,8 +337,9 @@ static const char *codecs_of(const cnri_plan_request *r) {
 static cnr_status store(const cnri_plan_request *r, cnr_plan *plan, const char *path,
                         const char *file, size_t shared, const char *identity, cnr_error *err) {
     const cnr_model *m = r->model;
-    const uint64_t limit = limit_of(m);
-    cnr_status status = cnri_kept_create(m->cache, err);
+    uint64_t limit;
+    cnr_status status = cnri_cache_limit(m->cache_bytes, &limit, err);
+    if (!status) status = cnri_kept_create(m->cache, err);
     char state[160];
     const char *codecs = codecs_of(r);
     const bool has_state = !codecs && file_state(m, state);
@@ -481,9 +474,12 @@ static cnr_status keep(const cnri_plan_request *r, cnr_plan *plan, const place *
                        cnr_error *err) {
     cnr_error why = CNR_ERROR_INIT;
     CNR_TRY(cnri_plan_verify_weights(plan, true, r->model->rt->devices.options.threads, err));
-    if (!plan->policy_failed &&
-        store(r, plan, at->path, at->file.at, at->shared, at->identity.at, &why))
-        cnri_log(level(r->model, true), "cache", "%s: %s", why.where, why.text);
+    if (plan->policy_failed) return CNR_OK;
+    const cnr_status status =
+        store(r, plan, at->path, at->file.at, at->shared, at->identity.at, &why);
+    if (status) /* a bad setting is told, whoever's folder it is */
+        cnri_log(status == CNR_E_ARG ? CNR_LOG_WARN : level(r->model, true), "cache", "%s: %s",
+                 why.where, why.text);
     return CNR_OK;
 }
 

@@ -1,4 +1,5 @@
 /* Numbers for measurements: made-up inputs, and the median of what is measured. */
+#define _GNU_SOURCE /* secure_getenv */
 #include "people/people.h"
 #include <stdlib.h>
 #include <string.h>
@@ -29,6 +30,14 @@ double cnri_median(double *values, int64_t n) {
     if (n < 1) return 0;
     qsort(values, (size_t)n, sizeof *values, by_value);
     return n % 2 ? values[n / 2] : (values[n / 2] + values[n / 2 - 1]) / 2;
+}
+
+cnr_status cnri_cache_limit(uint64_t given, uint64_t *out, cnr_error *err) {
+    const char *text = given ? NULL : secure_getenv("MODEL_CACHE_MAXSIZE");
+    *out = given ? given : (uint64_t)4 << 30;
+    if (!text || !*text || cnri_parse_bytes(text, out)) return CNR_OK;
+    return cnri_fail(err, CNR_E_ARG, "MODEL_CACHE_MAXSIZE", "\"%s\": want bytes, such as 300M",
+                     text);
 }
 
 void cnri_fill_made_up(cnr_tensor *t) {

@@ -58,6 +58,9 @@ void cnri_exit_hooks_run(void);
 /* ---- numbers.c ---- */
 /* Parses a size such as "300", "20K", "1.5G" or "4GiB". */
 bool cnri_parse_bytes(const char *text, uint64_t *out);
+/* *out: most bytes of a cache folder: `given` unless it is 0, else those of MODEL_CACHE_MAXSIZE,
+ * else 4 GiB. CNR_E_ARG: the variable is no size. */
+cnr_status cnri_cache_limit(uint64_t given, uint64_t *out, cnr_error *err);
 /* Fills a tensor with plausible numbers, the same every time; 0 in types other than f32. */
 void cnri_fill_made_up(cnr_tensor *t);
 /* Median of n values, which it sorts; 0 if n is 0. */

@@ -298,6 +298,8 @@ cnr_status cnri_kept_check(const char *folder, cnr_error *err);
 
 /* ---- kept.c: files that plugins keep between runs. Folder NULL: CNNRUN_CACHE, else
  * $XDG_CACHE_HOME/cnnrun, else ~/.cache/cnnrun ---- */
+/* True if MODEL_CACHE_DISABLE forbids to store or to take plans and measured times. */
+bool cnri_kept_disabled(void);
 /* That folder for plans, if nobody names another; free it with cnri_free. NULL: none may be stored,
  * since CNNRUN_CACHE is empty or MODEL_CACHE_DISABLE is set, or there is no such folder. */
 char *cnri_kept_plans(void);

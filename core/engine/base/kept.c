@@ -44,10 +44,14 @@ char *cnri_kept_folder(cnr_error *err) {
     return NULL;
 }
 
+bool cnri_kept_disabled(void) {
+    const char *off = secure_getenv("MODEL_CACHE_DISABLE");
+    return off && *off && strcmp(off, "0") != 0;
+}
+
 char *cnri_kept_plans(void) {
-    const char *off = secure_getenv("MODEL_CACHE_DISABLE"), *folder = secure_getenv("CNNRUN_CACHE");
-    if ((off && *off && strcmp(off, "0") != 0) || (folder && !*folder)) return NULL;
-    return cnri_kept_folder(NULL);
+    const char *folder = secure_getenv("CNNRUN_CACHE");
+    return cnri_kept_disabled() || (folder && !*folder) ? NULL : cnri_kept_folder(NULL);
 }
 
 /* True if `name` is a plain file name: letters, digits and "._-", without a dot in front. */

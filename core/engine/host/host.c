@@ -203,6 +203,9 @@ cnr_host cnri_host = {
     .output_seek = output_seek,
     .cpu_isa = cpu_isa,
     .may_open = cnri_limits_file,
+    .window_resolve = cnri_window_resolve,
+    .link_fits = cnri_link_fits,
+    .chain_length = cnri_chain_length,
 };
 
 cnr_host *cnri_host_mutable(void) { return &cnri_host; }

@@ -53,10 +53,19 @@ bool cnri_descriptor_is_named(int32_t kind, const void *descriptor);
 /* NULL if the descriptor can be used, else a text that says what is wrong with it. */
 const char *cnri_descriptor_fault(int32_t kind, const void *descriptor);
 
+/* ---- window.c, chain.c: functions of the host table, as plugin.h describes them ---- */
+const char *cnri_window_resolve(const cnr_node *node, const cnr_tensor *x, const int64_t *kernel,
+                                cnr_window *w);
+int cnri_link_fits(const cnr_epilogue *link, int32_t rank, const int64_t *dim);
+int32_t cnri_chain_length(const cnr_node *node, int32_t rank, const int64_t *dim, int32_t max);
+
 /* ---- needs.c: reads the processor features that a library says it needs, without opening it.
  * Returns NULL if it can run here, else the reason, for cnri_free. *failed: memory was out. ---- */
 /* The processor features that the library says it needs and this processor lacks, as text to be
  * freed; NULL: none, or *failed. */
 char *cnri_needs_unmet(const char *path, bool *failed);
+/* The plugin's name, as its file tells it, for cnri_free; NULL: the file does not (CNR_PLUGIN of
+ * kit.h does), or memory is out. */
+char *cnri_needs_name(const char *path);
 
 #endif

@@ -1,6 +1,8 @@
-/* Reads what a library needs of the processor out of its file, before anything of it can run.
+/* Reads what a library needs of the processor, and its plugin's name, out of its file, before
+ * anything of it can run.
  *
  *     ELF header -> section headers -> the one named .cnnrun.needs -> "avx512f fma\0"
+ *                                      .cnnrun.name  -> "acme\0"
  *
  * Opening a library runs its constructors, which the compiler may have filled with instructions
  * that this processor lacks; so the answer must come from the bytes alone. The file is hostile. */
@@ -13,7 +15,6 @@
 #include <sys/auxv.h>
 #endif
 
-#define NEEDS_SECTION ".cnnrun.needs"
 enum { NEEDS_LIMIT = 4096 };
 
 /* ---- the file ---- */
@@ -35,9 +36,10 @@ static const char *machine_fault(const unsigned char *ident) {
     return NULL;
 }
 
-/* Copies the section's text to `out`. Returns NULL, or what is wrong with the file. A file
- * without the section needs nothing. */
-static const char *read_needs(const cnri_mapping *m, char out[NEEDS_LIMIT]) {
+/* Copies the text of a section to `out`, "" if there is none. Returns NULL, or what is wrong with
+ * the file. */
+static const char *read_section(const cnri_mapping *m, const char *section, char out[NEEDS_LIMIT]) {
+    const size_t length = strlen(section) + 1;
     out[0] = 0;
     const ElfW(Ehdr) *head = piece(m, 0, sizeof *head, 1);
     if (!head) return "not a shared library (too short)";
@@ -54,12 +56,12 @@ static const char *read_needs(const cnri_mapping *m, char out[NEEDS_LIMIT]) {
     if (!names) return "malformed (section names lie outside the file)";
     for (int i = 0; i < head->e_shnum; i++) {
         const ElfW(Shdr) *s = &sections[i];
-        if (s->sh_name > strings->sh_size || strings->sh_size - s->sh_name < sizeof NEEDS_SECTION ||
-            memcmp(names + s->sh_name, NEEDS_SECTION, sizeof NEEDS_SECTION) != 0)
+        if (s->sh_name > strings->sh_size || strings->sh_size - s->sh_name < length ||
+            memcmp(names + s->sh_name, section, length) != 0)
             continue;
         const char *text = piece(m, s->sh_offset, s->sh_size, 1);
-        if (!text || s->sh_type == SHT_NOBITS) return "malformed (its needs lie outside the file)";
-        if (s->sh_size >= NEEDS_LIMIT) return "malformed (its needs are too long)";
+        if (!text || s->sh_type == SHT_NOBITS) return "malformed (a section lies outside the file)";
+        if (s->sh_size >= NEEDS_LIMIT) return "malformed (its needs or its name are too long)";
         /* Several source files of a library may each state needs, each as a text with a NUL. */
         for (uint64_t k = 0; k < s->sh_size; k++) out[k] = text[k] ? text[k] : ' ';
         out[s->sh_size] = 0;
@@ -138,8 +140,9 @@ char *cnri_needs_unmet(const char *path, bool *failed) {
     char needs[NEEDS_LIMIT], *rest = NULL, *why = NULL;
     cnr_error err = CNR_ERROR_INIT;
     cnri_mapping file;
-    const char *fault =
-        cnri_map_file(path, &file, &err) == CNR_OK ? read_needs(&file, needs) : err.text;
+    const char *fault = cnri_map_file(path, &file, &err) == CNR_OK
+                            ? read_section(&file, ".cnnrun.needs", needs)
+                            : err.text;
     if (fault) {
         why = cnri_strdup(fault);
         *failed = !why;
@@ -154,4 +157,14 @@ char *cnri_needs_unmet(const char *path, bool *failed) {
         break;
     }
     return why;
+}
+
+char *cnri_needs_name(const char *path) {
+    char name[NEEDS_LIMIT] = "";
+    cnri_mapping file;
+    if (cnri_map_file(path, &file, NULL) != CNR_OK) return NULL;
+    const char *fault = read_section(&file, ".cnnrun.name", name);
+    cnri_unmap_file(&file);
+    name[strcspn(name, " ")] = 0;
+    return fault || !*name ? NULL : cnri_strdup(name);
 }

@@ -380,20 +380,31 @@ static cnr_status add_defaults(candidates *list, cnr_error *err) {
 
 /* ---- the order ---- */
 
+/* Whether the file tells a plugin's name (CNR_PLUGIN writes it there). name NULL: any. */
+static bool tells(const char *path, const char *name) {
+    char *told = cnri_needs_name(path);
+    const bool same = told && (!name || strcmp(told, name) == 0);
+    cnri_free(told);
+    return same;
+}
+
 /* Rank in the load order: plugins in `order` first, in that order; then those built with this
  * cnnrun, first from its own folders; then all others. -1: out of memory. */
 static int32_t place_of(const candidate *c, const char *const *order, int32_t n_order) {
     char *stem = stem_of(c->path);
     if (!stem) return -1;
+    const bool shipped = is_shipped(stem);
     int32_t place = 0;
-    while (place < n_order && strcmp(order[place], stem) != 0) place++;
-    if (place == n_order) place += is_shipped(stem) ? (c->home ? 0 : 1) : 2;
+    while (place < n_order && strcmp(order[place], stem) != 0 &&
+           (shipped || !tells(c->path, order[place])))
+        place++;
+    if (place == n_order) place += shipped ? (c->home ? 0 : 1) : 2;
     cnri_free(stem);
     return place;
 }
 
-/* Loads the plugin of that name, which no file has: libraries of other makers tell theirs once they
- * are open. What is wrong with them is told when their turn comes. */
+/* Loads the plugin of that name, which no file has or tells: among libraries of other makers that
+ * tell none, which must be open for that. What is wrong with them is told when their turn comes. */
 static cnr_status load_by_own_name(const candidates *list, const char *name, cnr_error *err) {
     cnr_status status = CNR_OK;
     for (int32_t pass = 0; pass < 2; pass++)
@@ -401,10 +412,10 @@ static cnr_status load_by_own_name(const candidates *list, const char *name, cnr
             const cnri_plugin *p;
             char *stem = stem_of(list->at[i].path);
             if (!stem) return out_of_memory(err, list->at[i].path);
-            const bool shipped = is_shipped(stem), found = strcmp(stem, name) == 0;
+            const bool shipped = is_shipped(stem), named = strcmp(stem, name) == 0;
             cnri_free(stem);
-            if (found) return CNR_OK;
-            if (pass == 0 || shipped) continue;
+            if (named || (!shipped && tells(list->at[i].path, name))) return CNR_OK;
+            if (pass == 0 || shipped || tells(list->at[i].path, NULL)) continue;
             seen.only = name;
             status = load_file(list->at[i].path, list->at[i].how, &p, err);
             seen.only = NULL;

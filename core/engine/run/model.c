@@ -246,7 +246,7 @@ static bool copy_text(char **to, const char *text) {
 static cnr_status take_cache(cnr_model *m, const cnr_load_options *o, cnr_error *err) {
     m->cache_bytes = o->cache_bytes;
     m->cache_fifo = o->cache_policy && strcmp(o->cache_policy, "fifo") == 0;
-    if (!copy_text(&m->cache, o->no_cache ? NULL : o->cache) ||
+    if (!copy_text(&m->cache, o->no_cache || cnri_kept_disabled() ? NULL : o->cache) ||
         !copy_text(&m->cache_codec, o->cache_codec) ||
         !copy_text(&m->cache_key_file, o->cache_key_file))
         return no_memory(err);

@@ -73,9 +73,10 @@ typedef struct cnr_load_options {
     int32_t deterministic; /* 1: measured times are not used to select kernels */
     /* Folder of plans and tuning records. NULL: the user's own ($CNNRUN_CACHE, else
      * $XDG_CACHE_HOME/cnnrun, else ~/.cache/cnnrun), where plans are stored that take more than 50
-     * ms to make, or that devices compile for. MODEL_CACHE_DISABLE=1 or `no_cache`: none. */
+     * ms to make, or that devices compile for. */
     const char *cache;
-    uint64_t cache_bytes;              /* max. bytes of the files in `cache`; 0: 4 GiB */
+    /* Max. bytes of the files in `cache`. 0: MODEL_CACHE_MAXSIZE, else 4 GiB. */
+    uint64_t cache_bytes;
     const char *const *import_options; /* "name=value" for the importer; ends in NULL */
     const char *preset; /* how pictures are prepared: "torchvision"; NULL: the net's own way */
     /* 1: the weights of a .cnr are not compared with their checksums. 0: damaged weights are
@@ -118,7 +119,9 @@ typedef struct cnr_load_options {
      * (cnr_tensor.dim_range) and may serve all its sizes at once. A plan of another size is
      * CNR_E_SHAPE. Ends in NULL. NULL: the net's metadata "symbol.NAME.range" = "1,16", or none. */
     const char *const *symbol_ranges;
-    int32_t no_cache; /* 1: nothing is stored in the user's own cache folder, or taken from it */
+    /* 1: no plan or measured time is stored or taken, whatever `cache` names. The variable
+     * MODEL_CACHE_DISABLE=1 has the same effect. */
+    int32_t no_cache;
     /* Names of codecs, separated by commas, that stored plans pass through when they are written:
      * "zstd,sodium". NULL: none. Plans that were stored by other codecs are made anew. Under a
      * memory bound plans pass through none, and none is stored if one of them needs a key. */

@@ -23,8 +23,10 @@
 #define CNR_OP_PORTS(in, out) \
     .n_inputs = CNR_ROWS(in), .inputs = (in), .n_outputs = CNR_ROWS(out), .outputs = (out)
 
-/* Defines the plugin's entry. INIT should end with cnr_add_all. TOUCHES is CNR_TOUCHES_... */
+/* Defines the plugin's entry. INIT should end with cnr_add_all. TOUCHES is CNR_TOUCHES_... The host
+ * reads the name from its section without opening the library. */
 #define CNR_PLUGIN(NAME, VERSION, SUMMARY, LICENCE, INIT, TOUCHES) \
+    __attribute__((section(".cnnrun.name"), used)) static const char cnr_name_[] = NAME; \
     CNR_PLUGIN_ENTRY { \
         static const cnr_plugin plugin = {CNR_PLUGIN_HEAD, NAME, VERSION, SUMMARY, \
                                           LICENCE,         INIT, NULL,    TOUCHES}; \
@@ -99,82 +101,6 @@ static inline int cnr_is_constant(const cnr_tensor *t) {
     return t && t->flags & CNR_TENSOR_CONST && !(t->flags & CNR_TENSOR_VARIABLE) && t->data;
 }
 
-/* ---- sliding windows (convolution, pooling), for operators and kernels: evaluates ONNX's
- * kernel_shape, strides, pads, dilations, auto_pad and ceil_mode ---- */
-
-#define CNR_MAX_SPATIAL 3
-
-/* A sliding window: sizes of input, output and kernel, stride, dilation and padding by axis. */
-typedef struct cnr_window {
-    int32_t spatial; /* number of spatial axes, 1 to 3 */
-    int64_t in[CNR_MAX_SPATIAL], out[CNR_MAX_SPATIAL];
-    int64_t kernel[CNR_MAX_SPATIAL], stride[CNR_MAX_SPATIAL], dilation[CNR_MAX_SPATIAL];
-    int64_t pad_begin[CNR_MAX_SPATIAL], pad_end[CNR_MAX_SPATIAL];
-} cnr_window;
-
-/* Returns the number of positions of a window of extent `reach` over the padded input. ceil_mode as
- * in Caffe and ONNX: the last window must start inside the input or its begin padding. */
-static inline int64_t cnr_window_count(int64_t in, int64_t reach, int64_t stride, int64_t begin,
-                                       int64_t end, int ceil_mode) {
-    const int64_t room = in + begin + end - reach;
-    if (room < 0)
-        return ceil_mode && -room < stride && in + begin > 0; /* a part of one window, rounded up */
-    int64_t n = room / stride + 1;
-    if (ceil_mode && room % stride != 0) {
-        n++;
-        if ((n - 1) * stride >= in + begin) n--;
-    }
-    return n;
-}
-
-/* Fills `w` for input x and window extents `kernel` (NULL: attribute kernel_shape, which pooling
- * operators have). For unknown spatial dims, out is CNR_DIM_UNKNOWN. Returns NULL, or a static text
- * that says what does not fit. */
-static inline const char *cnr_window_resolve(const cnr_node *node, const cnr_tensor *x,
-                                             const int64_t *kernel, cnr_window *w) {
-    const int64_t most = 1 << 20;
-    int64_t nk = x->rank - 2, ns, nd, np;
-    const int64_t *strides = cnr_attr_ints(node, "strides", &ns);
-    const int64_t *dilations = cnr_attr_ints(node, "dilations", &nd);
-    const int64_t *pads = cnr_attr_ints(node, "pads", &np);
-    const int valid = cnr_attr_is(node, "auto_pad", "VALID");
-    const int lower = cnr_attr_is(node, "auto_pad", "SAME_LOWER");
-    const int same = lower || cnr_attr_is(node, "auto_pad", "SAME_UPPER");
-    const int ceil_mode = cnr_attr_int(node, "ceil_mode") != 0;
-    memset(w, 0, sizeof *w);
-    if (!kernel) kernel = cnr_attr_ints(node, "kernel_shape", &nk);
-    if (nk != x->rank - 2) return "kernel_shape and the rank of x differ";
-    if (nk < 1 || nk > CNR_MAX_SPATIAL) return "rank 3, 4 or 5 wanted (N C spatial)";
-    w->spatial = (int32_t)nk;
-    for (int32_t i = 0; i < w->spatial; i++) {
-        const int64_t in = w->in[i] = x->dim[2 + i], extent = w->kernel[i] = kernel[i];
-        const int64_t stride = w->stride[i] = i < ns ? strides[i] : 1;
-        const int64_t dilation = w->dilation[i] = i < nd ? dilations[i] : 1;
-        int64_t begin = valid || i >= np ? 0 : pads[i];
-        int64_t end = valid || i + nk >= np ? 0 : pads[i + nk];
-        if (stride < 1 || dilation < 1 || extent < 1)
-            return "kernel, stride and dilation must be 1 or more";
-        if (extent > most || dilation > most || stride > most)
-            return "kernel, stride and dilation must be 1048576 or less";
-        if (begin > most || end > most || begin < -most || end < -most)
-            return "pads must be 1048576 or less";
-        const int64_t reach = (extent - 1) * dilation + 1;
-        w->out[i] = CNR_DIM_UNKNOWN;
-        if (in >= 0 && same) {
-            w->out[i] = (in + stride - 1) / stride;
-            const int64_t pad = cnr_max((w->out[i] - 1) * stride + reach - in, 0);
-            begin = lower ? pad - pad / 2 : pad / 2;
-            end = pad - begin;
-        } else if (in >= 0) {
-            w->out[i] = cnr_window_count(in, reach, stride, begin, end, ceil_mode);
-            if (w->out[i] < 1 && in > 0) return "the window is larger than the padded input";
-        }
-        w->pad_begin[i] = begin;
-        w->pad_end[i] = end;
-    }
-    return NULL;
-}
-
 /* ---- a kernel's answers: accepts returns cnr_refuse(out, "why"), or calls cnr_take and then sets
  * the fields that differ ---- */
 
@@ -194,37 +120,6 @@ static inline cnr_status cnr_take(const cnr_node *node, cnr_accept *out, int32_t
 }
 
 /* ---- epilogues: operators fused with a node, computed before it stores ---- */
-
-/* True if a link (one fused operator) is element-wise on f32 of this shape, and so is its other
- * operand, if any. */
-static inline int cnr_link_fits(const cnr_epilogue *link, int32_t rank, const int64_t *dim) {
-    const cnr_node *node = link->node;
-    if (!(node->desc->flags & CNR_OP_ELEMENTWISE) || node->n_outputs != 1) return 0;
-    if (link->chain_port < 0 || link->chain_port > 1) return 0;
-    for (int32_t i = -1; i < node->n_inputs; i++) {
-        const cnr_tensor *t = i < 0 ? node->outputs[0] : node->inputs[i];
-        if (i == link->chain_port || !t) continue;
-        if (i > 1 || (i >= 0 && link->operand < 0)) return 0;
-        if (!cnr_is_plain(t, 1u << CNR_f32) || t->block > 1 || t->rank != rank ||
-            memcmp(t->dim, dim, (size_t)rank * sizeof *dim) != 0)
-            return 0;
-    }
-    return 1;
-}
-
-/* Returns how many links of node->epilogue, from the first and at most `max`, fit a result of this
- * shape and are accepted. accepts NULL: links with apply_f32 are accepted, as cnr_chain_run
- * needs. */
-static inline int32_t cnr_chain_length(const cnr_node *node, int32_t rank, const int64_t *dim,
-                                       int32_t max, int (*accepts)(const cnr_epilogue *link)) {
-    int32_t n = 0;
-    for (; n < node->n_epilogue && n < max; n++) {
-        const cnr_epilogue *link = node->epilogue[n];
-        if (!cnr_link_fits(link, rank, dim)) break;
-        if (accepts ? !accepts(link) : !CNR_HAS(link->node->desc, apply_f32)) break;
-    }
-    return n;
-}
 
 /* Applies one link to x[0 .. n): elements of output 0 in storage order, from element `first` on. */
 static inline void cnr_link_run(const cnr_node *node, const cnr_epilogue *link, float *x,

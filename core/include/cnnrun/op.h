@@ -115,6 +115,17 @@ typedef struct cnr_subgraph {
     const int32_t *outputs;          /* values that are used outside */
 } cnr_subgraph;
 
+#define CNR_MAX_SPATIAL 3
+
+/* A sliding window (convolution, pooling): sizes of input, output and kernel, stride, dilation and
+ * padding by axis. The host's window_resolve fills it. */
+typedef struct cnr_window {
+    int32_t spatial; /* number of spatial axes, 1 to 3 */
+    int64_t in[CNR_MAX_SPATIAL], out[CNR_MAX_SPATIAL];
+    int64_t kernel[CNR_MAX_SPATIAL], stride[CNR_MAX_SPATIAL], dilation[CNR_MAX_SPATIAL];
+    int64_t pad_begin[CNR_MAX_SPATIAL], pad_end[CNR_MAX_SPATIAL];
+} cnr_window;
+
 /* ---- the descriptor ------------------------------------------------------------------------ */
 
 enum {

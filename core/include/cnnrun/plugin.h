@@ -90,6 +90,9 @@ typedef struct cnr_group {
      * waits for that value, and copies elements from its attribute `offset` on to a tensor of its
      * attribute `dims`. */
     const char *sum_begin_op, *sum_wait_op;
+    /* (optional) Lets the sums in progress advance, and returns at once. The thread that computes
+     * calls it between operators, for groups whose sums advance only within their own calls. */
+    void (*advance)(void *state);
 } cnr_group;
 
 /* ---- registration ---- */
@@ -314,6 +317,21 @@ typedef struct cnr_host {
     cnr_value (*graph_constant_read)(
         struct cnr_graph *graph, const char *name, const cnr_tensor *type,
         cnr_status (*read)(void *state, uint64_t offset, void *out, uint64_t bytes), void *state);
+
+    /* ---- what operators and kernels share ---- */
+
+    /* Fills `w` for a node that slides a window over x, by ONNX's attributes kernel_shape, strides,
+     * pads, dilations, auto_pad and ceil_mode. kernel: extents of the window; NULL: kernel_shape,
+     * which pooling operators have. For unknown spatial dims, out is CNR_DIM_UNKNOWN. Returns NULL,
+     * or a static text that says what does not fit. */
+    const char *(*window_resolve)(const cnr_node *node, const cnr_tensor *x, const int64_t *kernel,
+                                  cnr_window *w);
+    /* Returns 1 if a link (one fused operator) is element-wise on f32 of this shape, and so is its
+     * other operand, if any. */
+    int (*link_fits)(const cnr_epilogue *link, int32_t rank, const int64_t *dim);
+    /* Returns how many links of node->epilogue, from the first and at most `max`, fit a result of
+     * this shape and have apply_f32, as cnr_chain_run needs. */
+    int32_t (*chain_length)(const cnr_node *node, int32_t rank, const int64_t *dim, int32_t max);
 } cnr_host;
 
 /* Resources that a plugin opens outside the process, except its own libraries and their settings.

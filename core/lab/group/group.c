@@ -75,9 +75,7 @@ cnr_status cnri_group_any(bool here, bool *any, cnr_error *err) {
 }
 
 void cnri_group_poke(void) {
-    static char nothing; /* no sum has this data, so nothing is waited for */
-    cnr_error err = CNR_ERROR_INIT;
-    if (joined.ranks > 1) (void)joined.group->sum_wait(joined.state, &nothing, &err);
+    if (joined.ranks > 1 && CNR_HAS(joined.group, advance)) joined.group->advance(joined.state);
 }
 
 cnr_status cnri_group_broadcast(void *data, uint64_t bytes, cnr_error *err) {

@@ -159,7 +159,7 @@ static int64_t positions(const rounding *r, const layer *l, const cnr_tensor *x,
     const cnr_tensor *weights = r->c->net->values.at[l->w].type;
     if (weights->rank == 2) return cnr_count(x) % l->depth ? 0 : cnr_count(x) / l->depth;
     if (x->rank != weights->rank || x->dim[1] != l->groups * weights->dim[1] ||
-        cnr_window_resolve(&node->view, x, weights->dim + 2, w))
+        cnri_host.window_resolve(&node->view, x, weights->dim + 2, w))
         return 0;
     int64_t n = 1;
     for (int32_t i = 0; i < w->spatial; i++) n *= cnr_max(0, w->out[i]);

@@ -28,9 +28,7 @@ typedef struct work {
 
 /* *out: bytes that the cache may have, by the options or the default. */
 static cnr_status limit_of(const work *w, uint64_t *out, cnr_error *err) {
-    const cnr_status status = cnri_call_cache_limit(w->call, out, err);
-    if (!status && !*out) *out = CNRI_CACHE_LIMIT;
-    return status;
+    return cnri_cache_limit(w->call->common.load.cache_bytes, out, err);
 }
 
 /* ---- list ---- */

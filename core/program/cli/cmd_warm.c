@@ -49,7 +49,7 @@ static const char *wrong(const cnri_call *call, const void *values) {
 
 /* Loads the net; names the user's own folder, so that all plans are stored there. */
 static cnr_status open_model(cnri_call *call, cnr_error *err) {
-    if (!call->common.no_cache) call->common.load.cache = cnri_call_cache(call);
+    if (!call->common.load.no_cache) call->common.load.cache = cnri_call_cache(call);
     return cnri_call_model(call, err);
 }
 

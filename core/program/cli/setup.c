@@ -74,8 +74,7 @@ cnr_status cnri_call_loading(const cnri_call *call, cnri_loading *s, cnr_error *
     *s = (cnri_loading){.options = *given};
     s->options.size = sizeof s->options;
     s->options.cache = cnri_call_named_cache(call);
-    s->options.no_cache |= call->common.no_cache;
-    CNR_TRY(cnri_call_cache_limit(call, &s->options.cache_bytes, err));
+    CNR_TRY(cnri_cache_limit(given->cache_bytes, &s->options.cache_bytes, err));
     if (given->device && !*given->device)
         return cnri_fail(err, CNR_E_ARG, "--device", "wanted a name such as cpu");
     return symbols_parse(given->symbols, s, err);

@@ -135,7 +135,6 @@ typedef struct cnri_common {
     int64_t threads;
     const char *mode; /* "parallel", "reference"; NULL: as the net says */
     bool trust, no_inplace, no_share;
-    bool no_cache; /* the folder can't be used */
     const char *governor;
     /* Name of the group plugin; NULL: the one whose launcher started this process. */
     const char *group;
@@ -299,9 +298,6 @@ void cnri_complain_at_once(const cnr_error *err);
 const char *cnri_call_named_cache(const cnri_call *call);
 /* The same, or else the user's own folder (cnri_kept_plans), until the next call. */
 const char *cnri_call_cache(const cnri_call *call);
-/* *out: the limit of --cache-limit, or else of MODEL_CACHE_MAXSIZE, in bytes; 0: the default. Fails
- * if the variable is no size. */
-cnr_status cnri_call_cache_limit(const cnri_call *call, uint64_t *out, cnr_error *err);
 /* Opens the runtime of the options, unless one is open. */
 cnr_status cnri_call_runtime(cnri_call *call, cnr_error *err);
 /* True if a runtime opened with the options of `was` can't be used with those of `now`. Options

@@ -24,33 +24,20 @@ static int32_t log_level(const cnri_common *c) {
 
 const char *cnri_call_named_cache(const cnri_call *call) {
     const char *cache = call->common.load.cache,
-               *folder = cache ? cache : secure_getenv("CNNRUN_CACHE"),
-               *off = secure_getenv("MODEL_CACHE_DISABLE");
-    if (call->common.no_cache || call->common.load.no_cache ||
-        (off && *off && strcmp(off, "0") != 0))
-        return NULL;
+               *folder = cache ? cache : secure_getenv("CNNRUN_CACHE");
+    if (call->common.load.no_cache || cnri_kept_disabled()) return NULL;
     return folder && *folder ? folder : NULL;
 }
 
 const char *cnri_call_cache(const cnri_call *call) {
     static char own[PATH_MAX];
     const char *named = cnri_call_named_cache(call);
-    const bool off = call->common.no_cache || call->common.load.no_cache;
-    char *folder = named || off || call->common.load.cache ? NULL : cnri_kept_plans();
+    const cnr_load_options *load = &call->common.load;
+    char *folder = named || load->no_cache || load->cache ? NULL : cnri_kept_plans();
     if (!folder) return named;
     snprintf(own, sizeof own, "%s", folder);
     cnri_free(folder);
     return own;
-}
-
-/* *out: the limit of --cache-limit, or else of MODEL_CACHE_MAXSIZE, in bytes; 0: the default. Fails
- * if the variable is no size. */
-cnr_status cnri_call_cache_limit(const cnri_call *call, uint64_t *out, cnr_error *err) {
-    const char *text = secure_getenv("MODEL_CACHE_MAXSIZE");
-    *out = call->common.load.cache_bytes;
-    if (*out || !text || !*text || cnri_parse_bytes(text, out)) return CNR_OK;
-    return cnri_fail(err, CNR_E_ARG, "MODEL_CACHE_MAXSIZE", "\"%s\": want bytes, such as 300M",
-                     text);
 }
 
 /* Checks a cache folder, or else that it could be made, without making it: only a command that
@@ -79,7 +66,7 @@ static void check_cache(cnri_call *call) {
     cnr_error why = CNR_ERROR_INIT;
     const char *cache = call->rt ? NULL : cnri_call_named_cache(call);
     if (!cache || can_keep(cache, &why) == CNR_OK) return;
-    call->common.no_cache = true;
+    call->common.load.no_cache = 1;
     if (call->common.quiet) return;
     cnri_say_message(stderr, why.text, "cnnrun: warning: cache: nothing is kept: %s: ", why.where);
 }

@@ -63,6 +63,20 @@ is_deeply([sort @{plugin('acme', "--plugin-dir $tmp/renamed", '--plugin-order ac
     '--plugin-order knows a plugin by its own name, whatever its file is called');
 is_deeply(plugin('acme', "--plugin-dir $tmp/renamed", '--plugin-order cpu-neon')->{provides}{operator}, ['acme.twice'], 'if it is named');
 
+mkdir "$tmp/loud";
+write_file('loud.c', <<'END');
+#include <cnnrun/kit.h>
+#include <stdio.h>
+__attribute__((constructor)) static void open_it(void) { fputs("loud opens\n", stderr); }
+static cnr_status init(const cnr_host *h, cnr_registrar *r, cnr_error *e) { (void)h, (void)r, (void)e; return CNR_OK; }
+CNR_PLUGIN("loud", "1", "tells when it is opened", "MIT", init, CNR_TOUCHES_NOTHING)
+END
+system("cc -shared -fPIC -I$root/core/include -I$build/include -o $tmp/loud/zz.so $tmp/loud.c") == 0 or die;
+(undef, $err) = run("plugins -v -v --plugin-order nosuch --plugin-dir $tmp/loud");
+like($err, qr/ops-std: loaded from.*loud opens/s, 'a name that no plugin has opens no other library early');
+(undef, $err) = run("plugins -v -v --plugin-order loud --plugin-dir $tmp/loud");
+like($err, qr/loud opens.*ops-std: loaded from/s, '... and the one that it is, first, whatever its file is called');
+
 # ---- devices ----
 # The rows of `devices`, by name
 sub devices { my ($out) = run("devices --json @_"); return { map { ($_->{name} => $_) } map { decode_json $_ } split /\n/, $out } }
