@@ -45,6 +45,14 @@ void load_turned(__local float *tile, int pitch, int rows, int columns, __global
     }
 }
 
+/* A sum over its total. ZERO_ROWS: rows without weights, or with some that are not numbers, become 0;
+ * their sum is 0, or NaN if a value is infinite. */
+#ifdef ZERO_ROWS
+#define OVER(sum, total) ((total) > 0 ? (sum) / (total) : (total) == 0 ? (sum) : 0)
+#else
+#define OVER(sum, total) ((sum) / (total))
+#endif
+
 /* If there are few work-groups, the rows of k are divided into cut.s0 cuts of cut.s1 rows, whose
  * results attention_join combines. `parts` has D sums for each cut and row of q, then, after all
  * sums, the maximum and the total of the weights for each cut and row. */
@@ -156,11 +164,11 @@ __attribute__((reqd_work_group_size(ITEMS, 1, 1))) __kernel void attention(
         __global float *to = FIRST(y) + (m0 + row + i) * y_view.s4;
 #endif
         for (int j = 0; j < WIDE; j++) {
-            const float4 value = sum[i][j] / all;
+            const float4 value = sum[i][j];
             const float four[4] = {value.s0, value.s1, value.s2, value.s3};
             for (int l = 0; l < 4; l++) {
                 const int d = d0 + 32 * j + 4 * column + l;
-                if (d < D) to[d * step] = four[l];
+                if (d < D) to[d * step] = OVER(four[l], all);
             }
         }
     }
@@ -180,6 +188,6 @@ __kernel void attention_join(__global const float *parts, int parts_at, __global
         sum += SUMS(i, b, m)[d] * down;
         total += TOTALS(i, b, m)[1] * down;
     }
-    (FIRST(y))[m * y_view.s4 + d * y_view.s5] = sum / total;
+    (FIRST(y))[m * y_view.s4 + d * y_view.s5] = OVER(sum, total);
 }
 #endif

@@ -23,6 +23,7 @@ typedef struct attention {
     int64_t at[ATTENTION_INPUTS], step[ATTENTION_INPUTS][ATTENTION_RANK], to[ATTENTION_RANK];
     int32_t given[ATTENTION_INPUTS]; /* 1: the input is present */
     float scale;
+    int32_t zero_rows; /* 1: rows whose softmax is NaN have weights 0 */
 } attention;
 
 /* Number of batches: the product of the batch axes. */
@@ -141,6 +142,7 @@ static inline const char *attention_of(const cnr_node *node, attention *a) {
     const cnr_attr *views = cnr_attr_find(node, "views");
     memset(a, 0, sizeof *a);
     a->scale = (float)cnr_attr_float(node, "scale");
+    a->zero_rows = cnr_attr_int(node, "zero_rows") != 0;
     const char *wrong = attention_shape(node, a);
     for (int32_t port = 0; port < ATTENTION_INPUTS && !wrong; port++) {
         const cnr_tensor *t = cnr_own_input(node, port);

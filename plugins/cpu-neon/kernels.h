@@ -12,6 +12,7 @@
     X(neon_conv_grad_input_depthwise) \
     X(neon_conv_grad_weight) \
     X(neon_conv_winograd_planes) \
+    X(neon_conv_winograd_volume) \
     X(neon_conv_grad_input_winograd) \
     X(neon_conv_grad_weight_winograd) \
     X(neon_conv_transpose) \

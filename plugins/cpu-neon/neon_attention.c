@@ -4,6 +4,8 @@
 #include "gemm.h"
 #include "support.h"
 
+#include <math.h>
+
 /* Plan of attention: blocks of rows, and places in a thread's scratch. */
 typedef struct attention_state {
     attention a;
@@ -106,6 +108,9 @@ static void block(const cnr_run *run, int64_t batch, int64_t m0, int64_t m, floa
     for (int64_t i = 0; i < m; i++) {
         float *row = scores + i * a->n;
         sum[i] = neon_uk->exp_sum(row, neon_uk->max(row, a->n), row, a->n);
+        if (!a->zero_rows || !isnan(sum[i])) continue;
+        memset(row, 0, (size_t)a->n * sizeof *row);
+        sum[i] = 1;
     }
     neon_pack_a(scores, a->n, 1, m, a->n, 1.0f, 0, panels, room + s->p_at);
     multiply(m, a->d, a->n, room + s->p_at, room + s->v_at, y, line, 0);

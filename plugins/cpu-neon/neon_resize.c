@@ -1,7 +1,7 @@
 /* resize and upsample of any axes in any mode: sums the input rows that contribute to an output
  * row, then computes its elements by a table of taps. */
 #include "blocked.h"
-#include "resize_taps.h"
+#include "resize_node.h"
 #include "shapes.h"
 
 /* Floats of a task. */
@@ -24,69 +24,11 @@ typedef struct resize_state {
     neon_resample along;
 } resize_state;
 
-static int is_upsample(const cnr_node *node) { return strcmp(node->desc->name, "upsample") == 0; }
-
-/* Writes the numbers of an input, or else of an attribute, to `values`; returns how many, 0:
- * neither is given, -1: not known, or too many. */
-static int64_t numbers(const cnr_node *node, int32_t port, const char *attr, double *values) {
-    const cnr_tensor *t = cnr_own_input(node, port);
-    const cnr_attr *a = cnr_attr_find(node, attr);
-    const int64_t n = t ? cnr_count(t) : 0;
-    if (n > CNR_MAX_RANK || (n > 0 && !cnr_is_constant(t))) return -1;
-    if (n > 0) neon_host->elements_read(t->dtype, t->data, 0, 1, n, CNR_f64, values);
-    if (n > 0 || !a || a->n > CNR_MAX_RANK) return n;
-    for (int64_t i = 0; i < a->n; i++)
-        values[i] = a->type == CNR_ATTR_INTS ? (double)a->ints[i] : a->floats[i];
-    return a->n;
-}
-
-/* Number of the choice that an attribute has; 0 if it is not there. */
-static int choice(const cnr_node *node, const char *name) {
-    const cnr_attr *a = cnr_attr_find(node, name);
-    return a ? (int)a->i : 0;
-}
-
-/* Reads how axes are resized, after infer has checked it; 0: not supported by this kernel. */
-static int plan_of(const cnr_node *node, resize_plan *p) {
-    const cnr_tensor *x = node->inputs[0], *y = node->outputs[0];
-    const int upsample = is_upsample(node);
-    double by[CNR_MAX_RANK] = {0};
-    int64_t n_axes = 0;
-    const int64_t *axes = upsample ? NULL : cnr_attr_ints(node, "axes", &n_axes);
-    memset(p, 0, sizeof *p);
-    p->mode = choice(node, "mode");
-    if (upsample && p->mode > RESIZE_LINEAR) p->mode = RESIZE_LINEAR;
-    p->grid = upsample ? RESIZE_ASYMMETRIC : choice(node, "coordinate_transformation_mode");
-    p->rounding = upsample ? 2 : choice(node, "nearest_mode");
-    p->exclude = cnr_attr_int(node, "exclude_outside") != 0;
-    p->antialias = cnr_attr_int(node, "antialias") != 0;
-    p->a = cnr_attr_float(node, "cubic_coeff_a");
-    const int64_t n_scales = numbers(node, upsample ? 1 : 2, "scales", by);
-    const int64_t n = n_scales || upsample ? n_scales : numbers(node, 3, "sizes", by);
-    if (n < 0 || n > x->rank || p->grid == RESIZE_CROP_AND_RESIZE) return 0;
-    if (!n_scales && choice(node, "keep_aspect_ratio_policy")) return 0;
-    for (int32_t a = 0; a < x->rank; a++) {
-        p->scale[a] = 1;
-        p->size[a] = y->dim[a];
-    }
-    for (int64_t i = 0; i < n; i++) {
-        const int32_t a = shape_axis(n_axes ? axes[i] : x->rank - n + i, x->rank);
-        if (a < 0) return 0;
-        p->scale[a] = n_scales ? by[i] : by[i] / (double)x->dim[a];
-    }
-    return 1;
-}
-
-/* 1 if axis a keeps its size and scale, else 0. */
-static int stays(const resize_plan *p, const cnr_tensor *x, int32_t a) {
-    return p->scale[a] == 1 && p->size[a] == x->dim[a];
-}
-
 /* Returns the last axis that changes, along which rows run; at least axis 2, so not across channel
  * blocks. */
 static int32_t last_axis(const resize_plan *p, const cnr_tensor *x) {
     int32_t a = x->rank - 1;
-    while (a > 2 && stays(p, x, a)) a--;
+    while (a > 2 && resize_stays(p, x, a)) a--;
     return a;
 }
 
@@ -97,7 +39,7 @@ static int fits(const cnr_node *node, resize_plan *p) {
         return 0;
     for (int32_t a = 0; a < x->rank; a++)
         if (x->dim[a] < 1 || x->dim[a] > INT32_MAX / 2 || y->dim[a] < 0) return 0;
-    return plan_of(node, p);
+    return resize_plan_of(neon_host, node, p);
 }
 
 /* Takes resize with known factors; for others out->why says why. */
@@ -107,8 +49,8 @@ static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_ac
     if (!fits(node, &p)) return cnr_refuse(out, "f32, known factors and no region are wanted");
     const cnr_tensor *x = node->inputs[0], *y = node->outputs[0];
     const int32_t block = out->in_block[0];
-    const int blocked = x->rank > 2 && block > 1 && stays(&p, x, 0) && stays(&p, x, 1) &&
-                        block == neon_block_of(y->rank, y->dim);
+    const int blocked = x->rank > 2 && block > 1 && resize_stays(&p, x, 0) &&
+                        resize_stays(&p, x, 1) && block == neon_block_of(y->rank, y->dim);
     neon_blocked_take(node, out, 500, blocked ? block : 0, blocked ? block : 0);
     out->epilogue = neon_chain_accepts(node, y->rank, y->dim);
     return CNR_OK;

@@ -1,5 +1,6 @@
 /* Winograd's method on plain tensors, for training: tiles of 6 x 6 for windows of 3 x 3 (4 x 4
- * outputs) and 5 x 5 (2 x 2 outputs). Used by winograd_planes.c and winograd_grad.c. */
+ * outputs) and 5 x 5 (2 x 2 outputs). Used by winograd_planes.c, winograd_volume.c and
+ * winograd_grad.c. */
 #ifndef NEON_WINOGRAD_PLANES_H
 #define NEON_WINOGRAD_PLANES_H
 

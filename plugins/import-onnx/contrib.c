@@ -73,34 +73,6 @@ static void gemm(onnx_job *j) {
     j->done = 1;
 }
 
-/* A convolution with its activation; the activation's parameters are a list. */
-static void fused_conv(onnx_job *j) {
-    static const struct {
-        const char *onnx, *op, *first, *second;
-    } rows[] = {{"Relu", "relu", NULL, NULL},   {"Sigmoid", "sigmoid", NULL, NULL},
-                {"Tanh", "tanh", NULL, NULL},   {"LeakyRelu", "leaky_relu", "alpha", NULL},
-                {"Clip", "clip", "min", "max"}, {"HardSigmoid", "hard_sigmoid", "alpha", "beta"}};
-    const Onnx__AttributeProto *kind = onnx_proto(j, "activation");
-    const Onnx__AttributeProto *values = onnx_proto(j, "activation_params");
-    const char *name = kind ? onnx_text(j, kind->s) : NULL;
-    if (j->n_in > 3) return onnx_problem(j, "a sum in a convolution is not supported%s", "");
-    if (!name) return; /* no activation: conv itself */
-    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        if (strcmp(rows[i].onnx, name) != 0) continue;
-        imp_bool(&j->attrs, "bias", j->n_in > 2);
-        j->in[0] = onnx_step(j, "conv", j->in, j->n_in, &j->attrs);
-        j->n_in = 1;
-        j->attrs.n = 0;
-        if (rows[i].first && values && values->n_floats > 0)
-            imp_float(&j->attrs, rows[i].first, (double)values->floats[0]);
-        if (rows[i].second && values && values->n_floats > 1)
-            imp_float(&j->attrs, rows[i].second, (double)values->floats[1]);
-        snprintf(j->op, sizeof j->op, "%s", rows[i].op);
-        return;
-    }
-    onnx_problem(j, "activation %s is not supported", name);
-}
-
 /* Converts QuickGelu, x * sigmoid(alpha * x), alpha 1.702 by default. */
 static void quick_gelu(onnx_job *j) {
     const Onnx__AttributeProto *alpha = onnx_proto(j, "alpha");
@@ -129,7 +101,39 @@ const onnx_form *onnx_contrib_form(const char *name) {
                   .takes = " channels_last "),
         IMP_LAYER("QLinearReduceMean", one, .op = "reduce_mean"),
         IMP_LAYER("QGemm", gemm, .op = "gemm"),
-        IMP_LAYER("FusedConv", fused_conv, .op = "conv", .takes = " activation activation_params "),
+        IMP_LAYER("FusedConv", onnx_fused_conv, .op = "conv",
+                  .takes = " activation activation_params "),
+        IMP_LAYER("NhwcConv", onnx_fused_nhwc, .op = "conv"),
+        IMP_LAYER("NhwcFusedConv", onnx_fused_nhwc, .op = "conv",
+                  .takes = " activation activation_params "),
+        IMP_LAYER("FusedGemm", onnx_fused_gemm, .op = "gemm",
+                  .takes = " activation activation_alpha activation_beta activation_gamma "),
+        IMP_LAYER("FusedMatMul", onnx_fused_matmul, .op = "matmul",
+                  .takes = " alpha transA transB transBatchA transBatchB "),
+        IMP_LAYER("TransposeMatMul", onnx_fused_matmul, .op = "matmul",
+                  .takes = " alpha transA transB "),
+        IMP_LAYER("SkipLayerNormalization", onnx_fused_norm, .op = "layer_normalization",
+                  .takes = " epsilon "),
+        IMP_LAYER("SkipSimplifiedLayerNormalization", onnx_fused_norm, .op = "layer_normalization",
+                  .takes = " epsilon "),
+        IMP_LAYER("SimplifiedLayerNormalization", onnx_rms_norm, .op = "layer_normalization",
+                  .takes = " axis epsilon stash_type "),
+        IMP_LAYER("EmbedLayerNormalization", onnx_fused_embed, .op = "layer_normalization",
+                  .takes = " epsilon mask_index_type "),
+        IMP_LAYER("BiasGelu", onnx_fused_gelu, .op = "gelu"),
+        IMP_LAYER("FastGelu", onnx_fused_gelu, .op = "gelu"),
+        IMP_LAYER("Attention", onnx_contrib_attention, .op = "softmax",
+                  .takes = " num_heads unidirectional qkv_hidden_sizes scale mask_filter_value "
+                           "do_rotary past_present_share_buffer rotary_embedding_dim "),
+        IMP_LAYER("MultiHeadAttention", onnx_multi_head, .op = "softmax",
+                  .takes = " num_heads unidirectional scale mask_filter_value "),
+        IMP_LAYER("GroupQueryAttention", onnx_grouped_query, .op = "softmax",
+                  .takes = " num_heads kv_num_heads scale softcap do_rotary rotary_interleaved "
+                           "local_window_size smooth_softmax qk_output k_quant_type v_quant_type "
+                           "kv_cache_bit_width "),
+        IMP_LAYER("RotaryEmbedding", onnx_contrib_rotary, .op = "concat",
+                  .takes = " interleaved num_heads rotary_embedding_dim scale "
+                           "is_packed_batching "),
         IMP_LAYER("QuickGelu", quick_gelu, .op = "swish", .takes = " alpha "),
         IMP_LAYER("Gelu", as_it_is, .op = "gelu"),
         IMP_LAYER("QuantizeLinear", as_it_is, .op = "quantize_linear"),

@@ -82,7 +82,8 @@ static cnr_value mean_of(onnx_job *j, cnr_value x, int32_t rank, int keep) {
 }
 
 /* x divided by the root of its mean square from `axis` on, times a scale. */
-static void rms_norm(onnx_job *j) {
+void onnx_rms_norm(onnx_job *j) {
+    const double fallback = strncmp(j->node->op_type, "Skip", 4) == 0 ? 1e-12 : 1e-5;
     const cnr_tensor *x = type_of(j, j->in[0]);
     const Onnx__AttributeProto *given = onnx_proto(j, "epsilon");
     int64_t axis = onnx_int(j, "axis", -1), axes[CNR_MAX_RANK];
@@ -95,7 +96,7 @@ static void rms_norm(onnx_job *j) {
     imp_ints(&attrs, "axes", axes, x->rank - axis);
     imp_bool(&attrs, "keepdims", 1);
     const cnr_value epsilon = imp_scalar(&j->net->imp, j->name, ".epsilon",
-                                         given && given->has_f ? (double)given->f : 1e-5);
+                                         given && given->has_f ? (double)given->f : fallback);
     cnr_value root = onnx_step(j, "mul", (cnr_value[]){j->in[0], j->in[0]}, 2, NULL);
     root = onnx_step(j, "reduce_mean", &root, 1, &attrs);
     root = onnx_step(j, "add", (cnr_value[]){root, epsilon}, 2, NULL);
@@ -293,7 +294,9 @@ const onnx_form *onnx_form_of(const char *op) {
         IMP_LAYER("log_softmax", softmax, .takes = " axis "),
         IMP_LAYER("hardmax", softmax, .takes = " axis "),
         IMP_LAYER("batch_normalization", batch_norm, .takes = " training_mode "),
-        IMP_LAYER("rms_normalization", rms_norm, .takes = " axis epsilon stash_type "),
+        IMP_LAYER("rms_normalization", onnx_rms_norm, .takes = " axis epsilon stash_type "),
+        IMP_LAYER("simplified_layer_normalization", onnx_rms_norm,
+                  .takes = " axis epsilon stash_type "),
         IMP_LAYER("conv_transpose", conv_transpose, .takes = " output_shape "),
         IMP_LAYER("resize", resize),
         IMP_LAYER("constant", constant,

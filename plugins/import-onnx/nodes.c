@@ -196,6 +196,12 @@ static void convert(onnx_job *j) {
     const int ml = strcmp(domain, "ai.onnx.ml") == 0;
     const onnx_form *form = contrib ? onnx_contrib_form(type) : ml ? onnx_ml_form(type) : NULL;
     const int theirs = !form && onnx_has_row(j, domain, type);
+    if (strcmp(domain, "com.microsoft.nchwc") == 0 && !theirs)
+        return onnx_problem(j,
+                            "weights in the layout of the machine that wrote the file are not "
+                            "supported%s; have ONNX Runtime save the model at "
+                            "ORT_ENABLE_EXTENDED, not ORT_ENABLE_ALL",
+                            "");
     if (*domain && !form && !theirs && strcmp(domain, "ai.onnx") != 0)
         return onnx_problem(j,
                             contrib || ml ? "this operator of %s is not supported"

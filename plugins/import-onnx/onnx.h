@@ -87,10 +87,27 @@ const onnx_form *onnx_form_of(const char *op);
 cnr_value onnx_constant(onnx_job *j, int32_t dtype, const void *data, const int64_t *dim,
                         int32_t rank);
 
-/* sequence.c: converts Attention; rotary positions and recurrent layers follow */
+/* attention.c: converts Attention */
 void onnx_attention(onnx_job *j);
+/* sequence.c: converts rotary positions; recurrent layers follow */
 void onnx_rotary(onnx_job *j);    /* RotaryEmbedding of operator set 23 */
 void onnx_recurrent(onnx_job *j); /* RNN, LSTM and GRU with the default activations */
+
+/* contrib_attention.c: converts ONNX Runtime's own attentions and rotary positions */
+void onnx_contrib_attention(onnx_job *j);
+void onnx_multi_head(onnx_job *j);    /* MultiHeadAttention */
+void onnx_grouped_query(onnx_job *j); /* GroupQueryAttention: causal, heads share keys */
+void onnx_contrib_rotary(onnx_job *j);
+
+/* fused.c: splits what ONNX Runtime's optimiser fused */
+void onnx_fused_norm(onnx_job *j);   /* SkipLayerNormalization and its kind: sums, then norm */
+void onnx_fused_embed(onnx_job *j);  /* EmbedLayerNormalization: rows of tables, then norm */
+void onnx_fused_gelu(onnx_job *j);   /* BiasGelu, FastGelu */
+void onnx_fused_matmul(onnx_job *j); /* FusedMatMul: transposes, a factor */
+void onnx_fused_gemm(onnx_job *j);   /* FusedGemm: an activation */
+void onnx_fused_conv(onnx_job *j);   /* FusedConv: a sum, an activation */
+void onnx_fused_nhwc(onnx_job *j);   /* NhwcConv, NhwcFusedConv: channels last */
+void onnx_rms_norm(onnx_job *j);     /* forms.c: RMSNormalization, SimplifiedLayerNormalization */
 
 /* unpool.c: converts MaxUnpool; CenterCropPad follows */
 void onnx_max_unpool(onnx_job *j);

@@ -101,6 +101,7 @@ static cnr_status plan(const cnr_device *device, const cnr_node *node, cnr_space
                      (int)s->rows, (int)s->wide, (int)s->part);
     if (s->a.given[ATTENTION_BIAS]) ocl_plan_options(&p, "-DBIAS ");
     if (s->a.given[ATTENTION_MASK]) ocl_plan_options(&p, "-DMASK ");
+    if (s->a.zero_rows) ocl_plan_options(&p, "-DZERO_ROWS ");
     if (s->cuts > 1) {
         ocl_plan_options(&p, "-DCUT ");
         ocl_plan_code(&p, &source, "attention_join", &s->join);

@@ -215,7 +215,7 @@ cnr_status ocl_plan_end(ocl_plan *p, void **out);
     X(ocl_conv_panel_3_math) X(ocl_conv_panel_4_math) X(ocl_conv_panel_5_math) \
     X(ocl_dense_tile) X(ocl_gemm_tile) X(ocl_matmul_tile) \
     X(ocl_window_variance) X(ocl_random_ferns) X(ocl_correlation) \
-    X(ocl_attention) X(ocl_rnn) X(ocl_gru) X(ocl_lstm) X(ocl_move) X(ocl_concat) X(ocl_channel_affine) X(ocl_elementwise) X(ocl_view)
+    X(ocl_attention) X(ocl_rnn) X(ocl_gru) X(ocl_lstm) X(ocl_move) X(ocl_resize_taps) X(ocl_upsample_taps) X(ocl_concat) X(ocl_channel_affine) X(ocl_elementwise) X(ocl_view)
 /* clang-format on */
 
 /* declares one kernel */

@@ -18,7 +18,11 @@ static const cnr_attr_spec attrs[] =
               "none: the inputs are dense"},
      {.name = "perm",
       .type = CNR_ATTR_INTS,
-      .help = "order of the five axes of y; none: batch axes, rows, columns"}};
+      .help = "order of the five axes of y; none: batch axes, rows, columns"},
+     {.name = "zero_rows",
+      .type = CNR_ATTR_BOOL,
+      .help = "rows whose scores are all minus infinity, or not all numbers, have weights 0 "
+              "instead of NaN"}};
 static const cnr_port in[] = {{.name = "q", .help = "... M E"},
                               {.name = "k", .help = "... N E"},
                               {.name = "v", .help = "... N D"},
@@ -101,7 +105,7 @@ static void weights(const cnr_run *run, const attention *a, int64_t b, int64_t m
         if (p[n] > best || isnan(p[n])) best = p[n];
     }
     for (int64_t n = 0; n < a->n; n++) sum += p[n] = exp(p[n] - best);
-    for (int64_t n = 0; n < a->n; n++) p[n] /= sum;
+    for (int64_t n = 0; n < a->n; n++) p[n] = a->zero_rows && isnan(sum) ? 0 : p[n] / sum;
 }
 
 /* Method reference of attention: scaled dot-product attention: softmax(scale q k' + bias + mask)

@@ -118,6 +118,7 @@ typedef struct pattern {
     cnr_tensor inner; /* and where they leave the first product */
     cnr_tensor outer; /* and enter the second one */
     double scale;
+    int zero_rows; /* rows whose softmax is NaN become 0 */
 } pattern;
 
 /* 1 if exactly one node reads the value and it is no output. */
@@ -253,6 +254,27 @@ static int is_read(const struct cnr_graph *g, int32_t index) {
     return 1;
 }
 
+/* The softmax that gives `value`, or whose result does so once a node has replaced what is no
+ * number by 0, as exporters write attention with a mask; its inputs are *in. NULL: there is none
+ * that nothing else reads. */
+static const cnr_node *softmax_of(const struct cnr_graph *g, cnr_value value, const cnr_value **in,
+                                  int *zero_rows) {
+    const cnr_value *condition;
+    double number;
+    const cnr_node *node = is_inner(g, value) ? kit_maker(g, value, in) : NULL;
+    *zero_rows = kit_is(node, "where");
+    if (*zero_rows) {
+        const cnr_value inner = (*in)[2];
+        if (!kit_is(kit_maker(g, (*in)[0], &condition), "is_nan") || condition[0] != inner ||
+            !is_inner(g, (*in)[0]) || !kit_number(g, (*in)[1], &number) || number != 0 ||
+            ops_host->graph_use_count(g, inner) != 2 || kit_is_output(g, inner) ||
+            !cnr_same_shape(ops_host->graph_type(g, value), ops_host->graph_type(g, inner)))
+            return NULL;
+        node = kit_maker(g, inner, in);
+    }
+    return kit_is(node, "softmax") ? node : NULL;
+}
+
 /* Whether node `index` is the second product of an attention, all of f32 and of known sizes. */
 static int matches(const struct cnr_graph *g, int32_t index, pattern *p) {
     const cnr_value *in, *inner;
@@ -262,9 +284,9 @@ static int matches(const struct cnr_graph *g, int32_t index, pattern *p) {
     const cnr_tensor p_type = *node->inputs[0];
     p->input[ATTENTION_V] = in[1];
     p->outer = p_type;
-    if (node->inputs[1]->rank < 2 || !kit_known(node->outputs[0]) || !is_inner(g, in[0])) return 0;
-    const cnr_node *softmax = kit_maker(g, in[0], &inner);
-    if (!kit_is(softmax, "softmax") || p_type.rank < 2 ||
+    if (node->inputs[1]->rank < 2 || !kit_known(node->outputs[0])) return 0;
+    const cnr_node *softmax = softmax_of(g, in[0], &inner, &p->zero_rows);
+    if (!softmax || p_type.rank < 2 ||
         shape_axis(cnr_attr_int(softmax, "axis"), p_type.rank) != p_type.rank - 1)
         return 0;
     return is_read(g, index) && scores(g, inner[0], DEPTH, p) && kit_known(&p->inner);
@@ -399,11 +421,15 @@ static cnr_status fuse(struct cnr_graph *g, int32_t index, const pattern *p, fus
     const cnr_attr scale = kit_attr_float("scale", p->scale),
                    sizes = kit_attr_ints("sizes", f->sizes, CNR_ROWS(f->sizes)),
                    views = kit_attr_ints("views", f->views, 6 * f->n_inputs),
-                   perm = kit_attr_ints("perm", f->perm, ATTENTION_RANK);
-    const cnr_attr *const attrs[] = {&scale, &sizes, &views, &perm};
+                   perm = kit_attr_ints("perm", f->perm, ATTENTION_RANK),
+                   zero_rows = {.name = "zero_rows",
+                                .type = CNR_ATTR_BOOL,
+                                .set = 1,
+                                .i = p->zero_rows};
+    const cnr_attr *const attrs[] = {&scale, &sizes, &views, &perm, &zero_rows};
     kit_build b = {ops_host, g, CNR_OK};
     ops_host->graph_insert_before(g, index);
-    CNR_TRY(ops_host->graph_node(g, "attention", NULL, NULL, f->input, f->n_inputs, attrs, 4, &made,
+    CNR_TRY(ops_host->graph_node(g, "attention", NULL, NULL, f->input, f->n_inputs, attrs, 5, &made,
                                  1));
     const cnr_value y = kit_reshape(&b, made, &type);
     return b.status ? b.status : ops_host->graph_replace(g, old, y);

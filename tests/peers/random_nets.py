@@ -76,6 +76,14 @@ def peer(model, feeds):
     return [session.run(None, f) for f in feeds]
 
 
+def optimise(model, path):
+    """Writes the net as ONNX Runtime's optimiser leaves it, with fused nodes of its own domain."""
+    options = random_onnx.options()
+    options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_ENABLE_EXTENDED
+    options.optimized_model_filepath = path
+    ort.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
+
+
 def stirred(model, feeds, r, of_weights, of_inputs):
     """The same net with weights and inputs that are a little others: what rounding may do to its answers."""
     other = onnx.ModelProto()
@@ -271,7 +279,11 @@ class Judge:
         if not drawn:
             return None
         model, feeds, ops = drawn
-        onnx.save(model, os.path.join(self.work, "net%d.onnx" % seed))
+        path = os.path.join(self.work, "net%d.onnx" % seed)
+        if self.args.optimised:
+            optimise(model, path)
+        else:
+            onnx.save(model, path)
         sets = self.sets_of(model, feeds, np.random.RandomState(seed))
         half = any(a.i == onnx.TensorProto.FLOAT16 for n in model.graph.node for a in n.attribute if n.op_type == "Cast")
         return [i.name for i in model.graph.input], sets, ops, 5e-3 if half else 0, may_spread(model)
@@ -311,6 +323,7 @@ def main():
     parser.add_argument("--nets", type=int, default=400)
     parser.add_argument("--seed", type=int, default=0, help="of the first net")
     parser.add_argument("--blocks", action="store_true", help="nets of blocks, as people write them, instead of single operators")
+    parser.add_argument("--optimised", action="store_true", help="give cnnrun the nets as ONNX Runtime's optimiser saves them")
     parser.add_argument("--isa", action="append", default=[], help="instruction sets (avx512, avx2, generic)")
     parser.add_argument("--device", action="append", default=[], help="other devices, such as opencl:0 (repeatable)")
     parser.add_argument("--way", action="append", default=[], help="only ways with this word in their name")

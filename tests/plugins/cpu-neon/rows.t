@@ -20,5 +20,7 @@ for my $isa (qw(avx512 avx2 generic)) {
         my $text = `$build/cnnrun kernelcheck --cpu-isa $isa --kernel $kernel --device cpu --seed 3 --cases 30 2>&1`;
         ok $? == 0 && $text =~ /, 30 cases, 0 failed/, "$isa: $kernel" or diag $text;
     }
+    my $text = `$build/cnnrun kernelcheck --cpu-isa $isa --kernel conv_f32_winograd_volume --device cpu --seed 2 --cases 30 2>&1`;
+    ok $? == 0 && $text =~ /, ([1-9]\d*) cases, 0 failed/, "$isa: volumes by Winograd's method" or diag $text;
 }
 done_testing;

@@ -34,14 +34,15 @@ static void part(msg *m, int field, const msg *sub) { bytes(m, field, sub->at, s
 
 enum { FLOAT = 1, UINT8 = 2, INT64 = 7 };
 
-/* A node; `in` and `out` are names with blanks between them. */
+/* A node; `in` and `out` are names with blanks between them, "-" for one that is left out. */
 static msg node(const char *op, const char *in, const char *out) {
     msg m = {.n = 0};
     char list[2][128];
     snprintf(list[0], sizeof list[0], "%s", in);
     snprintf(list[1], sizeof list[1], "%s", out);
     for (int i = 0; i < 2; i++)
-        for (char *at = strtok(list[i], " "); at; at = strtok(NULL, " ")) text(&m, i + 1, at);
+        for (char *at = strtok(list[i], " "); at; at = strtok(NULL, " "))
+            text(&m, i + 1, strcmp(at, "-") == 0 ? "" : at);
     text(&m, 4, op);
     return m;
 }
@@ -492,7 +493,7 @@ static void contribs(void) {
     msg g = {.n = 0};
     value(&g, 11, "x", 1, 3);
     output(&g, "y");
-    msg sum = g, gelu = g, strange = g, own = g;
+    msg sum = g, gelu = g, strange = g, own = g, blocked = g, n;
     constant(&sum, tensor("s", FLOAT, -1, -1, &half));
     constant(&sum, tensor("t", FLOAT, -1, -1, &two));
     constant(&sum, tensor("z", UINT8, -1, -1, &ten));
@@ -505,10 +506,112 @@ static void contribs(void) {
     add(&gelu, contrib("QuickGelu", "x", "y"));
     gives(&gelu, 13, (float[]){0, 1, -1}, 1, 3, (float[]){0, .8457957f, -.1542043f}, 3,
           "QuickGelu");
-    add(&strange, contrib("Attention", "x", "y"));
+    add(&strange, contrib("Tokenizer", "x", "y"));
     refuses(&strange, 13, "com.microsoft", "what is not known of them");
+    n = node("Conv", "x x", "y");
+    text(&n, 7, "com.microsoft.nchwc");
+    add(&blocked, n);
+    refuses(&blocked, 13, "ORT_ENABLE_EXTENDED", "a layout of the machine that wrote the file");
     add(&own, node("Relu6", "x", "y"));
     refuses(&own, 13, "Relu6 is not supported", "an operator of ours that ONNX does not have");
+}
+
+/* Adds an attribute of text. */
+static void attr_text(msg *n, const char *name, const char *value) {
+    msg a = {.n = 0};
+    text(&a, 1, name);
+    text(&a, 4, value);
+    part(n, 5, &a);
+}
+/* Adds a number with a point. */
+static void attr_float(msg *n, const char *name, float value) {
+    msg a = {.n = 0};
+    text(&a, 1, name);
+    varint(&a, 2 << 3 | 5);
+    memcpy(a.at + a.n, &value, sizeof value);
+    a.n += sizeof value;
+    part(n, 5, &a);
+}
+
+/* A graph of input x [1,2] and output y with constants a [2,2], b and c [2]. */
+static msg fused_graph(void) {
+    const float a[] = {1, 2, 3, 4}, b[] = {1, -1}, c[] = {2, 3};
+    msg g = {.n = 0};
+    value(&g, 11, "x", 1, 2);
+    output(&g, "y");
+    constant(&g, tensor("a", FLOAT, 2, 2, a));
+    constant(&g, tensor("b", FLOAT, 2, -1, b));
+    constant(&g, tensor("c", FLOAT, 2, -1, c));
+    return g;
+}
+
+/* Tests: nodes that ONNX Runtime's optimiser fuses. */
+static void fused(void) {
+    const float x[] = {1, 3};
+    msg product = fused_graph(), gemm = product, skip = product, rms = product, gelu = product;
+    msg n = contrib("FusedMatMul", "x a", "y");
+    attr_float(&n, "alpha", .5f);
+    attr_int(&n, "transB", 1);
+    add(&product, n);
+    gives(&product, 17, x, 1, 2, (float[]){3.5f, 7.5f}, 2, "FusedMatMul: transposed, and a factor");
+
+    n = contrib("FusedGemm", "x a b", "y");
+    attr_text(&n, "activation", "LeakyRelu");
+    attr_float(&n, "activation_alpha", .5f);
+    attr_float(&n, "alpha", -1);
+    add(&gemm, n);
+    gives(&gemm, 17, x, 1, 2, (float[]){-4.5f, -7.5f}, 2,
+          "FusedGemm: a parameter of its activation");
+
+    n = contrib("SkipLayerNormalization", "x b c b c", "v mean deviation s");
+    add(&skip, n);
+    add(&skip, node("Add", "v s", "y"));
+    refuses(&skip, 17, "for training", "an output for training");
+    skip = fused_graph();
+    add(&skip, contrib("SkipLayerNormalization", "x b c b c", "y"));
+    /* 1 + 1 + 2 and 3 - 1 + 3: -1 and 1, times c, plus b */
+    gives(&skip, 17, x, 1, 2, (float[]){-1, 2}, 2, "SkipLayerNormalization: with a bias");
+
+    add(&rms, contrib("SkipSimplifiedLayerNormalization", "x b c", "y"));
+    gives(&rms, 17, (float[]){1, 3}, 1, 2, (float[]){2, 3}, 2, "its form without the mean");
+
+    add(&gelu, contrib("FastGelu", "x b", "y"));
+    gives(&gelu, 17, (float[]){0, 1}, 1, 2, (float[]){.841192f, 0}, 2, "FastGelu with a bias");
+}
+
+/* A graph of two rows of one head, whose attention reads v (the rows), k (the number of the last
+ * valid row) and n (of all rows). */
+static msg two_rows(const char *op, const char *in, int causal) {
+    const int64_t three[] = {1, 2, 1}, two[] = {2, 1}, last = 1, all = 2;
+    msg g = {.n = 0}, n = contrib(op, in, "w");
+    value(&g, 11, "x", 2, 1);
+    output(&g, "y");
+    constant(&g, tensor("t", INT64, 3, -1, three));
+    constant(&g, tensor("u", INT64, 2, -1, two));
+    constant(&g, tensor("k", INT64, 1, -1, &last));
+    constant(&g, tensor("n", INT64, -1, -1, &all));
+    add(&g, node("Reshape", "x t", "v"));
+    attr_int(&n, "num_heads", 1);
+    if (strstr(op, "Query")) attr_int(&n, "kv_num_heads", 1);
+    if (causal) attr_int(&n, "unidirectional", 1);
+    add(&g, n);
+    add(&g, node("Reshape", "w u", "y"));
+    return g;
+}
+
+/* Tests: attention of ONNX Runtime's own. */
+static void contrib_attentions(void) {
+    const float x[] = {0, 1}, mean = .7310586f; /* of 0 and 1, by the softmax of both */
+    msg g = two_rows("MultiHeadAttention", "v v v", 0);
+    gives(&g, 17, x, 2, 1, (float[]){.5f, mean}, 2, "MultiHeadAttention");
+    g = two_rows("MultiHeadAttention", "v v v", 1);
+    gives(&g, 17, x, 2, 1, (float[]){0, mean}, 2, "its rows see those before them");
+    g = two_rows("MultiHeadAttention", "v v v - k", 0);
+    gives(&g, 17, x, 2, 1, (float[]){0, 0}, 2, "its lengths close columns");
+    g = two_rows("GroupQueryAttention", "v v v - - k n", 0);
+    gives(&g, 17, x, 2, 1, (float[]){0, mean}, 2, "GroupQueryAttention");
+    g = two_rows("GroupQueryAttention", "v v - - - k n", 0);
+    refuses(&g, 17, "both k and v", "k without v");
 }
 
 /* ---- the domain ai.onnx.ml ---- */
@@ -518,13 +621,6 @@ static msg learnt(const char *op, const char *in, const char *out) {
     msg n = node(op, in, out);
     text(&n, 7, "ai.onnx.ml");
     return n;
-}
-/* Adds a text attribute. */
-static void attr_text(msg *n, const char *name, const char *s) {
-    const msg value = {.n = strlen(s)};
-    msg v = value;
-    memcpy(v.at, s, v.n);
-    attr_part(n, name, 4, &v);
 }
 /* Adds an attribute, a list of `count` floats, to a node. */
 static void attr_floats(msg *n, const char *name, const float *v, int count) {
@@ -727,6 +823,8 @@ int main(void) {
     centre();
     no_shift();
     contribs();
+    fused();
+    contrib_attentions();
     linear_models();
     forests();
     bulk();

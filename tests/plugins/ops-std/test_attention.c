@@ -143,11 +143,14 @@ static cnr_value masked(cnr_graph *g, cnr_value scores, const sizes *s, int64_t 
 /* Whether the last net that was made can be one node with the same answers. */
 static int fuses;
 
+/* Whether what is no number is replaced by 0 behind the softmax. */
+static int guarded;
+
 /* Scores are replaced where a condition is true, or where it is false; whole rows may be. Scores
  * could be less than -1e4, so that stays. */
 static cnr_value replaced(cnr_graph *g, cnr_value scores, int64_t m, int64_t n) {
-    static const float low[] = {-1e4f, -1e9f, -3.4e38f};
-    const int which = (int)draw(0, 2);
+    static const float low[] = {-1e4f, -1e9f, -3.4e38f, -INFINITY};
+    const int which = (int)draw(0, 2 + guarded);
     fuses = fuses && which > 0;
     const cnr_value condition = of2(g, "greater", CONSTANT(1, m, n), number(g, -0.3f));
     const cnr_value least = number(g, low[which]);
@@ -156,12 +159,21 @@ static cnr_value replaced(cnr_graph *g, cnr_value scores, int64_t m, int64_t n) 
     return node(g, "where", 3, in, NULL, 0);
 }
 
+/* The softmax of scores; `guarded`: with 0 in the place of what is no number. */
+static cnr_value softmax_of(cnr_graph *g, cnr_value scores) {
+    const cnr_attr axis = {.name = "axis", .type = CNR_ATTR_INT, .set = 1, .i = -1};
+    const cnr_value y = node(g, "softmax", 1, &scores, &axis, 1);
+    const cnr_value in[] = {guarded ? of(g, "is_nan", y) : -1, number(g, 0), y};
+    return guarded ? node(g, "where", 3, in, NULL, 0) : y;
+}
+
 /* Adds an attention that is spelt in nodes. */
 static cnr_value attention_of_nodes(cnr_graph *g, cnr_value x, sizes *s, int spelling) {
     static void (*const spell[])(cnr_graph *, cnr_value, const sizes *,
                                  cnr_value *) = {packed, apart, chunked, channels, crossed};
     const int turned = spelling == 3;
     cnr_value qkv[3] = {-1, -1, -1};
+    guarded = (int)draw(0, 1);
     spell[spelling](g, x, s, qkv);
     const int64_t m = turned ? s->e : s->m, n = spelling == 4 ? s->n : m;
     if (draw(0, 1)) qkv[0] = of2(g, "mul", qkv[0], number(g, .5f));
@@ -174,8 +186,7 @@ static cnr_value attention_of_nodes(cnr_graph *g, cnr_value x, sizes *s, int spe
     if (mask == 1) scores = masked(g, scores, s, m, n);
     if (mask == 2) scores = replaced(g, scores, m, n);
     if (mask == 2 && later) scores = of2(g, "add", CONSTANT(1, m, n), scores);
-    const cnr_attr axis = {.name = "axis", .type = CNR_ATTR_INT, .set = 1, .i = -1};
-    const cnr_value y = of2(g, "matmul", node(g, "softmax", 1, &scores, &axis, 1), qkv[2]);
+    const cnr_value y = of2(g, "matmul", softmax_of(g, scores), qkv[2]);
     if (draw(0, 3) == 0) return y;
     return RESHAPE(TURN(y, 0, 2, 1, 3), s->b, -1, s->h * (turned ? s->m : s->e));
 }
