@@ -32,7 +32,7 @@ cnr_status cnri_preprocess_read(const cnr_graph *g, const char *input, cnri_prep
 /* Checks and sets one key from text ("256x256", "104,117,123"). */
 cnr_status cnri_preprocess_set(cnr_graph *g, const char *input, const char *key, const char *text,
                                cnr_error *err);
-/* Writes one sample into `out` (f32 or u8, C H W or its own layout, host memory). */
+/* Writes one sample into `out` (floats or u8, C H W or its own layout, host memory). */
 cnr_status cnri_preprocess_apply(const cnri_preprocess *p, const cnr_tensor *picture,
                                  cnr_tensor *out, cnr_error *err);
 /* Where the picture lies in the input, for height and width: input = picture * scale + shift, in
