@@ -128,7 +128,9 @@ end
 
 -- The labels in a file, as M.parse has them.
 function M.read(path)
-  return M.parse(c.text(path))
+  local text = c.text(path)
+  if text:find("\0", 1, true) then error(path .. ": is no text: want a name on each line", 0) end
+  return M.parse(text)
 end
 
 return M
