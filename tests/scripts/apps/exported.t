@@ -188,6 +188,7 @@ is found({}, ['num_dets', [1, 1], [1], 'i64'], ['det_boxes', [1, 2, 4], [8, 8, 2
          ['det_classes', [1, 2], [1, 0], 'i64']), "class 1 0.75 10 5 30 15", 'classes from 0 on';
 is found({ _more => 'orig_target_sizes' }, ['labels', [1, 2], [1, 0], 'i64'], ['boxes', [1, 2, 4], [8, 8, 24, 24, (0) x 4]],
          ['scores', [1, 2], [.75, 0]]), "class 1 0.75 10 5 30 15", 'a second input for the size';
+like `$build/cnnrun monitor $dir/form.onnx $picture --json`, qr/"label":"class 1"/, 'which a monitor fills, too';
 
 # ---- classes of places, of a picture that is stretched ----
 my $halves = 'class 1 0.5 0 0 20 20 area 400; class 2 0.5 20 0 40 20 area 400';
