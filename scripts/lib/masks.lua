@@ -39,7 +39,8 @@ function M.of_prototypes(protos, weights, box, size)
   local sx, sy = shape[4] / size.width, shape[3] / size.height
   local x0, y0, x1, y1 = box.x0 * sx, box.y0 * sy, box.x1 * sx, box.y1 * sy
   local rows = logits(protos, weights, math.floor(x0) - 1, math.floor(y0) - 1, math.ceil(x1) + 1, math.ceil(y1) + 1)
-  local step, list = (x1 - x0 > 96 or y1 - y0 > 96) and 1 or .5, {} -- in cells
+  local longer = math.max(x1 - x0, y1 - y0)
+  local step, list = longer > 96 and 1 or longer > 48 and .5 or .25, {} -- in cells
   local columns, lines = math.max(1, math.ceil((x1 - x0) / step)), math.max(1, math.ceil((y1 - y0) / step))
   local dx, dy = (x1 - x0) / columns, (y1 - y0) / lines
   for j = 0, lines - 1 do
