@@ -354,7 +354,7 @@ local function recognised()
   is(scores(1, 1000), 1000, "scores without a batch")
   is(scores(1, 40, 1, 37), nil, "steps of a sequence are no scores")
   local meta = { ["onnx.names"] = "{0: 'person', 1: \"driver's seat\", 2: '2'}" }
-  local names = { outputs = { { name = "o", sizes = { 1, 7, 8400 } } },
+  local names = { outputs = { { name = "o", sizes = { 1, 7, 8400 } } }, size = { width = 640, height = 640 },
                   meta = function(key) return meta[key] end, model = { label = function() end } }
   -- The label of a class.
   local function label(class) return families.label(names, families.yolov8, class) end
