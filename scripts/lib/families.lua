@@ -265,19 +265,15 @@ end
 -- ---- queries ----
 
 -- True: the last column of the queries' classes is "nothing", as DETR's and YOLOS' 100 queries have it.
--- Nets with more queries have a probability for each class.
-local function has_nothing(net)
-  local logits = queries.pair(net.outputs)
-  local sizes = net.outputs[logits].sizes
-  return sizes[2] == 100 or sizes[3] == 92
-end
+-- Nets with more queries have a probability for each class. sizes: of the logits, as the net or a result has them.
+local function has_nothing(sizes) return sizes[2] == 100 or sizes[3] == 92 end
 
 -- Nets with COCO's own numbers of classes have ImageNet's mean and deviation, and so do those with 100 queries;
 -- others (RT-DETR) take values from 0 to 1.
 local function detr_input(net)
   local logits = queries.pair(net.outputs)
-  local columns = net.outputs[logits].sizes[3]
-  if not has_nothing(net) and columns ~= 91 then return { channels = "rgb", scale = 1 / 255 } end
+  local sizes = net.outputs[logits].sizes
+  if not has_nothing(sizes) and sizes[3] ~= 91 then return { channels = "rgb", scale = 1 / 255 } end
   return { channels = "rgb", mean = { 123.675, 116.28, 103.53 }, std = { 58.395, 57.12, 57.375 } }
 end
 
@@ -569,13 +565,14 @@ M.list = {
     fits = function(net) return queries.pair(net.outputs) ~= nil end,
     input = detr_input, score = .5, overlap = .8,
     classes = function(net)
-      local n = net.outputs[queries.pair(net.outputs)].sizes[3]
-      return has_nothing(net) and n - 1 or n
+      local sizes = net.outputs[queries.pair(net.outputs)].sizes
+      return has_nothing(sizes) and sizes[3] - 1 or sizes[3]
     end,
     decode = function(outputs, net, size, least)
       local logits, boxes = queries.pair(net.outputs)
       if not logits then error("there are no outputs of classes and boxes of queries", 0) end
-      return queries.detr({ logits = outputs[logits], boxes = outputs[boxes], softmax = has_nothing(net) }, size, least)
+      return queries.detr({ logits = outputs[logits], boxes = outputs[boxes],
+                            softmax = has_nothing(outputs[logits]:shape()) }, size, least)
     end,
   },
   {

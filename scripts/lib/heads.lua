@@ -258,12 +258,14 @@ function M.rows(outputs, about, size, least)
   for _, at in ipairs(t:above(least, score, #t, each)) do
     local row = at - score
     local kind, b = math.tointeger(t[row + class] // 1), row + shift
+    if not kind then goto next end -- Not a number.
     if about.is_turned then add_turned(list, kind, t[at], t[b + 1], t[b + 2], t[b + 3], t[b + 4], t[row + 7])
     else
       add_row(list, kind, t[at], t[b + 1], t[b + 2], t[b + 3], t[b + 4], centred, size)
       list[#list].points = about.points and points_at(t, row + 7, 1, each - 6, about.numbers or 3)
     end
     list[#list].first, list[#list].step = row + 7, 1
+    ::next::
   end
   return list
 end

@@ -43,7 +43,8 @@ function M.choice(options)
   if options.from and options.to and options.to <= options.from then
     error(("--to %g: want more than --from %g"):format(options.to, options.from), 0)
   end
-  return { every = math.max(1, options.every or 1), from = options.from, to = options.to }
+  if options.every and options.every < 1 then error(("--every %d: want 1 or more"):format(options.every), 0) end
+  return { every = options.every or 1, from = options.from, to = options.to }
 end
 
 -- True: an address of a picture, by its ending; what comes from there is no video, though a video's

@@ -107,7 +107,7 @@ function M.rows(about, size, least)
   local pixels = t:above(2)[1] ~= nil
   local w, h = pixels and 1 or size.width, pixels and 1 or size.height
   for _, at in ipairs(about.scores:above(least)) do
-    local b, class = (at - 1) * 4, math.tointeger(about.classes[at] // 1) - about.base
+    local b, class = (at - 1) * 4, (math.tointeger(about.classes[at] // 1) or -1) - about.base
     if class >= 0 then
       add(list, class, about.scores[at], t[b + x] * w, t[b + y] * h, t[b + x + 2] * w, t[b + y + 2] * h,
           about.points and points_of(about.points, at - 1))
