@@ -117,17 +117,27 @@ static cnr_status kind_of(const vid_input *in, const vid_place *p, const AVInput
                                   p->device);
 }
 
+/* The address for FFmpeg, for the caller to free; NULL: no memory. FFmpeg takes the address of a
+ * picture for a pattern of files, by its ending, and a query, though an empty one, has it look at
+ * what comes instead: a picture, or a camera's stream of them. */
+static char *address_of(const vid_input *in, const vid_place *p) {
+    if (p->kind == VID_PATTERN) return av_asprintf("file:%s", p->url);
+    if (p->kind == VID_FILE || p->kind == VID_STDIN) return av_strdup(in->spec);
+    const int is_picture =
+        p->is_http && !strpbrk(p->url, "?#") &&
+        av_match_ext(p->url, "jpg,jpeg,jpe,jfif,png,bmp,webp,tif,tiff,ppm,pgm,pnm");
+    return av_asprintf("%s%s", p->url, is_picture ? "?" : "");
+}
+
 /* Opens the place with FFmpeg; fails with a reason, and vid_input_close then frees what there
  * is. */
 static cnr_status open_place(vid_input *in, const vid_place *p, cnr_error *err) {
     const AVInputFormat *kind;
-    const int own = p->kind == VID_FILE || p->kind == VID_STDIN;
     in->kind = p->kind;
     in->protocols = p->protocols;
     in->is_http = p->is_http;
     in->is_network = p->kind == VID_URL;
-    in->format_url = p->kind == VID_PATTERN ? av_asprintf("file:%s", p->url)
-                                            : av_strdup(own ? in->spec : p->url);
+    in->format_url = address_of(in, p);
     in->format = avformat_alloc_context();
     if (!in->format || !in->format_url) return vid_fail(err, in->spec, "", AVERROR(ENOMEM));
     vid_guard(in, in->format);
@@ -151,7 +161,8 @@ static cnr_status open_place(vid_input *in, const vid_place *p, cnr_error *err) 
     status = find_video(in, err);
     if (status) return status;
     const AVFormatContext *f = in->format;
-    in->is_live = p->is_live || (in->is_network && f->duration <= 0 && !(f->pb && f->pb->seekable));
+    const int is_finite = f->pb && (f->pb->seekable || avio_size(f->pb) > 0);
+    in->is_live = p->is_live || (in->is_network && f->duration <= 0 && !is_finite);
     if (f->iformat->flags & AVFMT_TS_DISCONT && f->start_time != AV_NOPTS_VALUE && !in->is_live)
         in->base_ns = f->start_time * 1000;
     return CNR_OK;

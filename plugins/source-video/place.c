@@ -32,6 +32,14 @@ static int is_file(const char *path) {
     return stat(path, &about) == 0 && S_ISREG(about.st_mode);
 }
 
+/* 1: the path is that of standard input where that is a pipe, which can't be opened and read
+ * again. */
+static int is_piped_stdin(const char *path) {
+    struct stat about;
+    const int is_stdin = strcmp(path, "/dev/stdin") == 0 || strcmp(path, "/dev/fd/0") == 0;
+    return is_stdin && stat(path, &about) == 0 && S_ISFIFO(about.st_mode);
+}
+
 /* Index of the spec's scheme; -1: none that is known. */
 static int scheme_of(const char *spec) {
     for (int i = 0; i < N_SCHEMES; i++)
@@ -52,7 +60,8 @@ static const char *camera_of(const char *spec) {
 
 int vid_has_prefix(const char *spec) {
     return camera_of(spec) || begins(spec, "video:") || begins(spec, "device:") ||
-           begins(spec, "/dev/video") || strcmp(spec, "-") == 0 || scheme_of(spec) >= 0;
+           begins(spec, "/dev/video") || strcmp(spec, "-") == 0 || is_piped_stdin(spec) ||
+           scheme_of(spec) >= 0;
 }
 
 vid_place vid_place_of(const char *spec) {
@@ -72,7 +81,7 @@ vid_place vid_place_of(const char *spec) {
         snprintf(p.device, sizeof p.device, "v4l2");
         p.kind = VID_DEVICE;
         p.is_live = 1;
-    } else if (strcmp(p.url, "-") == 0) {
+    } else if (strcmp(p.url, "-") == 0 || is_piped_stdin(p.url)) {
         p.kind = VID_STDIN;
     } else if (scheme >= 0) {
         p.kind = VID_URL;

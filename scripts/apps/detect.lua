@@ -32,27 +32,29 @@ local spec = {
   more = families.help(),
 }
 
--- v rounded to tenths, as a number.
-local function rounded(v) return tonumber(("%.1f"):format(v)) end
+-- v rounded to tenths, as a number; not-a-number (a hidden point) as it is.
+local function rounded(v) return v == v and tonumber(("%.1f"):format(v)) or v end
+
+-- The list { x, y, ... } as pairs, rounded; nil for nil.
+local function pairs_of(numbers)
+  if not numbers then return nil end
+  local list = {}
+  for k = 1, #numbers, 2 do list[#list + 1] = { rounded(numbers[k]), rounded(numbers[k + 1]) } end
+  return list
+end
 
 -- What was found in a picture, as a table to be written as JSON.
 local function as_object(name, shape, list, find, about)
   local found = { n = #list }
   for i, b in ipairs(list) do
-    local points
-    if b.points then
-      points = {}
-      for k = 1, #b.points, 2 do
-        points[#points + 1] = { rounded(b.points[k]), rounded(b.points[k + 1]) }
-      end
-    end
     local mask, area = nil, 0
     for _, row in ipairs(b.mask or {}) do
       mask = mask or {}
       mask[#mask + 1] = { rounded(row.x0), rounded(row.y0), rounded(row.x1), rounded(row.y1) }
       area = area + (row.x1 - row.x0) * (row.y1 - row.y0)
     end
-    found[i] = { mask = mask, area = mask and rounded(area), class = b.class, label = find:label(b.class), score = b.score, points = points,
+    found[i] = { mask = mask, area = mask and rounded(area), class = b.class, label = find:label(b.class), score = b.score,
+                 points = pairs_of(b.points), corners = pairs_of(b.corners),
                  box = { rounded(b.x0), rounded(b.y0), rounded(b.x1), rounded(b.y1) } }
   end
   return { picture = name, frame = about and about.frame, seconds = about and about.seconds,

@@ -21,7 +21,7 @@ local function work(words)
       found = find:decode(frame.outputs, frame.place, shape, size)
     else                                          -- The first frames, and frames of another size.
       found = find:find(frame.picture)
-      if not size then
+      if not size and #find.net.inputs == 1 then  -- Others get their further inputs from `find`.
         local how
         how, size = find:how(shape)
         feed:through(find.net.model, frame.picture, how)

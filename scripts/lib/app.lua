@@ -71,7 +71,7 @@ local function work(options, open)
   end, function(entry)
     path = place and place(entry)
     film = path and entry.frames and
-           c.writer(path, { from = entry.name, start = options.from, stop = options.to })
+           c.writer(path, { from = entry.source, start = options.from, stop = options.to })
   end, function()
     if film then film:close() end
     film = nil

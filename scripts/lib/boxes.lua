@@ -1,5 +1,5 @@
 -- Boxes: { class = from 0, score =, x0 =, y0 =, x1 =, y1 =, points = { x, y, ... } or nil, mask = rectangles (lib.masks)
--- or nil }.
+-- or nil, corners = those of a turned box { x, y, ... } or nil }.
 local M = {}
 
 local most = 3000 -- The number of best boxes that suppression considers.
@@ -23,11 +23,48 @@ function M.shared(a, b)
   return w > 0 and h > 0 and w * h or 0
 end
 
+-- The part of a polygon { x, y, ... } to the right of the line from (x0, y0) to (x1, y1), where y grows
+-- downwards (Sutherland and Hodgman's).
+local function clipped(list, x0, y0, x1, y1)
+  local result, n = {}, #list
+  -- How far a point is to the right of the line, times its length.
+  local function side(x, y) return (x1 - x0) * (y - y0) - (y1 - y0) * (x - x0) end
+  for i = 1, n, 2 do
+    local ax, ay, bx, by = list[i], list[i + 1], list[(i + 1) % n + 1], list[(i + 2) % n + 1]
+    local a, b = side(ax, ay), side(bx, by)
+    if a >= 0 then result[#result + 1], result[#result + 2] = ax, ay end
+    if a * b < 0 then
+      local part = a / (a - b)
+      result[#result + 1], result[#result + 2] = ax + part * (bx - ax), ay + part * (by - ay)
+    end
+  end
+  return result
+end
+
+-- Area of a polygon whose corners go clockwise, where y grows downwards.
+local function polygon_area(list)
+  local sum, n = 0, #list
+  for i = 1, n, 2 do sum = sum + list[i] * list[(i + 2) % n + 1] - list[(i + 1) % n + 1] * list[i + 1] end
+  return sum / 2
+end
+
+-- Corners of a box, turned or not.
+local function corners_of(b) return b.corners or { b.x0, b.y0, b.x1, b.y0, b.x1, b.y1, b.x0, b.y1 } end
+
+-- Common area of two boxes, and the area of each, where one is turned.
+local function shared_turned(a, b)
+  local p, q = corners_of(a), corners_of(b)
+  local both = p
+  for i = 1, #q, 2 do both = clipped(both, q[i], q[i + 1], q[(i + 1) % #q + 1], q[(i + 2) % #q + 1]) end
+  return polygon_area(both), polygon_area(p), polygon_area(q)
+end
+
 -- The overlap of two boxes: as a part of their union, or of the smaller one.
 function M.overlap(a, b, of_smaller)
   local both = M.shared(a, b)
   if both == 0 then return 0 end
   local x, y = M.area(a), M.area(b)
+  if a.corners or b.corners then both, x, y = shared_turned(a, b) end
   return both / (of_smaller and math.min(x, y) or x + y - both)
 end
 
@@ -74,9 +111,8 @@ function M.to_picture(list, place, width, height)
   for _, b in ipairs(list) do
     move(b)
     for _, row in ipairs(b.mask or {}) do move(row) end
-    for i = 1, b.points and #b.points or 0, 2 do
-      b.points[i] = (b.points[i] - dx) / sx
-      b.points[i + 1] = (b.points[i + 1] - dy) / sy
+    for _, points in ipairs { b.points or {}, b.corners or {} } do
+      for i = 1, #points, 2 do points[i], points[i + 1] = (points[i] - dx) / sx, (points[i + 1] - dy) / sy end
     end
   end
   return list

@@ -137,7 +137,7 @@ function Detector:find(picture)
   local shape = picture:shape()
   local how, size = self:how(shape)
   local batch, place = self.net.model:prepare(picture, how)
-  return self:decode({ self.net.model:run { batch } }, place, shape, size)
+  return self:decode(self.net:see(batch, size), place, shape, size)
 end
 
 -- The names of all classes; nil: their number is unknown.

@@ -213,6 +213,14 @@ local function draw_mask(canvas, b, zoom)
   end
 end
 
+-- Draws the sides of a turned box.
+local function draw_corners(canvas, corners, colour, line)
+  local n = #corners
+  for i = 1, n, 2 do
+    canvas:line({ corners[i], corners[i + 1], corners[(i + 1) % n + 1], corners[(i + 2) % n + 1] }, colour, line)
+  end
+end
+
 -- Draws boxes with their texts in a picture that is drawn `zoom` times as large.
 local function enlarged(list, zoom, text)
   local result = {}
@@ -222,6 +230,10 @@ local function enlarged(list, zoom, text)
     copy.text, copy.short = text(b)
     for k = 1, b.points and #b.points or 0 do copy.points[k] = b.points[k] * zoom end
     copy.mask, copy.is_region = b.mask, b.is_region
+    for k = 1, b.corners and #b.corners or 0 do
+      copy.corners = copy.corners or {}
+      copy.corners[k] = b.corners[k] * zoom
+    end
     result[i] = copy
   end
   return result
@@ -258,8 +270,13 @@ function M.boxes(picture, list, text, tile, more)
     local line = math.min(m.line, math.max(1, math.sqrt(boxes.area(b)) / 25))
     local r = { b.x0 + line / 2, b.y0 + line / 2, math.max(1, b.x1 - b.x0 - line),
                 math.max(1, b.y1 - b.y0 - line) }
-    canvas:outline(r, { 0, 0, 0, .4 }, line + 1.5, line)
-    canvas:outline(r, with(M.colour(b.class), 1), line, line)
+    if b.corners then
+      draw_corners(canvas, b.corners, { 0, 0, 0, .4 }, line + 1.5)
+      draw_corners(canvas, b.corners, with(M.colour(b.class), 1), line)
+    else
+      canvas:outline(r, { 0, 0, 0, .4 }, line + 1.5, line)
+      canvas:outline(r, with(M.colour(b.class), 1), line, line)
+    end
     draw_bones(canvas, b, m)
     draw_points(canvas, b, m)
     ::next::

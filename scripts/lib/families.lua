@@ -16,6 +16,7 @@ local heads = require "lib.heads"
 local labels = require "lib.labels"
 local masks = require "lib.masks"
 local priors = require "lib.priors"
+local queries = require "lib.queries"
 
 -- Size i of an input or output; nil: not a whole number.
 local function dim(port, i)
@@ -52,15 +53,23 @@ local function prototypes(net)
   return #net.outputs == 2 and #port.sizes == 4 and port or nil
 end
 
--- Segmentation: scores [batch, classes, height, width] no larger than the picture, or integers
--- [batch, height, width]. Three planes are more likely a picture.
+-- True: an output of rank 4 has the classes as its last axis, as nets whose pictures have the channels
+-- last (TensorFlow's).
+local function ends_in_classes(net)
+  local port = net.outputs[1]
+  return net.channels_last and #port.sizes == 4 and dim(port, 4) ~= net.size.width
+end
+
+-- Segmentation: scores [batch, classes, height, width] (or with the classes last) no larger than the
+-- picture, or integers [batch, height, width]. Three planes are more likely a picture.
 local function scores_places(net)
   local port = net.outputs[1]
   local rank = port and #port.sizes
-  local h, w = dim(port, rank and rank - 1), dim(port, rank)
+  local last = rank == 4 and ends_in_classes(net)
+  local h, w = dim(port, rank and rank - (last and 2 or 1)), dim(port, rank and rank - (last and 1 or 0))
   local size = net.size
   if not h or not w or h < 8 or w < 8 or size.height > 0 and (h > size.height or w > size.width) then return false end
-  local classes = rank == 4 and dim(port, 2) or rank == 3 and 1
+  local classes = rank == 4 and dim(port, last and 4 or 2) or rank == 3 and 1
   if classes == 1 then return port.dtype == "i64" or port.dtype == "i32" or port.dtype == "u8" end
   return classes and classes ~= 3 and classes <= 1000
 end
@@ -73,6 +82,59 @@ local function exported_names(net)
     n = n + 1
   end
   return names, n
+end
+
+-- ---- Ultralytics ----
+
+-- Columns of a box before its classes, its classes, and columns behind them by the net's task: masks'
+-- coefficients, points, an angle. Nil, where the exporter left no names.
+local function exported_columns(net)
+  local _, classes = exported_names(net)
+  if classes == 0 then return nil end
+  local task, behind = net.meta "onnx.task", 0
+  if task == "segment" and prototypes(net) then behind = dim(prototypes(net), 2) or 0 end
+  if task == "obb" then behind = 1 end
+  local points, numbers = (net.meta "onnx.kpt_shape" or ""):match "(%d+),%s*(%d+)"
+  if task == "pose" and points then behind = math.tointeger(points) * math.tointeger(numbers) end
+  return 4, classes, behind
+end
+
+-- True: the output is cells x planes, where Ultralytics' exporter has planes x cells.
+local function is_transposed(net)
+  local out = net.outputs[1]
+  local n, each = dim(out, 2), dim(out, 3)
+  if #out.sizes ~= 3 or not n or not each or not strides_of(n, net.size) then return false end
+  local before, classes, behind = exported_columns(net)
+  if classes then return each == before + classes + behind end
+  return each == 84 or each == 116 and prototypes(net) ~= nil
+end
+
+-- What decoders of Ultralytics' nets are told, besides the classes.
+local function ultralytics(net, classes)
+  local points = net.meta "onnx.kpt_shape"
+  return { classes = classes, points = points, numbers = points and tonumber(points:match ",%s*(%d+)"),
+           is_turned = net.meta "onnx.task" == "obb" }
+end
+
+-- The mask of a box whose coefficients stand in the first output, of the prototypes in the second.
+local function prototype_mask(outputs, net, size, box)
+  local protos = prototypes(net) and outputs[2]
+  if not protos or not box.first then return nil end
+  local weights = {}
+  for k = 1, protos:shape()[2] do weights[k] = outputs[1][box.first + (k - 1) * box.step] end
+  return masks.of_prototypes(protos, weights, box.inside, size)
+end
+
+-- How rows of final boxes are made, as heads.rows takes it; nil: the net is another.
+local function final_rows(net)
+  local out = net.outputs[1]
+  local rank, each = #out.sizes, dim(out, #out.sizes)
+  if rank == 2 and each == 7 and #net.outputs == 1 then return { batch = true } end
+  local _, classes, behind = exported_columns(net)
+  local wide = 6 + (classes and behind or 0)
+  if rank ~= 3 or each ~= wide or #net.outputs > 1 and not prototypes(net) then return nil end
+  if wide > 6 and (dim(out, 2) or 1) > 2000 then return nil end
+  return ultralytics(net, classes)
 end
 
 local M = {}
@@ -200,6 +262,39 @@ end
 
 -- ---- preprocessing, deduced from the first layers ----
 
+-- ---- queries ----
+
+-- True: the last column of the queries' classes is "nothing", as DETR's and YOLOS' 100 queries have it.
+-- Nets with more queries have a probability for each class. sizes: of the logits, as the net or a result has them.
+local function has_nothing(sizes) return sizes[2] == 100 or sizes[3] == 92 end
+
+-- Nets with COCO's own numbers of classes have ImageNet's mean and deviation, and so do those with 100 queries;
+-- others (RT-DETR) take values from 0 to 1.
+local function detr_input(net)
+  local logits = queries.pair(net.outputs)
+  local sizes = net.outputs[logits].sizes
+  if not has_nothing(sizes) and sizes[3] ~= 91 then return { channels = "rgb", scale = 1 / 255 } end
+  return { channels = "rgb", mean = { 123.675, 116.28, 103.53 }, std = { 58.395, 57.12, 57.375 } }
+end
+
+-- The net's output whose name has this text, from a list of results; nil: none.
+local function result_named(net, outputs, text)
+  for i, port in ipairs(net.outputs) do
+    if port.name:find(text, 1, true) then return outputs[i], port end
+  end
+end
+
+-- Tensors of boxes that are ready, as queries.rows takes them.
+local function ready_rows(outputs, net)
+  local at = queries.ready(net.outputs) or error("there are no outputs of boxes, classes and scores", 0)
+  local name, rank = net.outputs[at.boxes].name, #net.outputs[at.boxes].sizes
+  local points, port = result_named(net, outputs, "keypoints")
+  local from_one = rank == 2 or name:find("detection_", 1, true) or name == "bboxes" -- 0 is the background.
+  return { boxes = outputs[at.boxes], scores = outputs[at.scores], classes = outputs[at.classes],
+           base = from_one and 1 or 0, swapped = name:find("detection_boxes", 1, true) ~= nil,
+           points = points and port.sizes[#port.sizes] == 3 and points or nil }
+end
+
 -- Calls visit(shape, name) for the weights of convolutions until it returns something.
 local function first_kernel(net, visit)
   for _, name in ipairs(net.model:weights()) do
@@ -268,7 +363,7 @@ M.list = {
     fits = function(net)
       local out = net.outputs[1]
       return #net.outputs == 1 and #out.sizes == 3 and (dim(out, 3) or 0) > 5 and
-             dim(out, 2) == cells(net.size, { 8, 16, 32 })
+             dim(out, 2) == cells(net.size, { 8, 16, 32 }) and not is_transposed(net)
     end,
     input = yolox_input, score = .3, overlap = .45,
     classes = function(net) return dim(net.outputs[1], 3) - 5 end,
@@ -305,7 +400,7 @@ M.list = {
     decode = heads.fastestdet,
   },
   {
-    name = "yolov5", about = "YOLOv5, YOLOv7: one output, boxes x (5 + classes)",
+    name = "yolov5", about = "YOLOv5, YOLOv7: boxes x (5 + classes), masks",
     fits = function(net)
       local out = net.outputs[1]
       local n, wide = dim(out, 2), dim(out, 3)
@@ -314,49 +409,49 @@ M.list = {
     end,
     input = { scale = 1 / 255, channels = "rgb", letterbox = 114 },
     score = .3, overlap = .45,
-    classes = function(net) return dim(net.outputs[1], 3) - 5 end,
-    decode = heads.yolov5,
+    classes = function(net)
+      local protos = prototypes(net)
+      return dim(net.outputs[1], 3) - 5 - (protos and dim(protos, 2) or 0)
+    end,
+    decode = function(outputs, net, size, least)
+      return heads.yolov5(outputs, { classes = M.yolov5.classes(net) }, size, least)
+    end,
+    mask = prototype_mask,
   },
   {
-    name = "yolov8", about = "YOLOv8, YOLO11 and others of Ultralytics: (4 + classes) x cells, masks, points",
+    name = "yolov8", about = "YOLOv8, YOLO11 and others of Ultralytics: (4 + classes) x cells, masks, points, angles",
     fits = function(net)
       local out, task = net.outputs[1], net.meta "onnx.task"
       local n = dim(out, 3)
       return #out.sizes == 3 and (dim(out, 2) or 5) > 4 and
-             (n and strides_of(n, net.size) or
-              not n and (task == "detect" or task == "pose" or task == "segment"))
+             (n and strides_of(n, net.size) or is_transposed(net) or
+              not n and (task == "detect" or task == "pose" or task == "segment" or task == "obb"))
     end,
     input = { scale = 1 / 255, channels = "rgb", letterbox = 114 },
     score = .3, overlap = .45,
     classes = function(net)
       local _, n = exported_names(net)
       local protos = prototypes(net)
-      return n > 0 and n or (dim(net.outputs[1], 2) or 84) - 4 - (protos and dim(protos, 2) or 0)
+      local planes = dim(net.outputs[1], is_transposed(net) and 3 or 2)
+      return n > 0 and n or (planes or 84) - 4 - (protos and dim(protos, 2) or 0)
     end,
     decode = function(outputs, net, _, least)
-      local points = net.meta "onnx.kpt_shape"
-      return heads.yolov8(outputs, { classes = M.yolov8.classes(net), points = points,
-                                     numbers = points and tonumber(points:match ",%s*(%d+)") }, least)
+      if is_transposed(net) then outputs[1] = outputs[1]:transposed { 1, 3, 2 } end
+      return heads.yolov8(outputs, ultralytics(net, M.yolov8.classes(net)), least)
     end,
-    mask = function(outputs, net, size, box)
-      local protos = prototypes(net) and outputs[2]
-      if not protos then return nil end
-      local t, weights = outputs[1], {}
-      local first, n = 4 + M.yolov8.classes(net), t:shape()[3]
-      for k = 1, protos:shape()[2] do weights[k] = t[(first + k - 1) * n + box.cell] end
-      return masks.of_prototypes(protos, weights, box.inside, size)
-    end,
+    mask = prototype_mask,
   },
   {
-    name = "rows", about = "final boxes (YOLOv10, YOLO26): corners, score, class",
-    fits = function(net)
-      local out = net.outputs[1]
-      return #net.outputs == 1 and #out.sizes == 3 and dim(out, 3) == 6
+    name = "rows", about = "final boxes (YOLOv10, YOLO26, exported with suppression): corners, score, class",
+    fits = function(net) return final_rows(net) ~= nil end,
+    input = function(net) -- RT-DETR's pictures are stretched.
+      local stretched = (net.meta "onnx.description" or ""):lower():find("rt%-?detr")
+      return { scale = 1 / 255, channels = "rgb", letterbox = not stretched and 114 or nil }
     end,
-    input = { scale = 1 / 255, channels = "rgb", letterbox = 114 },
     score = .3, overlap = .7,
     classes = function(net) return ({ exported_names(net) })[2] end,
-    decode = heads.rows,
+    decode = function(outputs, net, size, least) return heads.rows(outputs, final_rows(net) or {}, size, least) end,
+    mask = prototype_mask,
   },
   {
     name = "yunet", about = "YuNet: cls, obj, bbox and kps for strides 8, 16, 32",
@@ -466,15 +561,48 @@ M.list = {
     end,
   },
   {
+    name = "detr", about = "DETR, YOLOS, RT-DETR: queries x classes and queries x 4",
+    fits = function(net) return queries.pair(net.outputs) ~= nil end,
+    input = detr_input, score = .5, overlap = .8,
+    classes = function(net)
+      local sizes = net.outputs[queries.pair(net.outputs)].sizes
+      return has_nothing(sizes) and sizes[3] - 1 or sizes[3]
+    end,
+    decode = function(outputs, net, size, least)
+      local logits, boxes = queries.pair(net.outputs)
+      if not logits then error("there are no outputs of classes and boxes of queries", 0) end
+      return queries.detr({ logits = outputs[logits], boxes = outputs[boxes],
+                            softmax = has_nothing(outputs[logits]:shape()) }, size, least)
+    end,
+  },
+  {
+    name = "ready", about = "outputs of corners, classes and scores (torchvision, TensorFlow's detection API), masks, points",
+    fits = function(net) return queries.ready(net.outputs) ~= nil end,
+    input = function(net)
+      local boxes = net.outputs[queries.ready(net.outputs).boxes]
+      return boxes.name:find("detection_", 1, true) and { channels = "rgb" } or { channels = "rgb", scale = 1 / 255 }
+    end,
+    score = .5, overlap = .7,
+    decode = function(outputs, net, size, least) return queries.rows(ready_rows(outputs, net), size, least) end,
+    mask = function(outputs, net, size, box)
+      local t, port = result_named(net, outputs, "masks")
+      return t and queries.mask(t, box, size, port.name:find("detection_", 1, true)) or nil
+    end,
+  },
+  {
     name = "segmentation", about = "a class for each position: classes x height x width, as FCN, DeepLab, LR-ASPP",
     fits = scores_places,
     input = { channels = "rgb", mean = { 123.675, 116.28, 103.53 }, std = { 58.395, 57.12, 57.375 } },
     score = .005, overlap = 1, regions = true,
-    classes = function(net) return #net.outputs[1].sizes == 4 and dim(net.outputs[1], 2) or nil end,
+    classes = function(net)
+      local axis = ends_in_classes(net) and 4 or 2
+      return #net.outputs[1].sizes == 4 and dim(net.outputs[1], axis) or nil
+    end,
     decode = function(outputs, net, size, least)
       local classes = M.segmentation.classes(net)
-      local background = (classes == 21 or classes == 2) and 0 or nil
-      return masks.of_classes(outputs[1], size, background, least)
+      local one = classes == 1 and not outputs[1]:dtype():find "^[iu]" -- named by --family: a thing, and the rest
+      local background = (classes == 21 or classes == 2 or one) and 0 or nil
+      return masks.of_classes(outputs[1], size, background, least, ends_in_classes(net))
     end,
   },
 }
@@ -537,7 +665,7 @@ function M.label(net, family, class)
   if own then return own end
   local n = family.classes and family.classes(net)
   local usual = family.labels or family.regions and (n == 21 and labels.voc_places or n == 19 and labels.streets) or
-                n == 80 and labels.coco or n == 20 and labels.voc or
+                n == 80 and labels.coco or (n == 90 or n == 91) and labels.coco_numbers(n) or n == 20 and labels.voc or
                 n == 1 and { family.name == "ssd" and "face" or "object" }
   return usual and usual[class + 1] or "class " .. class
 end

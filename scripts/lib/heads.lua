@@ -165,55 +165,118 @@ function M.yolox(outputs, about, least)
   return list
 end
 
--- YOLOv5, [1, boxes, 5 + classes]: centre and size in pixels, objectness, classes.
-function M.yolov5(outputs, _, _, least)
+-- YOLOv5, [1, boxes, 5 + classes]: centre and size in pixels, objectness, classes, coefficients of
+-- masks. `about.classes` (nil: all other columns). `first` and `step` of a box: where its
+-- coefficients stand in the output, here and below.
+function M.yolov5(outputs, about, _, least)
   local t, list = outputs[1], {}
   local each = t:shape()[3]
+  local classes = about and about.classes or each - 5
   for _, at in ipairs(t:above(least, 5, #t, each)) do
-    local class, score = largest(t, at + 1, 1, each - 5)
+    local class, score = largest(t, at + 1, 1, classes)
     score = score * t[at]
     if score > least then
       add_centred(list, class, score, t[at - 4], t[at - 3], t[at - 2], t[at - 1])
+      list[#list].first, list[#list].step = at + classes + 1, 1
     end
   end
   return list
 end
 
--- YOLOv8, planes of cells: centre and size in pixels, classes, coefficients of masks or points.
--- Points (x, y and, unless `about.numbers` is 2, visibility) that are hidden become not-a-number.
--- `cell` of a box: the cell that found it, from 1.
+-- Points x, y and, with three `numbers`, visibility, from element `first` on with that step; hidden
+-- ones become not-a-number. `n`: the number of elements.
+local function points_at(t, first, step, n, numbers)
+  local points = {}
+  for p = 0, n - numbers, numbers do
+    local at = first + p * step
+    local seen = numbers < 3 or t[at + 2 * step] >= .5
+    points[#points + 1] = seen and t[at] or 0 / 0
+    points[#points + 1] = seen and t[at + step] or 0 / 0
+  end
+  return points
+end
+
+-- The corners of a rectangle with this centre and these sides that is turned by an angle (radians,
+-- clockwise in a picture), and the box around it.
+local function turned(x, y, w, h, angle)
+  local cos, sin = math.cos(angle) / 2, math.sin(angle) / 2
+  local ax, ay, bx, by = w * cos, w * sin, -h * sin, h * cos
+  local wide, high = math.abs(ax) + math.abs(bx), math.abs(ay) + math.abs(by)
+  return { x - ax - bx, y - ay - by, x + ax - bx, y + ay - by, x + ax + bx, y + ay + by, x - ax + bx, y - ay + by },
+         x - wide, y - high, x + wide, y + high
+end
+
+-- Adds a turned box.
+local function add_turned(list, class, score, x, y, w, h, angle)
+  local corners, x0, y0, x1, y1 = turned(x, y, w, h, angle)
+  add(list, class, score, x0, y0, x1, y1)
+  list[#list].corners = corners
+end
+
+-- YOLOv8, planes of cells: centre and size in pixels, classes, coefficients of masks, points or an
+-- angle. about: classes; points (nil: none), of which each has `numbers` (3); is_turned.
 function M.yolov8(outputs, about, least)
   local t, list, done = outputs[1], {}, {}
   local shape = t:shape()
-  local n, first = shape[3], 5 + about.classes -- Earlier planes are boxes and classes.
-  for _, at in ipairs(t:above(least, 4 * n + 1, (first - 1) * n)) do
+  local n, planes = shape[3], 4 + about.classes -- Boxes and classes; others follow.
+  for _, at in ipairs(t:above(least, 4 * n + 1, planes * n)) do
     local cell = (at - 1) % n + 1
     if not done[cell] then
       done[cell] = true
       local class, score = largest(t, 4 * n + cell, n, about.classes)
-      local points
-      local numbers = about.numbers or 3
-      for p = first - 1, about.points and shape[2] - numbers or 0, numbers do
-        points = points or {}
-        local seen = numbers < 3 or t[(p + 2) * n + cell] >= .5
-        points[#points + 1] = seen and t[p * n + cell] or 0 / 0
-        points[#points + 1] = seen and t[(p + 1) * n + cell] or 0 / 0
+      local x, y, w, h = t[cell], t[n + cell], t[2 * n + cell], t[3 * n + cell]
+      local first = planes * n + cell
+      if about.is_turned then add_turned(list, class, score, x, y, w, h, t[first])
+      else
+        add_centred(list, class, score, x, y, w, h,
+                    about.points and points_at(t, first, n, shape[2] - planes, about.numbers or 3))
       end
-      add_centred(list, class, score, t[cell], t[n + cell], t[2 * n + cell], t[3 * n + cell],
-                  points)
-      list[#list].cell = cell
+      list[#list].first, list[#list].step = first, n
     end
   end
   return list
 end
 
--- Rows of corners in pixels, score and class; the net has done the suppression.
-function M.rows(outputs, _, _, least)
+-- Adds a box of a row: its numbers are corners, or centre and size (`centred`) as parts of the
+-- input's sides.
+local function add_row(list, class, score, a, b, c, d, centred, size)
+  if centred then add_centred(list, class, score, a * size.width, b * size.height, c * size.width, d * size.height)
+  else add(list, class, score, a, b, c, d) end
+end
+
+-- Rows of corners in pixels, score and class, then what `about` says as for yolov8; the net has done
+-- the suppression. Numbers that are all near 0 to 1 are centres and sizes in parts of the input
+-- (RT-DETR), and so are those of turned boxes, in pixels. With `about.batch` (YOLOv7) a row begins
+-- with the picture's number, and the class is before the score.
+function M.rows(outputs, about, size, least)
   local t, list = outputs[1], {}
-  for _, at in ipairs(t:above(least, 5, #t, 6)) do
-    add(list, math.tointeger(t[at + 1] // 1), t[at], t[at - 4], t[at - 3], t[at - 2], t[at - 1])
+  local shape = t:shape()
+  local each = shape[#shape]
+  local shift = about.batch and 1 or 0
+  local score, class = about.batch and 7 or 5, 6
+  local centred = not about.is_turned and not M.has_pixels(t, 1 + shift, each)
+  for _, at in ipairs(t:above(least, score, #t, each)) do
+    local row = at - score
+    local kind, b = math.tointeger(t[row + class] // 1), row + shift
+    if not kind then goto next end -- Not a number.
+    if about.is_turned then add_turned(list, kind, t[at], t[b + 1], t[b + 2], t[b + 3], t[b + 4], t[row + 7])
+    else
+      add_row(list, kind, t[at], t[b + 1], t[b + 2], t[b + 3], t[b + 4], centred, size)
+      list[#list].points = about.points and points_at(t, row + 7, 1, each - 6, about.numbers or 3)
+    end
+    list[#list].first, list[#list].step = row + 7, 1
+    ::next::
   end
   return list
+end
+
+-- True: some of the four numbers of the rows (from column `first` on, `each` columns) are larger than
+-- parts of a picture can be.
+function M.has_pixels(t, first, each)
+  for column = first, first + 3 do
+    if t:above(2, column, #t, each)[1] then return true end
+  end
+  return false
 end
 
 -- The mean of 0, 1 ... n - 1 under the softmax distribution of n elements.

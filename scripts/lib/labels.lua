@@ -23,6 +23,18 @@ M.coco = words [[
   hair drier, toothbrush
 ]]
 
+-- COCO's own numbers, 1 to 90, of which ten have no name: for 90 classes from 1 on, for 91 from 0 on.
+function M.coco_numbers(n)
+  local list, next_name = {}, 1
+  local missing = { [12] = true, [26] = true, [29] = true, [30] = true, [45] = true, [66] = true, [68] = true,
+                    [69] = true, [71] = true, [83] = true }
+  for number = 1, 90 do
+    local at = number + n - 90
+    if not missing[number] then list[at], next_name = M.coco[next_name], next_name + 1 end
+  end
+  return list
+end
+
 M.voc = words [[
   aeroplane, bicycle, bird, boat, bottle, bus, car, cat, chair, cow, diningtable, dog, horse,
   motorbike, person, pottedplant, sheep, sofa, train, tvmonitor
@@ -116,7 +128,9 @@ end
 
 -- The labels in a file, as M.parse has them.
 function M.read(path)
-  return M.parse(c.text(path))
+  local text = c.text(path)
+  if text:find("\0", 1, true) then error(path .. ": is no text: want a name on each line", 0) end
+  return M.parse(text)
 end
 
 return M

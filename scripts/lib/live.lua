@@ -227,9 +227,10 @@ function Switches:over(more) return self.pointed and self.pointed:over(more) or 
 -- Makes the feed run the net for pictures of that shape; returns the input's size. Applications
 -- with several nets run them in the script.
 function Switches:through(watcher, picture, shape, key)
-  if not watcher.net or not watcher.net.model then return nil end
+  local net = watcher.net
+  if not net or not net.model or #net.inputs > 1 then return nil end
   local how, size = watcher:how(shape)
-  if self.key ~= key then self.feed:through(watcher.net.model, picture, how) end -- Else it is already running.
+  if self.key ~= key then self.feed:through(net.model, picture, how) end -- Else it is already running.
   self.key = key
   return size
 end

@@ -39,7 +39,8 @@ function M.of_prototypes(protos, weights, box, size)
   local sx, sy = shape[4] / size.width, shape[3] / size.height
   local x0, y0, x1, y1 = box.x0 * sx, box.y0 * sy, box.x1 * sx, box.y1 * sy
   local rows = logits(protos, weights, math.floor(x0) - 1, math.floor(y0) - 1, math.ceil(x1) + 1, math.ceil(y1) + 1)
-  local step, list = (x1 - x0 > 96 or y1 - y0 > 96) and 1 or .5, {} -- in cells
+  local longer = math.max(x1 - x0, y1 - y0)
+  local step, list = longer > 96 and 1 or longer > 48 and .5 or .25, {} -- in cells
   local columns, lines = math.max(1, math.ceil((x1 - x0) / step)), math.max(1, math.ceil((y1 - y0) / step))
   local dx, dy = (x1 - x0) / columns, (y1 - y0) / lines
   for j = 0, lines - 1 do
@@ -57,28 +58,67 @@ function M.of_prototypes(protos, weights, box, size)
   return list
 end
 
+---The part of the box in which a plane of probabilities is above one half. The plane begins behind
+---element `first` of t, has size.height x size.width values and covers `frame`. Box, frame and result are in pixels
+---of the input.
+function M.of_plane(t, first, size, frame, box)
+  local dx, dy = (frame.x1 - frame.x0) / size.width, (frame.y1 - frame.y0) / size.height
+  local list = {}
+  -- A whole position in the plane, within its sides.
+  local function cell(v, most) return math.max(0, math.min(most, v)) // 1 end
+  local x0, x1 = cell((box.x0 - frame.x0) / dx + .5, size.width), cell((box.x1 - frame.x0) / dx + .5, size.width)
+  local y0, y1 = cell((box.y0 - frame.y0) / dy + .5, size.height), cell((box.y1 - frame.y0) / dy + .5, size.height)
+  for y = y0, y1 - 1 do
+    local begun
+    for x = x0, x1 do
+      local inside = x < x1 and t[math.tointeger(first + y * size.width + x + 1)] > .5
+      if inside and not begun then begun = x end
+      if begun and not inside then
+        list[#list + 1] = { x0 = frame.x0 + begun * dx, x1 = frame.x0 + x * dx, y0 = frame.y0 + y * dy,
+                            y1 = frame.y0 + (y + 1) * dy }
+        begun = nil
+      end
+    end
+  end
+  return list
+end
+
 -- ---- a class for each place (FCN, DeepLab, LR-ASPP and others) ----
 
 local most = 160 -- The number of positions on the longer side that are evaluated.
 
--- The best class at a position of [1, classes, height, width]; for integers [1, height, width] the
--- class itself.
-local function class_at(t, classes, plane, at)
-  if classes == 1 then return math.tointeger(t[at] // 1) or 0 end
-  local best, top = 0, t[at]
-  for k = 1, classes - 1 do
-    local v = t[k * plane + at]
-    if v > top then best, top = k, v end
+-- Returns a function of a position (from 0, rows first) to its best class. Tensors: scores
+-- [1, classes, height, width], or [1, height, width, classes] with `last`; integers [1, height, width]
+-- are the class itself; one plane of other numbers is 1 where it is above one half, or above 0 where
+-- it has numbers outside of 0 to 1 (logits).
+local function best_classes(t, classes, plane, last)
+  if classes == 1 and t:dtype():find "^[iu]" then
+    return function(at) return math.tointeger(t[at + 1] // 1) or 0 end
+  elseif classes == 1 then
+    local limit = (t:above(1)[1] or #t:above(-1e-6) < #t) and 0 or .5
+    return function(at) return t[at + 1] > limit and 1 or 0 end
   end
-  return best
+  local step, each = last and 1 or plane, last and classes or 1
+  return function(at)
+    local first = at * each + 1
+    local best, top = 0, t[first]
+    for k = 1, classes - 1 do
+      local v = t[first + k * step]
+      if v > top then best, top = k, v end
+    end
+    return best
+  end
 end
 
 ---A region for each class that is present, except `background`: a box around it in pixels of the
----input, its mask, and as score its share of the picture, if that is more than `least`.
-function M.of_classes(t, size, background, least)
+---input, its mask, and as score its share of the picture, if that is more than `least`. `last`: the
+---classes are the last axis.
+function M.of_classes(t, size, background, least, last)
   local shape = t:shape()
+  if last then table.insert(shape, 2, table.remove(shape)) end
   local height, width = shape[#shape - 1], shape[#shape]
   local classes, plane = #shape == 4 and shape[2] or 1, height * width
+  local class_at = best_classes(t, classes, plane, last)
   local step = math.max(1, math.ceil(math.max(height, width) / most))
   local sx, sy = size.width / width, size.height / height
   local by, n = {}, 0
@@ -95,7 +135,7 @@ function M.of_classes(t, size, background, least)
     local line, y1 = math.min(height - 1, y + step // 2) * width, math.min(height, y + step) * sy
     local begun, class = 0, nil
     for x = 0, width - 1, step do
-      local here = class_at(t, classes, plane, line + math.min(width - 1, x + step // 2) + 1)
+      local here = class_at(line + math.min(width - 1, x + step // 2))
       if class and here ~= class then
         put(class, begun * sx, x * sx, y * sy, y1)
         begun = x

@@ -24,6 +24,7 @@ function M.open(word, options)
   self.meta = function(key) return model:meta(key) end
   local sizes = self.input.sizes
   local last = #sizes == 4 and (sizes[4] == 1 or sizes[4] == 3) and sizes[2] ~= 1 and sizes[2] ~= 3
+  self.channels_last = last
   self.channels = sizes[#sizes == 4 and not last and 2 or 4]
   local h, w = sizes[last and 2 or 3], sizes[last and 3 or 4]
   -- The usual size of a named dimension, as the file tells it, or nil.
@@ -49,6 +50,32 @@ function M.size_for(net, height, width, longest)
   -- A side times the ratio, in whole steps.
   local function side(n) return math.max(1, math.ceil(n * ratio / step - 1e-6)) * step end
   return side(height), side(width)
+end
+
+-- What an input beside the picture (RT-DETR's size of the picture, DETR's mask of it) holds for a picture
+-- that fills the input of that size.
+local function side_input(port, size)
+  local name, shape, whole = port.name, {}, port.dtype ~= "f32" and port.dtype or "f32"
+  local is_mask = name:find("mask", 1, true)
+  for i, side in ipairs(port.sizes) do
+    shape[i] = math.type(side) == "integer" and side or i == #port.sizes and size.width or
+               i == #port.sizes - 1 and size.height or 1
+  end
+  if is_mask then
+    local t = c.tensor { shape = shape, dtype = whole }
+    for i = 1, #t do t[i] = 1 end
+    return t
+  elseif name:find("size", 1, true) and shape[#shape] == 2 then
+    return c.tensor { shape = shape, dtype = whole, data = { size.width, size.height } }
+  end
+  error(("the net has an input %s besides the picture, and it is not known what it holds"):format(name), 0)
+end
+
+-- Runs a picture as it was prepared for an input of that size (height, width); the list of outputs.
+function Net:see(batch, size)
+  local list = { batch }
+  for i = 2, #self.inputs do list[i] = side_input(self.inputs[i], size) end
+  return { self.model:run(list) }
 end
 
 -- Runs a batch; the outputs by index and by name.

@@ -28,7 +28,7 @@ function M.spec(word, output)
   if word:lower():match "%.txt$" and c.exists(word) == "file" then
     error(("%s: a list of pictures is named images:%s"):format(word, word), 0)
   end
-  local moves = output and M.is_video(output) and word:lower():match "%.gif$"
+  local moves = output and (M.is_video(output) or output:match "%%0?%d*d") and word:lower():match "%.gif$"
   local numbered = word:match "%%0?%d*d" and not c.exists(word)
   if (moves or numbered) and not word:match "^%w+:" then return "video:" .. word end
   return word
@@ -43,7 +43,18 @@ function M.choice(options)
   if options.from and options.to and options.to <= options.from then
     error(("--to %g: want more than --from %g"):format(options.to, options.from), 0)
   end
-  return { every = math.max(1, options.every or 1), from = options.from, to = options.to }
+  if options.every and options.every < 1 then error(("--every %d: want 1 or more"):format(options.every), 0) end
+  return { every = options.every or 1, from = options.from, to = options.to }
+end
+
+-- True: an address of a picture, by its ending; what comes from there is no video, though a video's
+-- source reads it.
+local function is_picture_url(word) return word:match "^%a+://" and M.is_picture((word:gsub("[?#].*$", ""))) end
+
+-- The first frame of a source.
+local function first_frame(samples)
+  for _, picture in samples:each() do return picture end
+  error("nothing came from there", 0)
 end
 
 -- A list of { name =, read = function() return tensor end }; a video has `frames`, its samples. A
@@ -51,14 +62,17 @@ end
 -- `output`: where to.
 function M.list(words, choice, output)
   local list = {}
-  for _, word in ipairs(words) do
-    word = M.spec(word, output)
+  for _, named in ipairs(words) do
+    local word = M.spec(named, output)
     local good, samples = pcall(c.samples, word, nil, choice)
     if not good then
       local why = samples
       list[#list + 1], samples = { name = word, why = why, read = function() error(why, 0) end }, {}
+    elseif #samples < 0 and is_picture_url(word) then
+      local source = samples
+      list[#list + 1], samples = { name = word, read = function() return first_frame(source) end }, {}
     elseif #samples < 0 then
-      list[#list + 1], samples = { name = word, frames = samples }, {}
+      list[#list + 1], samples = { name = named, source = word, frames = samples }, {}
     elseif #samples == 1 and c.exists(word) ~= "folder" and not word:find "[*?%[:]" then
       list[#list + 1] = { name = word, read = function() return (samples:at(1)) end }
       goto next

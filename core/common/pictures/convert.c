@@ -175,13 +175,15 @@ static layout layout_of(const cnr_tensor *t, const picture *p) {
     return l;
 }
 
-/* Stores one value as f32, or rounded and limited as u8. */
+/* Stores one value as a float of 32 or 16 bits, or rounded and limited as u8. */
 static void store(const cnr_tensor *out, int64_t index, float value) {
     if (out->dtype == CNR_f32) {
         ((float *)out->data)[index] = value;
-    } else {
+    } else if (out->dtype == CNR_u8) {
         const float v = value < 0 ? 0 : value > 255 ? 255 : value;
         ((uint8_t *)out->data)[index] = (uint8_t)(v + 0.5f);
+    } else {
+        cnri_element_set(out->dtype, out->data, index, value);
     }
 }
 
@@ -202,12 +204,14 @@ static void write_channel(const cnri_preprocess *p, const picture *pic, const la
         }
 }
 
-/* Fails unless the picture is u8 H W C, and the input f32 or u8 of 1 or 3 (rgb, bgr) channels. */
+/* Fails unless the picture is u8 H W C, and the input floats or u8 of 1 or 3 (rgb, bgr) channels.
+ */
 static cnr_status check(const cnri_preprocess *p, const cnr_tensor *picture_, const cnr_tensor *out,
                         const layout *l, cnr_error *err) {
-    if (out->dtype != CNR_f32 && out->dtype != CNR_u8)
+    if (out->dtype != CNR_f32 && out->dtype != CNR_u8 && out->dtype != CNR_f16 &&
+        out->dtype != CNR_bf16)
         return cnri_fail(err, CNR_E_UNSUPPORTED, "input",
-                         "pictures go into inputs of f32 or u8, this one is %s",
+                         "pictures go into inputs of f32, f16, bf16 or u8, this one is %s",
                          cnr_dtype_name(out->dtype));
     if (picture_->dtype != CNR_u8 || picture_->rank != 3 || !picture_->data || !out->data)
         return cnri_fail(err, CNR_E_ARG, "picture", "wanted u8, H W C");

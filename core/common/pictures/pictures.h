@@ -5,7 +5,7 @@
 #include "data/data.h"
 
 /* ---- convert.c: by the settings of core/engine/data/preprocess.c ---- */
-/* Writes one sample into `out` (f32 or u8, C H W or its own layout, host memory). */
+/* Writes one sample into `out` (floats or u8, C H W or its own layout, host memory). */
 cnr_status cnri_preprocess_apply(const cnri_preprocess *p, const cnr_tensor *picture,
                                  cnr_tensor *out, cnr_error *err);
 /* Where the picture lies in the input, for height and width: input = picture * scale + shift, in

@@ -38,7 +38,11 @@ static cnr_status find_source(const char *spec, cnri_samples *out, cnr_error *er
             out->source = source;
         }
     }
-    if (!out->source) return nothing_reads(spec, stat(spec, &about) == 0, err);
+    const bool exists = stat(spec, &about) == 0;
+    if (!out->source && exists && S_ISFIFO(about.st_mode))
+        return cnri_fail(err, CNR_E_UNSUPPORTED, spec,
+                         "is a pipe; - reads standard input, if that is one");
+    if (!out->source) return nothing_reads(spec, exists, err);
     return cnri_limits_source(out->limits, out->source, spec, 0, err);
 }
 

@@ -83,11 +83,15 @@ static int make_folder(lua_State *L) {
     struct stat info;
     const char *path = luaL_checkstring(L, 1);
     cnri_lua_check_file(L, path, true);
-    if (mkdir(path, 0777) != 0 &&
-        (errno != EEXIST || stat(path, &info) != 0 || !S_ISDIR(info.st_mode)))
-        return luaL_error(L, "%s: %s", path,
-                          errno == EEXIST ? "is there, and is no folder" : strerror(errno));
-    return 0;
+    if (mkdir(path, 0777) == 0 ||
+        (errno == EEXIST && stat(path, &info) == 0 && S_ISDIR(info.st_mode)))
+        return 0;
+    cnr_error err = CNR_ERROR_INIT;
+    if (errno == EEXIST) cnri_fail(&err, CNR_E_ARG, path, "is there, and is no folder");
+    else
+        cnri_fail(&err, errno == ENOENT ? CNR_E_NOT_FOUND : CNR_E_IO, path, "can't be made: %s",
+                  strerror(errno));
+    return cnri_script_raise(L, &err);
 }
 
 /* c.barrier(): what other processes of the job wrote before it is there behind it; this process'

@@ -223,7 +223,10 @@ static int safe_print(lua_State *L) {
         lua_pop(L, 1);
     }
     cnri_say(to, "\n");
-    return 0;
+    if (to != stdout || !ferror(to)) return 0;
+    cnr_error err = CNR_ERROR_INIT; /* a camera has no end at which this would be told */
+    cnri_fail(&err, CNR_E_IO, "output", "can't write");
+    return cnri_script_raise(L, &err);
 }
 
 /* ---- table functions: the standard ones behind a charge for what they are about to do. A __len

@@ -18,4 +18,7 @@ is "$(show '(function() local t = {} t.me = t return t end)()')" '{ me = { me = 
 is "$(show '(function() local t = {} for i = 1, 200 do t[i] = i end return t end)()' | tail -c 16)" ' 99, 100, ... }' 'a long one'
 is "$(show 'setmetatable({}, { __tostring = function() return "own" end })')" own 'one that says itself how'
 is "$(show 'nil, 1.5, false')" "$(printf 'nil\t1.5\tfalse')" 'what is no table, as ever'
+echo 'return function() for i = 1, 1e9 do print(i) end end' >"$dir/p.lua"
+said=$(timeout 60 "$build/cnnrun" "$dir/p.lua" 2>&1 >/dev/full)
+is "$? $(echo "$said" | grep -c "output: can't write")" '11 1' 'on a full disk it ends, though the script would not'
 echo "1..$n"

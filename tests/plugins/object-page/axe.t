@@ -1,7 +1,7 @@
 #!/usr/bin/perl
 # The live page by axe-core, which the Python package axe-playwright-python brings, in Debian's chromium: no serious
-# finding while it is live, while a box is drawn, while the source is away, and behind its end, wide and narrow, light and
-# dark; with keys alone; what the page weighs.
+# finding while it is live, while a box is drawn, paused, while the source is away, and behind its end, wide and narrow,
+# light and dark; with keys alone; what the page weighs.
 use strict;
 use warnings;
 use FindBin;
@@ -99,6 +99,7 @@ SKIP: {
 $browser->js("document.getElementById('pause').focus()");
 $browser->key('Enter', 13);
 is($browser->js("document.getElementById('pause').getAttribute('aria-pressed')"), 'true', 'a key holds the frame');
+judge('paused');
 $browser->key('Enter', 13);
 
 # ---- away, and back ----

@@ -104,6 +104,7 @@ isnt(system("$build/cnnrun $script $dir/none.mp4 >/dev/null 2>$dir/err"), 0, 'no
 
 my $piped = make('piped.mkv', '-i', $whole, qw(-c copy));
 is(scalar(() = `$build/cnnrun $script - <$piped` =~ /\n/g), 60, 'standard input');
+is(scalar(() = `cat $piped | $build/cnnrun $script /dev/stdin` =~ /\n/g), 60, 'which a pipe is by its path, too');
 my $camera = Camera->start(100, '640x480');
 is(scalar(frames($camera->url)), 200, 'a camera that never ends');
 {
@@ -138,6 +139,10 @@ sub serve {
 {
     my ($pid, $port) = serve($piped, 1);
     is(scalar(frames("http://127.0.0.1:$port/piped.mkv")), 60, 'over HTTP');
+    kill 'KILL', $pid;
+    waitpid $pid, 0;
+    ($pid, $port) = serve(make('one.jpg', @picture, qw(-frames:v 1)), 3);
+    is(scalar(frames("http://127.0.0.1:$port/one.jpg")), 1, 'a picture, once');
     kill 'KILL', $pid;
     waitpid $pid, 0;
     # a stream of pictures that drops after some, and is back

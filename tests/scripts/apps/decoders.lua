@@ -168,13 +168,14 @@ local function pixels()
   local p = found[1].points
   ok(#p == 4 and p[1] == 11 and p[2] == 12 and p[3] ~= p[3], "yolov8: points, hidden ones are none")
   is(heads.yolov8({ t }, { classes = 2 }, .3)[1].points, nil, "yolov8: masks are no points")
-  is(heads.yolov8({ t }, { classes = 2 }, .3)[1].cell, 4, "yolov8: where it was found")
+  local here = heads.yolov8({ t }, { classes = 2 }, .3)[1]
+  ok(here.first == 6 * 5 + 4 and here.step == 5, "yolov8: where its coefficients stand")
   p = heads.yolov8({ t }, { classes = 2, points = true, numbers = 2 }, .3)[1].points
   ok(#p == 6 and math.abs(p[3] - .9) < 1e-6 and math.abs(p[6] - .1) < 1e-6, "yolov8: points of two numbers are all seen")
 
   t = zeros(1, 3, 6)
   for k, v in ipairs { 1, 2, 30, 40, .6, 7 } do t[6 + k] = v end
-  found = heads.rows({ t }, nil, nil, .3)
+  found = heads.rows({ t }, {}, nil, .3)
   is(#found, 1, "rows: the rest is empty")
   is_box(found[1], 7, .6, 1, 2, 30, 40, "rows: as they are")
 end
@@ -353,7 +354,7 @@ local function recognised()
   is(scores(1, 1000), 1000, "scores without a batch")
   is(scores(1, 40, 1, 37), nil, "steps of a sequence are no scores")
   local meta = { ["onnx.names"] = "{0: 'person', 1: \"driver's seat\", 2: '2'}" }
-  local names = { outputs = { { name = "o", sizes = { 1, 7, 8400 } } },
+  local names = { outputs = { { name = "o", sizes = { 1, 7, 8400 } } }, size = { width = 640, height = 640 },
                   meta = function(key) return meta[key] end, model = { label = function() end } }
   -- The label of a class.
   local function label(class) return families.label(names, families.yolov8, class) end
