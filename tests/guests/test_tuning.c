@@ -66,7 +66,8 @@ static cnr_plan *plan_by(cnri_tuning *t, bool deterministic) {
 /* Tests: the record decides. */
 static void decides(const char *fast, const char *slow) {
     clockwork c = {.fast = fast};
-    cnri_tuning t = {.measure = made_up, .arg = &c};
+    cnri_measuring with = {made_up, &c};
+    cnri_tuning t = {.measure = cnri_measure_missing, .arg = &with};
     cnr_plan *plan = plan_by(&t, false);
     is_int(count_kernel(plan, fast), 3, fast);
     is_int(count_kernel(plan, slow), 0, "what was slow is not taken");
@@ -99,7 +100,8 @@ static void decides(const char *fast, const char *slow) {
 /* Tests: without a record's times. */
 static void deterministic(void) {
     clockwork c = {.fast = "near_blur_block"};
-    cnri_tuning t = {.measure = made_up, .arg = &c};
+    cnri_measuring with = {made_up, &c};
+    cnri_tuning t = {.measure = cnri_measure_missing, .arg = &with};
     cnr_plan *plain = plan_by(NULL, false), *plan = plan_by(&t, true);
     bool same = plan && plain && plan->decisions.n == plain->decisions.n;
     for (int32_t i = 0; same && i < plan->decisions.n; i++)

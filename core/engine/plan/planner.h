@@ -229,9 +229,6 @@ cnr_status cnri_regions_find(cnri_planner *p, cnr_error *err);
 bool cnri_regions_take(cnri_planner *p);
 /* Takes the regions that the stored plan took. */
 cnr_status cnri_regions_follow_memo(cnri_planner *p, cnr_error *err);
-/* After the policy answered: takes the regions whose rows it picked, and leaves those whose nodes
- * it answered otherwise. */
-void cnri_regions_follow_policy(cnri_planner *p);
 void cnri_regions_reset(cnri_planner *p); /* takes the regions that rules chose again */
 /* The region that a candidate belongs to; NULL: none. */
 const cnri_region *cnri_region_of(const cnri_planner *p, const cnri_candidate *c);

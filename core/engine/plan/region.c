@@ -497,23 +497,6 @@ void cnri_regions_reset(cnri_planner *p) {
         p->plan->regions->at.at[i].taken = p->plan->regions->at.at[i].rule;
 }
 
-/* True if the policy answered otherwise for one of the region's nodes. */
-static bool is_answered(const cnri_planner *p, const cnri_region *r) {
-    for (int32_t i = -1; i < r->chain.n; i++)
-        if (p->plan->placed_as[i < 0 ? r->chain.node : r->chain.at[i]] >= 0) return true;
-    return false;
-}
-
-void cnri_regions_follow_policy(cnri_planner *p) {
-    for (int32_t i = 0; p->plan->regions && i < p->plan->regions->at.n; i++) {
-        cnri_region *r = &p->plan->regions->at.at[i];
-        const bool picked = cnri_region_of(p, p->answers[r->chain.node]) == r;
-        if (picked) p->answers[r->chain.node] = NULL;
-        if (picked) r->taken = "policy";
-        else if (is_answered(p, r)) r->taken = NULL;
-    }
-}
-
 /* Takes the regions that the stored plan took; CNR_E_VERSION: one is claimed no longer. */
 cnr_status cnri_regions_follow_memo(cnri_planner *p, cnr_error *err) {
     const cnri_memo *memo = p->options->memo;

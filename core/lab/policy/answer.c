@@ -114,6 +114,25 @@ static void bring_along(cnri_planner *p, const cnri_policy_answer *answers) {
     }
 }
 
+/* True if the policy answered otherwise for one of the region's nodes. */
+static bool is_answered(const cnri_planner *p, const cnri_region *r) {
+    for (int32_t i = -1; i < r->chain.n; i++)
+        if (p->plan->placed_as[i < 0 ? r->chain.node : r->chain.at[i]] >= 0) return true;
+    return false;
+}
+
+/* After the policy answered: takes the regions whose rows it picked, and leaves those whose nodes
+ * it answered otherwise. */
+static void follow_in_regions(cnri_planner *p) {
+    for (int32_t i = 0; p->plan->regions && i < p->plan->regions->at.n; i++) {
+        cnri_region *r = &p->plan->regions->at.at[i];
+        const bool picked = cnri_region_of(p, p->answers[r->chain.node]) == r;
+        if (picked) p->answers[r->chain.node] = NULL;
+        if (picked) r->taken = "policy";
+        else if (is_answered(p, r)) r->taken = NULL;
+    }
+}
+
 /* Checks all answers of a policy and follows them. */
 static cnr_status take(cnri_planner *p, cnri_policy_answer *answers, cnr_error *err) {
     const int32_t n = p->graph->nodes.n;
@@ -132,7 +151,7 @@ static cnr_status take(cnri_planner *p, cnri_policy_answer *answers, cnr_error *
     }
     if (status) return status;
     bring_along(p, answers);
-    cnri_regions_follow_policy(p);
+    follow_in_regions(p);
     for (int32_t i = 0; i < n; i++)
         if (p->plan->placed_as[i] >= 0 && !p->wish[i])
             p->wish[i] = &p->plan->placed.at[p->plan->placed_as[i]];
