@@ -144,6 +144,10 @@ static void forget(queueing *q, void *event) {
     if (event && CNRI_HAS(q->b.cls, event_free)) q->b.cls->event_free(&q->b.device, event);
 }
 
+/* Transfers that keep a queue busy in a turn: ever more, since on a busy machine the thread that
+ * judges may itself be late. */
+static int32_t loads_of(int32_t turn) { return LOADS * (1 + turn); }
+
 /* One stream writes late; another waits for its event and must read the new data. False: failed. */
 static bool waits(queueing *q, int32_t turn) {
     cnri_bay *b = &q->b;
@@ -152,7 +156,7 @@ static bool waits(queueing *q, int32_t turn) {
     void *event = NULL;
     patterns(q, turn);
     bool good = cnri_bay_write(b, s, &q->a, 0, q->old, SMALL) && cnri_bay_sync(b, s) &&
-                cnri_bay_load(b, s, &q->large, q->load, LOADS) &&
+                cnri_bay_load(b, s, &q->large, q->load, loads_of(turn)) &&
                 cnri_bay_write(b, s, &q->a, 0, q->now, SMALL) && record(q, s, &event);
     flush(q, s);
     good = good && cnri_judging_ok(b->j, "wait", b->cls->event_wait(t, event, &err), &err) &&
@@ -179,7 +183,7 @@ static bool awaits(queueing *q, int32_t turn) {
     cnr_error err = CNR_ERROR_INIT;
     void *event = NULL;
     patterns(q, turn);
-    bool good = cnri_bay_load(b, s, &q->large, q->load, LOADS) &&
+    bool good = cnri_bay_load(b, s, &q->large, q->load, loads_of(turn)) &&
                 cnri_bay_write(b, s, &q->a, 0, q->now, SMALL) &&
                 cnri_bay_read(b, s, &q->a, 0, q->got, SMALL) && record(q, s, &event) &&
                 cnri_bay_load(b, s, &q->large, q->load, 2);

@@ -56,18 +56,38 @@ static bool begin(const cnri_check_options *o, const char *work, child *c) {
     return good;
 }
 
+/* Seconds for which a process's first thread could run but had no processor; 0: unknown. */
+static double starved_seconds(pid_t pid) {
+    char path[40];
+    unsigned long long ran = 0, waited = 0;
+    snprintf(path, sizeof path, "/proc/%d/schedstat", (int)pid);
+    FILE *file = fopen(path, "re");
+    if (!file) return 0;
+    const bool read = fscanf(file, "%llu %llu", &ran, &waited) == 2;
+    fclose(file);
+    return read ? (double)waited * 1e-9 : 0;
+}
+
+enum {
+    MORE_TIME = 10
+}; /* how often a child that other programs kept waiting gets its time again */
+
 /* Calls `hear` for each whole line until the child ends or the check is cancelled. False: it
- * printed nothing for o->timeout seconds. */
+ * printed nothing for o->timeout seconds, although it had a processor for most of them. */
 static bool listen_to(const cnri_check_options *o, const child *c,
                       void (*hear)(void *arg, char *line), void *arg) {
     char buffer[8192];
     size_t n = 0;
-    for (;;) {
+    double starved = 0;
+    for (int32_t more = 0;; more++) {
         struct pollfd p = {.fd = c->from, .events = POLLIN};
         const int ready = poll(&p, 1, (int)(o->timeout * 1000));
-        if (ready == 0) return false;
+        const double was = starved;
         if (cancelled(o)) return true;
-        if (ready < 0) continue;
+        if (ready >= 0) starved = starved_seconds(c->pid);
+        if (ready == 0 && (more >= MORE_TIME || starved - was < o->timeout / 2)) return false;
+        if (ready <= 0) continue;
+        more = 0;
         const ssize_t got = read(c->from, buffer + n, sizeof buffer - 1 - n);
         if (got < 0 && errno == EINTR) continue;
         if (got <= 0) return true;

@@ -6,9 +6,29 @@
 
 /* ---- stages ---- */
 
-/* Lets the kernel prepare its weights. False: it failed. */
+/* Puts the n elements of `size` bytes at `at` in reverse order. */
+static void reverse(uint8_t *at, int64_t n, size_t size) {
+    uint8_t one[8];
+    for (int64_t i = 0; i < n / 2; i++) {
+        uint8_t *a = at + (size_t)i * size, *b = at + (size_t)(n - 1 - i) * size;
+        memcpy(one, a, size), memcpy(a, b, size), memcpy(b, one, size);
+    }
+}
+
+/* Puts the numbers of each dense constant of floats in reverse order; a second call puts them
+ * back. */
+static void reverse_constants(cnri_stage *s) {
+    for (int32_t i = 0; i < s->t->n_in; i++) {
+        const cnr_tensor *x = &s->t->in[i];
+        if (!s->constant[i].map || x->encoding || !cnri_dtype_floats(x->dtype)) continue;
+        reverse(s->constant[i].data, cnr_count(x), cnr_dtype_bits(x->dtype) / 8);
+    }
+}
+
+/* Lets the kernel prepare its weights, after others at the same address, of which it may keep
+ * nothing. False: it failed. */
 static bool prepare(cnri_stage *s, cnri_text *why) {
-    const cnri_trial *t = s->t;
+    cnri_trial *t = s->t;
     cnr_space space = {.size = sizeof space};
     cnr_error err = CNR_ERROR_INIT;
     if (!CNRI_HAS(t->kernel, prepare_size) || !CNRI_HAS(t->kernel, prepare)) return true;
@@ -21,6 +41,10 @@ static bool prepare(cnri_stage *s, cnri_text *why) {
         cnri_text_add(why, "prepare wants a blob of %llu bytes", (unsigned long long)space.bytes);
         return false;
     }
+    reverse_constants(s);
+    (void)t->kernel->prepare(t->device, &t->node, low + 1024, &err);
+    reverse_constants(s);
+    err = (cnr_error)CNR_ERROR_INIT;
     memset(low, 0xc3, bytes + 2 * 1024);
     memset(low + 1024, 0xff, bytes);
     bool good =
@@ -461,10 +485,8 @@ static bool run_on_others(cnri_stage *s, const cnri_way *way, cnri_text *why) {
         if (!t->inputs[i] || t->in[i].flags & CNR_TENSOR_CONST || t->in_block[i] > 1) continue;
         if (!cnri_dtype_floats(from->dtype) || cnri_trial_prepared(t, i)) continue;
         uint8_t *data = cnri_alloc((size_t)t->in[i].bytes + 1);
-        const int64_t n = data ? (int64_t)(t->in[i].bytes / size) : 0;
-        for (int64_t e = 0; e < n; e++)
-            memcpy(data + (size_t)(n - 1 - e) * size, (uint8_t *)from->data + (size_t)e * size,
-                   size);
+        if (data) memcpy(data, from->data, (size_t)t->in[i].bytes);
+        if (data) reverse(data, (int64_t)(t->in[i].bytes / size), size);
         good = data && cnri_piece_fill(&s->in[i], data, 0, why);
         cnri_free(data);
     }
