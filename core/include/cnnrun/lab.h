@@ -341,6 +341,9 @@ typedef struct cnr_train_options {
     /* Metric that selects the best epoch and is compared with the existing file. "f1": largest is
      * best; "-mae": smallest is best. NULL: accuracy. */
     const char *best_by;
+    /* For processes that share a batch: 1: batch normalisation takes the statistics of each
+     * process' part; 0: those of the whole batch. */
+    int32_t local_statistics;
 } cnr_train_options;
 enum {
     CNR_EVENT_EPOCH = 1,    /* an epoch has ended; `of` is a cnr_epoch */

@@ -204,6 +204,7 @@ typedef struct cnri_train_options {
     uint64_t seed;
     const char *device;
     bool deterministic;
+    bool local_statistics; /* of batch normalisation: of this process' part of the batch alone */
     const volatile int32_t *cancel; /* stops a step in its middle; NULL: nobody does */
     const cnri_metrics *metrics;    /* of what is judged; NULL: none */
     /* name of the metric that chooses the best epoch, as in cnr_train_options */
@@ -319,11 +320,9 @@ cnr_status cnri_trainer_finish(cnri_trainer *t, cnr_error *err);
 
 /* ---- optimise.c ---- */
 /* Replaces each node whose operator has a `training` hook by its training form, unless it has
- * parameters and all are frozen. step: value of g with the number of the step, from 1 (f32, rank
- * 0); first: index of this process' first sample in the batch that several share. After a failure
- * g may be partly changed. */
-cnr_status cnri_train_mode(cnr_graph *g, cnr_value step, uint64_t seed, int64_t first,
-                           cnr_error *err);
+ * parameters and all are frozen. `shared` is what all hooks get, but each node another seed. After
+ * a failure g may be partly changed. */
+cnr_status cnri_train_mode(cnr_graph *g, const cnr_training *shared, cnr_error *err);
 /* Finds an optimiser operator; name NULL: the first there is. */
 cnr_status cnri_train_optimizer(const char *name, const cnr_op **out, cnr_error *err);
 /* Adds nodes behind the gradients: hook, masks, optimiser. Without an optimiser the gradients

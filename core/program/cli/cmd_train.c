@@ -67,6 +67,10 @@ static const cnri_option options[] =
      ROW(epsilon, "--epsilon", "X", "added to the divisor (adam: 1e-8)", .max = 1, .rare = true),
      ROW(keep_zeros, "--keep-zeros", "GLOB",
          "weights of these names keep their zeros, for pruned nets (none)", .rare = true),
+     ROW(local_statistics, "--local-statistics", NULL,
+         "of several processes: batch normalisation takes the statistics of each one's part of the "
+         "batch, not of the whole batch",
+         .rare = true),
      ROW(seed, "--seed", "N", "seed of weights, order and dropout (1)", .max = 1e15),
      ROW(checkpoint, "--checkpoint", "FILE",
          "save the state of training in FILE; resume from it if it exists", .writes = true),
