@@ -329,7 +329,8 @@ typedef struct cnr_train_options {
     int64_t accumulate;
     /* factors of the rate for such weights: "conv*=0.1,ip1=2"; NULL: none */
     const char *layer_rates;
-    /* name patterns of weights that do not change: "conv*,bn*"; NULL: none */
+    /* name patterns of weights that do not change, but those of a new head: "conv*,bn*"; NULL: none
+     */
     const char *freeze;
     /* cnr_train only: number of classes of a new last layer with weights; 0: keep the last
      * layer. */

@@ -144,6 +144,8 @@ cnr_status cnri_train_fold(cnr_graph *net, cnr_error *err);
 /* Replaces *net by a net with that many classes: its last layer with weights is filled at random
  * from the seed. The old graph is freed; after an error it stays. */
 cnr_status cnri_train_head(cnr_graph **net, int64_t classes, uint64_t seed, cnr_error *err);
+/* True if the value is a weight of the layer that such a call replaces. The net has an output. */
+bool cnri_train_is_head(const cnr_graph *g, cnr_value v);
 
 /* ---- trainer.c ---- */
 typedef enum cnri_rate_policy { /* as cnr_train_options.policy names them */
@@ -204,6 +206,7 @@ typedef struct cnri_train_options {
     uint64_t seed;
     const char *device;
     bool deterministic;
+    bool new_head;         /* the last layer is new: `freeze` does not hold for it */
     bool local_statistics; /* of batch normalisation: of this process' part of the batch alone */
     const volatile int32_t *cancel; /* stops a step in its middle; NULL: nobody does */
     const cnri_metrics *metrics;    /* of what is judged; NULL: none */

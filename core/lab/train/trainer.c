@@ -51,7 +51,8 @@ static cnr_status check_freeze(const cnri_trainer *t, cnr_error *err) {
 static cnr_status add_weights(cnri_trainer *t, int32_t *frozen, cnr_error *err) {
     for (cnr_value v = 0; v < t->net->values.n; v++) {
         if (!cnri_train_is_weight(t->net, v)) continue;
-        if (is_listed(t->options.freeze, t->net->values.at[v].name)) {
+        if (is_listed(t->options.freeze, t->net->values.at[v].name) &&
+            !(t->options.new_head && cnri_train_is_head(t->net, v))) {
             ++*frozen;
             continue;
         }
