@@ -16,9 +16,15 @@ static const double *given_sums(const cnr_node *node) {
     return sums ? sums->data : NULL;
 }
 
-/* Number of inputs and outputs that the node's kernel wants. */
+/* Number of inputs, without an optional last one that is left out. */
+static int32_t inputs_of(const cnr_node *node) {
+    const int32_t n = cnr_own_inputs(node);
+    return n == 6 && !node->inputs[5] ? 5 : n;
+}
+
+/* True if the node has the inputs and outputs that its kernel wants. */
 static int has_ports(const cnr_node *node) {
-    const int32_t in = cnr_own_inputs(node), out = node->n_outputs;
+    const int32_t in = inputs_of(node), out = node->n_outputs;
     if (is_sums(node)) return is_grad(node) ? in == 4 && out == 3 : in == 1 && out == 1;
     if (is_grad(node)) return (in == 5 && out == 3) || (in == 6 && out == 1);
     return (in == 5 || in == 6) && out == 5;
@@ -26,7 +32,7 @@ static int has_ports(const cnr_node *node) {
 
 /* True if all inputs and outputs are f32, but for sums. */
 static int has_floats(const cnr_node *node) {
-    for (int32_t i = 0; i < cnr_own_inputs(node); i++)
+    for (int32_t i = 0; i < inputs_of(node); i++)
         if (!cnr_is_plain(node->inputs[i], 1u << (i == 5 ? CNR_f64 : CNR_f32))) return 0;
     for (int32_t i = is_sums(node); i < node->n_outputs; i++)
         if (!cnr_is_plain(node->outputs[i], 1u << CNR_f32)) return 0;
@@ -37,7 +43,7 @@ static int has_floats(const cnr_node *node) {
 static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
     (void)device;
     if (!has_ports(node)) return cnr_refuse(out, "all inputs and outputs are wanted");
-    for (int32_t i = 0; i < cnr_own_inputs(node); i++)
+    for (int32_t i = 0; i < inputs_of(node); i++)
         if (!node->inputs[i]) return cnr_refuse(out, "an input is missing");
     if (!has_floats(node)) return cnr_refuse(out, NEON_WANTS_F32);
     /* without variance, the result would depend on the order of the sum */
@@ -263,9 +269,10 @@ static cnr_status run(const cnr_run *run, cnr_error *err) {
     return CNR_OK;
 }
 
-NEON_KERNEL(neon_batch_statistics, "batch_statistics_f32_planes", "batch_statistics", plan, NULL);
-NEON_KERNEL(neon_batch_statistics_grad, "batch_statistics_grad_f32_planes", "batch_statistics_grad",
-            plan, NULL);
+NEON_KERNEL_WITH(CNR_KERNEL_SPREADS_NAN, neon_batch_statistics, "batch_statistics_f32_planes",
+                 "batch_statistics", plan, NULL);
+NEON_KERNEL_WITH(CNR_KERNEL_SPREADS_NAN, neon_batch_statistics_grad,
+                 "batch_statistics_grad_f32_planes", "batch_statistics_grad", plan, NULL);
 NEON_KERNEL(neon_batch_moments, "batch_moments_f32_planes", "batch_moments", plan, NULL);
 NEON_KERNEL(neon_batch_statistics_sums, "batch_statistics_sums_f32_planes", "batch_statistics_sums",
             plan, NULL);
