@@ -53,6 +53,12 @@ net bare '{ "batch", 1, 28, 28 }' 'c.flatten {}, c.softmax {}'
 train "$dir/bare.lua" --head 3
 [ $? -ne 0 ] && grep -q "bare: can't have a new head because its scores are not" "$dir/err"; ok $? "one without weights can't have one"
 
+# A folder of classes, one of them without pictures.
+for class in a c; do mkdir -p "$dir/classes/$class"; cp "$root/scripts/nets/digits/one.png" "$dir/classes/$class"; done
+mkdir "$dir/classes/b"
+"$build/cnnrun" eval scripts/nets/lenet5.lua --data "$dir/classes" >"$dir/out" 2>"$dir/err"
+grep -q "classes/b: has no pictures, so it is no class" "$dir/err"; ok $? "a class without pictures is told"
+
 # What a net leaves open its preprocessing says; scores may have sides of 1.
 net open '{ "batch", 3, "height", "width" }, resize = "24x24"' \
     'c.conv2d { "conv", out = 10, kernel = 7, stride = 3 }, c.global_average_pool {}, c.softmax { axis = 1 }'
