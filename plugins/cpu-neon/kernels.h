@@ -83,6 +83,8 @@
     X(neon_rnn) \
     X(neon_batch_statistics) \
     X(neon_batch_statistics_grad) \
+    X(neon_batch_moments) \
+    X(neon_batch_statistics_sums) \
     X(neon_sgd_step) \
     X(neon_adam_step) \
     X(neon_elementwise) \

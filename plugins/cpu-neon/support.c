@@ -1,5 +1,6 @@
 /* Checks of nodes and tensors, shapes, scratch. */
 #include "support.h"
+#include <math.h>
 
 int neon_padded_fits(const cnr_window *w, int64_t channels) {
     double floats = (double)channels;
@@ -97,6 +98,9 @@ double neon_long_sum(const float *x, int64_t n) {
     double sum = 0;
     for (int64_t i = 0; i < n; i += STRETCH)
         sum += (double)neon_uk->sum(x + i, cnr_min(STRETCH, n - i));
+    if (isfinite(sum)) return sum;
+    sum = 0; /* a stretch overflowed floats, or an element is not finite */
+    for (int64_t i = 0; i < n; i++) sum += (double)x[i];
     return sum;
 }
 

@@ -104,19 +104,28 @@ OPS_INLINE void body(const cnr_run *run, int32_t dtype) {
 
 OPS_REFERENCE(reference, body, outputs[0])
 
-/* Method training: adds the nodes that normalise by the batch's own mean and variance. */
+/* Method training: adds the nodes that normalise by the batch's own mean and variance;
+ * those of the samples of all processes, where these share the batch. */
 static cnr_status training(const cnr_host *host, struct cnr_graph *graph, const cnr_node *node,
                            const cnr_value *inputs, const cnr_training *t, cnr_value *outputs,
                            cnr_error *err) {
+    const int is_shared = CNR_HAS(t, part) && t->sum_begin_op;
     const cnr_attr list[] = {kit_attr_float("epsilon", cnr_attr_float(node, "epsilon")),
-                             kit_attr_float("momentum", cnr_attr_float(node, "momentum"))};
-    const cnr_attr *const attrs_of[] = {&list[0], &list[1]};
-    cnr_value made[5];
+                             kit_attr_float("momentum", cnr_attr_float(node, "momentum")),
+                             kit_attr_float("part", is_shared ? t->part : 1)};
+    const cnr_attr *const attrs_of[] = {&list[0], &list[1], &list[2]};
+    cnr_value from[] = {inputs[0], inputs[1], inputs[2], inputs[3], inputs[4], -1}, made[5];
+    kit_build b = {.host = host, .graph = graph};
     char name[256];
-    (void)t;
+    if (is_shared)
+        from[5] = ops_group_sum(&b, t->sum_begin_op, t->sum_wait_op,
+                                kit_node1(&b, "batch_moments", inputs[0]),
+                                2 * ops_channels(node->inputs[0]) + 1, 1);
+    if (b.status) return ops_fail(err, b.status, node, "cannot sum over the processes");
     snprintf(name, sizeof name, "%.200s.batch", node->name ? node->name : "");
     const cnr_status status =
-        host->graph_node(graph, "batch_statistics", name, NULL, inputs, 5, attrs_of, 2, made, 5);
+        host->graph_node(graph, "batch_statistics", name, NULL, from, is_shared ? 6 : 5, attrs_of,
+                         is_shared ? 3 : 2, made, 5);
     if (status != CNR_OK) return ops_fail(err, status, node, "cannot add batch_statistics");
     outputs[0] = made[0];
     return CNR_OK;

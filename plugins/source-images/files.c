@@ -108,13 +108,19 @@ static cnr_status scan(const char *folder, int32_t label, img_list *pictures, im
 /* Pictures directly in the folder have no label; each sub-folder with pictures is a class. */
 static cnr_status open_directory(const char *path, img_list *out, cnr_error *err) {
     img_list folders = {0};
+    const char *empty = NULL; /* the last folder without pictures */
     cnr_status status = scan(path, -1, out, &folders, err);
     if (folders.n) qsort(folders.at, (size_t)folders.n, sizeof *folders.at, by_path);
     for (int64_t i = 0; i < folders.n && !status; i++) {
         const int64_t before = out->n;
         status = scan(folders.at[i].path, (int32_t)out->classes, out, NULL, err);
         if (out->n > before) out->classes++;
+        else if (!status) empty = folders.at[i].path;
     }
+    if (empty && out->classes > 0)
+        img_host->log(CNR_LOG_WARN, empty,
+                      "has no pictures, so it is no class: classes behind it have smaller numbers "
+                      "than where it has some");
     img_list_free(&folders);
     if (!status && out->n == 0)
         status = img_host->fail(err, CNR_E_NOT_FOUND, path, "no pictures in here");

@@ -329,7 +329,8 @@ typedef struct cnr_train_options {
     int64_t accumulate;
     /* factors of the rate for such weights: "conv*=0.1,ip1=2"; NULL: none */
     const char *layer_rates;
-    /* name patterns of weights that do not change: "conv*,bn*"; NULL: none */
+    /* name patterns of weights that do not change, but those of a new head: "conv*,bn*"; NULL: none
+     */
     const char *freeze;
     /* cnr_train only: number of classes of a new last layer with weights; 0: keep the last
      * layer. */
@@ -341,6 +342,9 @@ typedef struct cnr_train_options {
     /* Metric that selects the best epoch and is compared with the existing file. "f1": largest is
      * best; "-mae": smallest is best. NULL: accuracy. */
     const char *best_by;
+    /* For processes that share a batch: 1: batch normalisation takes the statistics of each
+     * process' part; 0: those of the whole batch. */
+    int32_t local_statistics;
 } cnr_train_options;
 enum {
     CNR_EVENT_EPOCH = 1,    /* an epoch has ended; `of` is a cnr_epoch */

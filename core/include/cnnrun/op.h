@@ -259,6 +259,10 @@ typedef struct cnr_training {
     /* Index of this process' first sample in the batch that several processes share. Random draws
      * for a sample must depend on its index in the whole batch. */
     int64_t first;
+    /* Operators that begin and end a sum over these processes, as cnr_group names them, for
+     * statistics of the whole batch; NULL: each process takes those of its own samples. */
+    const char *sum_begin_op, *sum_wait_op;
+    double part; /* of the batch that this process has: above 0, up to 1 */
 } cnr_training;
 
 /* An operator. The plugin owns this constant struct, which stays valid until exit. */

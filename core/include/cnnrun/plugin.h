@@ -85,10 +85,10 @@ typedef struct cnr_group {
     /* Leaves the group. All ranks must call it. */
     void (*close)(void *state);
     /* Operators that sum within a graph, so that communication overlaps with computation of other
-     * gradients. sum_begin_op takes any number of f32 tensors, multiplies them by its attribute
-     * `multiplier` and begins to sum them; its output is f32 [elements of all inputs]. sum_wait_op
-     * waits for that value, and copies elements from its attribute `offset` on to a tensor of its
-     * attribute `dims`. */
+     * gradients. sum_begin_op takes any number of tensors, all f32 or all f64, multiplies them by
+     * its attribute `multiplier` and begins to sum them; its output is [elements of all inputs].
+     * sum_wait_op waits for that value, and copies elements from its attribute `offset` on to a
+     * tensor of its attribute `dims`. */
     const char *sum_begin_op, *sum_wait_op;
     /* (optional) Lets the sums in progress advance, and returns at once. The thread that computes
      * calls it between operators, for groups whose sums advance only within their own calls. */

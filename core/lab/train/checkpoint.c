@@ -80,6 +80,7 @@ static void add_options(cnri_sha256 *sum, const cnri_train_options *o, int64_t b
     add_text(sum, o->loss);
     add_text(sum, o->keep_zeros);
     add_text(sum, o->best_by);
+    if (o->local_statistics) add_text(sum, "local statistics");
     for (int32_t i = 0; o->metrics && i < o->metrics->n; i++)
         add_text(sum, o->metrics->at[i]->name);
     for (int32_t i = 0; i < o->n_masked; i++) add_text(sum, o->masked[i]);

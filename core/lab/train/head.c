@@ -134,6 +134,16 @@ static cnr_status give_head(cnr_graph *g, int64_t classes, uint64_t seed, cnr_er
                                                            : CNR_OK;
 }
 
+bool cnri_train_is_head(const cnr_graph *g, cnr_value v) {
+    const cnr_tensor *scores = cnri_graph_type(g, g->outputs.at[0]);
+    const cnri_node *nodes[2] = {NULL, NULL};
+    if (scores->rank > 1 && scores->dim[1] > 0) nodes[0] = find_head(g, scores->dim[1], &nodes[1]);
+    for (int i = 0; i < 2; i++)
+        for (int32_t k = 0; nodes[i] && k < nodes[i]->view.n_inputs; k++)
+            if (nodes[i]->in[k] == v) return true;
+    return false;
+}
+
 cnr_status cnri_train_head(cnr_graph **net, int64_t classes, uint64_t seed, cnr_error *err) {
     cnr_graph *g = NULL;
     cnr_status status =

@@ -46,8 +46,7 @@ static bool is_frozen(const cnr_graph *g, const cnri_node *node) {
     return any;
 }
 
-cnr_status cnri_train_mode(cnr_graph *g, cnr_value step, uint64_t seed, int64_t first,
-                           cnr_error *err) {
+cnr_status cnri_train_mode(cnr_graph *g, const cnr_training *shared, cnr_error *err) {
     cnr_status status = CNR_OK;
     uint64_t number = 0;
     g->renames = true;
@@ -55,10 +54,8 @@ cnr_status cnri_train_mode(cnr_graph *g, cnr_value step, uint64_t seed, int64_t 
         if (!CNRI_HAS(g->nodes.at[i]->view.desc, training)) continue;
         number++;
         if (is_frozen(g, g->nodes.at[i])) continue;
-        const cnr_training training = {.size = sizeof training,
-                                       .step = step,
-                                       .seed = (seed + number) * UINT64_C(0x9e3779b97f4a7c15),
-                                       .first = first};
+        cnr_training training = *shared;
+        training.seed = (shared->seed + number) * UINT64_C(0x9e3779b97f4a7c15);
         int32_t added;
         status = train_node(g, i, &training, &added, err);
         i += added - 1;

@@ -144,6 +144,8 @@ cnr_status cnri_train_fold(cnr_graph *net, cnr_error *err);
 /* Replaces *net by a net with that many classes: its last layer with weights is filled at random
  * from the seed. The old graph is freed; after an error it stays. */
 cnr_status cnri_train_head(cnr_graph **net, int64_t classes, uint64_t seed, cnr_error *err);
+/* True if the value is a weight of the layer that such a call replaces. The net has an output. */
+bool cnri_train_is_head(const cnr_graph *g, cnr_value v);
 
 /* ---- trainer.c ---- */
 typedef enum cnri_rate_policy { /* as cnr_train_options.policy names them */
@@ -206,6 +208,8 @@ typedef struct cnri_train_options {
     uint64_t seed;
     const char *device;
     bool deterministic;
+    bool new_head;         /* the last layer is new: `freeze` does not hold for it */
+    bool local_statistics; /* of batch normalisation: of this process' part of the batch alone */
     const volatile int32_t *cancel; /* stops a step in its middle; NULL: nobody does */
     const cnri_metrics *metrics;    /* of what is judged; NULL: none */
     /* name of the metric that chooses the best epoch, as in cnr_train_options */
@@ -321,11 +325,9 @@ cnr_status cnri_trainer_finish(cnri_trainer *t, cnr_error *err);
 
 /* ---- optimise.c ---- */
 /* Replaces each node whose operator has a `training` hook by its training form, unless it has
- * parameters and all are frozen. step: value of g with the number of the step, from 1 (f32, rank
- * 0); first: index of this process' first sample in the batch that several share. After a failure
- * g may be partly changed. */
-cnr_status cnri_train_mode(cnr_graph *g, cnr_value step, uint64_t seed, int64_t first,
-                           cnr_error *err);
+ * parameters and all are frozen. `shared` is what all hooks get, but each node another seed. After
+ * a failure g may be partly changed. */
+cnr_status cnri_train_mode(cnr_graph *g, const cnr_training *shared, cnr_error *err);
 /* Finds an optimiser operator; name NULL: the first there is. */
 cnr_status cnri_train_optimizer(const char *name, const cnr_op **out, cnr_error *err);
 /* Adds nodes behind the gradients: hook, masks, optimiser. Without an optimiser the gradients

@@ -52,7 +52,8 @@ static cnr_status check_freeze(const cnri_trainer *t, cnr_error *err) {
 static cnr_status add_weights(cnri_trainer *t, int32_t *frozen, cnr_error *err) {
     for (cnr_value v = 0; v < t->net->values.n; v++) {
         if (!cnri_train_is_weight(t->net, v)) continue;
-        if (is_listed(t->options.freeze, t->net->values.at[v].name)) {
+        if (is_listed(t->options.freeze, t->net->values.at[v].name) &&
+            !(t->options.new_head && cnri_train_is_head(t->net, v))) {
             ++*frozen;
             continue;
         }
@@ -159,6 +160,20 @@ static int32_t input_index(const cnr_graph *g, cnr_value value) {
     return -1;
 }
 
+/* Arguments of the operators' training hooks; step: the value with the step's number. */
+static cnr_training mode_of(const cnri_trainer *t, cnr_value step) {
+    cnr_training training = {.size = sizeof training,
+                             .step = step,
+                             .seed = t->options.seed,
+                             .first = t->first,
+                             .part = (double)t->options.batch / (double)t->batch};
+    const cnr_group *group = t->batch != t->options.batch ? cnri_group_descriptor() : NULL;
+    if (!group || t->options.local_statistics) return training;
+    training.sum_begin_op = group->sum_begin_op;
+    training.sum_wait_op = group->sum_wait_op;
+    return training;
+}
+
 /* Adds to the copy of the net all that training needs: inputs step and rate, loss, gradients and
  * optimiser. */
 static cnr_status build(cnri_trainer *t, cnr_graph *g, const cnr_op *loss, cnr_error *err) {
@@ -168,7 +183,8 @@ static cnr_status build(cnri_trainer *t, cnr_graph *g, const cnr_op *loss, cnr_e
     const cnr_value rate = updates ? cnri_train_input(g, "rate", &number) : 0;
     cnri_backward b = {0};
     if (step < 0 || rate < 0) return cnri_graph_status(g, false, err);
-    cnr_status status = cnri_train_mode(g, step, t->options.seed, t->first, err);
+    const cnr_training training = mode_of(t, step);
+    cnr_status status = cnri_train_mode(g, &training, err);
     if (status == CNR_OK) status = cnri_train_backward(g, loss, &t->options.own_loss, &b, err);
     memcpy(t->loss_digest, b.digest, sizeof b.digest);
     for (int32_t i = 0; i < t->weights.n && status == CNR_OK; i++) {

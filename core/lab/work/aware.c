@@ -75,6 +75,14 @@ static bool tell(void *arg, const cnri_train_progress *p) {
 
 enum { BATCH = 32 };
 
+/* Which pictures judge the epochs. */
+#define VALIDATION .validation = 0.1, .validation_seed = 1
+
+cnr_status cnri_unseen_by_training(int64_t count, int64_t **order, int64_t *n, cnr_error *err) {
+    const cnri_train_options how = {VALIDATION};
+    return cnri_train_parts(&how, count, order, n, err);
+}
+
 cnr_status cnri_train_for_bytes(const cnri_calibration *c, const cnri_quantise_options *o,
                                 const cnri_answers *answers, cnr_graph *net, int64_t *best_epoch,
                                 double trained[2], cnr_error *err) {
@@ -84,8 +92,7 @@ cnr_status cnri_train_for_bytes(const cnri_calibration *c, const cnri_quantise_o
                                     .rate = o->rate > 0 ? o->rate : 0.001,
                                     .momentum = -1,
                                     .policy = CNRI_RATE_COSINE,
-                                    .validation = 0.1,
-                                    .validation_seed = 1,
+                                    VALIDATION,
                                     .seed = o->seed,
                                     .keep_zeros = o->keep_zeros,
                                     .device = c->how.device,

@@ -203,6 +203,9 @@ void cnri_shifts_free(cnri_calibration *c); /* frees the shifts of biases */
 cnr_status cnri_train_for_bytes(const cnri_calibration *c, const cnri_quantise_options *o,
                                 const cnri_answers *answers, cnr_graph *net, int64_t *best_epoch,
                                 double trained[2], cnr_error *err);
+/* Lists the pictures of `count` that this training judges by and does not train on: the first *n of
+ * *order, for cnri_free. */
+cnr_status cnri_unseen_by_training(int64_t count, int64_t **order, int64_t *n, cnr_error *err);
 
 /* ---- accuracy.c: answers on calibration pictures, those held back if any are ---- */
 /* The net's answer for one picture: its class, the right label, and perhaps the n classes'

@@ -401,6 +401,19 @@ static cnr_status check_one(job *q, cnri_runner *runners, const cnr_sample *samp
     return compare_outputs(q, runners, err);
 }
 
+/* *n: how many pictures are checked, at most `maximum`; *order: which ones, for cnri_free; NULL:
+ * the first. If there are no others, those that trained the net are left out. */
+static cnr_status choose_checked(const job *q, const cnri_samples *samples, int64_t maximum,
+                                 int64_t **order, int64_t *n, cnr_error *err) {
+    int64_t there = samples->info.count;
+    cnr_status status = CNR_OK;
+    *order = NULL;
+    if (q->out->best_epoch > 0 && (q->o->samples || !samples->info.is_split))
+        status = cnri_unseen_by_training(samples->info.count, order, &there, err);
+    *n = maximum < there ? maximum : there;
+    return status;
+}
+
 /* Runs both nets on at most `maximum` pictures, and notes agreement, times and decibels in the
  * result. */
 static cnr_status check(job *q, int64_t maximum, cnr_error *err) {
@@ -409,7 +422,8 @@ static cnr_status check(job *q, int64_t maximum, cnr_error *err) {
     cnri_runner runners[2] = {{0}, {0}};
     cnri_samples own = {0}, *samples = q->o->samples ? q->o->samples : &own;
     cnr_status status = q->o->samples ? CNR_OK : cnri_augment_open(q->o->data, "eval", &own, err);
-    const int64_t n = status || maximum < samples->info.count ? maximum : samples->info.count;
+    int64_t n = 0, *order = NULL;
+    if (!status) status = choose_checked(q, samples, maximum, &order, &n, err);
     for (int i = 0; i < 2 && !status; i++) {
         status = cnri_calibration_model(&q->c, nets[i], true, &models[i], err);
         if (!status) status = cnri_runner_open(&runners[i], models[i], q->c.observer, err);
@@ -418,7 +432,8 @@ static cnr_status check(job *q, int64_t maximum, cnr_error *err) {
         if (!cnri_push(&q->outputs)) status = cnri_out_of_memory(err, "quantize");
     for (int64_t i = 0; i < n && !status; i++) {
         cnr_sample sample;
-        if ((status = cnri_samples_read(samples, i, &sample, err)) != CNR_OK) break;
+        if ((status = cnri_samples_read(samples, order ? order[i] : i, &sample, err)) != CNR_OK)
+            break;
         status = check_one(q, runners, &sample, err);
         cnri_free(sample.picture.data);
         if (!status) status = cnri_report_progress(q->c.observer, "checking", i + 1, n, err);
@@ -428,6 +443,7 @@ static cnr_status check(job *q, int64_t maximum, cnr_error *err) {
         cnr_release(models[i]);
     }
     if (!q->o->samples) cnri_samples_close(&own);
+    cnri_free(order);
     return status;
 }
 

@@ -269,6 +269,8 @@ static void take_how(job *j) {
                                   .seed = o->seed,
                                   .device = how->device,
                                   .deterministic = how->deterministic,
+                                  .new_head = o->head > 0,
+                                  .local_statistics = o->local_statistics != 0,
                                   .memory_limit = how->memory_limit,
                                   .keep_zeros = o->keep_zeros,
                                   .masked = j->task->masked,

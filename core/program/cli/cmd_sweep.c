@@ -149,7 +149,8 @@ static cnr_status write_text(const char *path, const cnri_text *text, cnr_error 
 /* A result line that is being built. */
 typedef struct line {
     cnri_json json;
-    char list[128]; /* the list that is being written */
+    char list[128];          /* the list that is being written */
+    CNRI_VEC(char *) unread; /* values of the point that the study never read */
 } line;
 
 /* Ends the JSON list that is being written; none: nothing. */
@@ -171,6 +172,23 @@ static void add_result(void *arg, const cnri_lua_named *value) {
     } else if (value->text) cnri_json_text(&l->json, value->name, value->text);
     else if (value->is_flag) cnri_json_bool(&l->json, value->name, value->number != 0);
     else cnri_json_real(&l->json, value->name, value->number);
+}
+
+/* Notes a value that the study never read; without memory, nothing. */
+static void add_unread(void *arg, const char *name) {
+    line *l = arg;
+    char *own = cnri_strdup(name), **slot = own ? cnri_push(&l->unread) : NULL;
+    if (slot) *slot = own;
+    else cnri_free(own);
+}
+
+/* Writes the list of values that were never read, unless it is empty, and frees it. */
+static void write_unread(line *l) {
+    if (l->unread.n > 0) cnri_json_list(&l->json, "unread");
+    for (int32_t i = 0; i < l->unread.n; i++) cnri_json_text(&l->json, NULL, l->unread.at[i]);
+    if (l->unread.n > 0) cnri_json_end(&l->json);
+    for (int32_t i = 0; i < l->unread.n; i++) cnri_free(l->unread.at[i]);
+    cnri_vec_free(&l->unread);
 }
 
 /* Fails if the study can't be read or is no study, before any point is begun. */
@@ -209,7 +227,7 @@ static cnr_status run_study(const state *t, const cnri_lua_named *values, line *
     cnr_status status = cnri_lua_open(call->rt, path, call->operands.n - 1,
                                       (char **)call->operands.at + 1, &rights, &program, err);
     cnri_signals_patient();
-    if (!status) status = cnri_lua_results(program, add_result, l, err);
+    if (!status) status = cnri_lua_results(program, add_result, add_unread, l, err);
     end_list(l);
     cnri_lua_close(program);
     cnri_loading_free(&loading);
@@ -235,6 +253,7 @@ static cnr_status run_point(state *t, cnr_error *err) {
     if (!status) {
         cnri_json_end(&l.json);
         cnri_json_real(&l.json, "seconds", (double)(cnri_real_ns() - begin) * 1e-9);
+        write_unread(&l);
         cnri_json_end(&l.json);
         cnri_text_add(&p.head, ",%s\n", l.json.text.failed ? "" : l.json.text.at + 1);
         if (l.json.text.failed) p.head.failed = true;
@@ -438,9 +457,27 @@ static cnr_status run_all(state *t, cnr_error *err) {
 
 /* ---- results ---- */
 
+/* True if the point's study read the parameter, by its line. */
+static bool was_read(const place *p, const char *line, const char *parameter) {
+    char *word = cnri_format("\"%s\"", parameter);
+    const char *unread = find_result(p, line, "unread");
+    const bool read = !unread || !word || !strstr(unread, word);
+    cnri_free(word);
+    return read;
+}
+
+/* Warns of parameters of several values that no point's study read: they change nothing. */
+static void warn_of_unread(const state *t, const bool *read, int64_t done) {
+    for (int32_t i = 0; i < t->axes.n && done > 0; i++)
+        if (!read[i] && t->axes.at[i].values.n + t->axes.at[i].is_range > 1)
+            cnri_log(CNR_LOG_WARN, t->call->operands.at[0],
+                     "the study never reads p.%s, so its values change nothing",
+                     t->axes.at[i].name);
+}
+
 /* Writes results.jsonl, one line for each point that was run, in the order of the grid; counts
- * them. */
-static cnr_status collect(const state *t, int64_t *done, cnr_error *err) {
+ * them. read: receives for each axis whether some study read it. */
+static cnr_status collect(const state *t, int64_t *done, bool *read, cnr_error *err) {
     char *path = cnri_format("%s/results.jsonl", t->s->output);
     cnri_text all = {0};
     cnr_status status = path ? CNR_OK : cnri_out_of_memory(err, "sweep");
@@ -451,6 +488,8 @@ static cnr_status collect(const state *t, int64_t *done, cnr_error *err) {
         if (result) {
             cnri_text_bytes(&all, result, strlen(result));
             ++*done;
+            for (int32_t k = 0; k < t->axes.n; k++)
+                read[k] = read[k] || was_read(&p, result, t->axes.at[k].name);
         }
         cnri_free(result);
         leave(&p);
@@ -549,8 +588,11 @@ static cnr_status run_shared(state *t, cnr_error *err) {
 /* Runs the sweep with its children, then summarises it and prints the result. */
 static cnr_status run_parent(state *t, cnr_error *err) {
     int64_t done = 0;
-    cnr_status status = run_shared(t, err);
-    if (!status && cnri_group_rank() == 0) status = collect(t, &done, err);
+    bool *read = cnri_alloc_zero((size_t)t->axes.n + 1);
+    cnr_status status = read ? run_shared(t, err) : cnri_out_of_memory(err, "sweep");
+    if (!status && cnri_group_rank() == 0) status = collect(t, &done, read, err);
+    if (!status) warn_of_unread(t, read, done);
+    cnri_free(read);
     if (!status && done) status = summarise(t, err);
     const told told = {.output = t->s->output,
                        .points = t->n,

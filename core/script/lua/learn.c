@@ -54,6 +54,9 @@ const cnri_lua_key cnri_train_keys[] = {
     CNRI_REAL("epsilon: of adam (1e-8)", options, o.epsilon, 1e-30, 1),
     CNRI_TEXT("keep_zeros: a pattern of weights whose zeros stay, beside those that are masked",
               options, o.keep_zeros),
+    CNRI_FLAG("local_statistics: true: of several processes, batch normalisation takes the "
+              "statistics of each one's part of the batch",
+              options, o.local_statistics),
     CNRI_LOSS_KEY,
     CNRI_METRIC_KEY,
     CNRI_TEXT("best_by: the metric that the best epoch is chosen by, \"f1\" the most, \"-mae\" the "

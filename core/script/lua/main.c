@@ -125,6 +125,7 @@ static int run_main(lua_State *L) {
 typedef struct results {
     cnri_lua_program *program;
     cnri_lua_result_fn each;
+    cnri_lua_unread_fn unread; /* NULL: nobody asks */
     void *arg;
 } results;
 
@@ -176,6 +177,66 @@ static const char *next_name(lua_State *L, const char *after) {
     return found;
 }
 
+/* Lua function, __index of the arguments: notes that the key at 2 was read, and pushes its value.
+ */
+static int read_arg(lua_State *L) {
+    lua_settop(L, 2);
+    lua_pushvalue(L, 2);
+    lua_rawget(L, lua_upvalueindex(1));
+    lua_pushvalue(L, 2);
+    lua_pushnil(L);
+    if (lua_type(L, 2) == LUA_TSTRING) lua_rawset(L, lua_upvalueindex(2));
+    lua_settop(L, 3);
+    return 1;
+}
+
+/* Lua function, __pairs of the arguments: all of them are read. */
+static int read_all(lua_State *L) {
+    lua_settop(L, 1);
+    for (lua_pushnil(L); lua_next(L, lua_upvalueindex(1));) {
+        lua_pushvalue(L, -2);
+        lua_insert(L, -2);
+        lua_rawset(L, 1);
+        lua_pushvalue(L, -1);
+        lua_pushnil(L);
+        lua_rawset(L, lua_upvalueindex(2));
+    }
+    lua_getglobal(L, "next");
+    lua_pushvalue(L, 1);
+    lua_pushnil(L);
+    return 3;
+}
+
+/* Replaces the table of arguments on top by one that notes what is read. Behind it, the set of
+ * named arguments that were not read yet is on top. Words stay where rawlen finds them. */
+static void watch_args(lua_State *L, const cnri_lua_program *p) {
+    const int args = lua_gettop(L);
+    lua_newtable(L); /* args + 1: what main gets */
+    lua_newtable(L); /* args + 2: the set */
+    for (const cnri_lua_named *n = p->named; n && n->name; n++) {
+        luaL_gsub(L, n->name, "-", "_");
+        lua_pushboolean(L, true);
+        lua_rawset(L, args + 2);
+    }
+    for (lua_Integer i = 0; i <= (lua_Integer)lua_rawlen(L, args); i++) {
+        lua_rawgeti(L, args, i);
+        lua_rawseti(L, args + 1, i);
+    }
+    lua_createtable(L, 0, 2);
+    static const luaL_Reg hooks[] = {{"__index", read_arg}, {"__pairs", read_all}, {NULL, NULL}};
+    lua_pushvalue(L, args);
+    lua_pushvalue(L, args + 2);
+    luaL_setfuncs(L, hooks, 2);
+    lua_setmetatable(L, args + 1);
+    lua_remove(L, args);
+}
+
+/* Tells which named arguments of the set on top were not read, sorted. */
+static void tell_unread(lua_State *L, const results *r) {
+    for (const char *name = next_name(L, NULL); name; name = next_name(L, name))
+        if (r->unread) r->unread(r->arg, name);
+}
+
 /* Lua function: calls main and passes on the results that it returns. */
 static int run_results(lua_State *L) {
     const results *r = lua_touserdata(L, 1);
@@ -184,6 +245,8 @@ static int run_results(lua_State *L) {
     cnri_lua_begin_main(&p->script);
     lua_rawgetp(L, LUA_REGISTRYINDEX, &cnri_lua_result);
     push_args(L, p);
+    watch_args(L, p);
+    lua_insert(L, -3); /* the set below main and its arguments */
     lua_call(L, 1, 1);
     if (!lua_istable(L, -1))
         luaL_error(L, "main returned a %s: want a table of results, { top1 = 0.98 }",
@@ -196,6 +259,8 @@ static int run_results(lua_State *L) {
         tell_result(L, r, name);
         lua_pop(L, 1);
     }
+    lua_pop(L, 1);
+    tell_unread(L, r);
     return 0;
 }
 
@@ -297,12 +362,12 @@ cnr_status cnri_lua_main(cnri_lua_program *p, int *exit_code, cnr_error *err) {
     return status;
 }
 
-cnr_status cnri_lua_results(cnri_lua_program *p, cnri_lua_result_fn each, void *arg,
-                            cnr_error *err) {
+cnr_status cnri_lua_results(cnri_lua_program *p, cnri_lua_result_fn each, cnri_lua_unread_fn unread,
+                            void *arg, cnr_error *err) {
     if (!p->is_main || p->is_application)
         return cnri_fail(err, CNR_E_NOT_FOUND, p->script.path,
                          "no study: it returns no function that returns results");
-    results r = {.program = p, .each = each, .arg = arg};
+    results r = {.program = p, .each = each, .unread = unread, .arg = arg};
     return cnri_script_guard(&p->script, run_results, &r, 0, err);
 }
 

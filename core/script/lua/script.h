@@ -107,9 +107,12 @@ cnr_status cnri_lua_main(cnri_lua_program *p, int *exit_code, cnr_error *err);
  * name: a number, a text, a flag (`number` is 1 or 0), or each number of a list (is_item).
  * Values are valid during the call only. */
 typedef void (*cnri_lua_result_fn)(void *arg, const cnri_lua_named *value);
-/* Calls main and passes each result to `each`. */
-cnr_status cnri_lua_results(cnri_lua_program *p, cnri_lua_result_fn each, void *arg,
-                            cnr_error *err);
+/* Gets the name of a named argument that main never read. */
+typedef void (*cnri_lua_unread_fn)(void *arg, const char *name);
+/* Calls main and passes each result to `each`; then each unread argument to `unread` (may be
+ * NULL). */
+cnr_status cnri_lua_results(cnri_lua_program *p, cnri_lua_result_fn each, cnri_lua_unread_fn unread,
+                            void *arg, cnr_error *err);
 /* Lets the next load of `path` use the program instead of running the script again. */
 void cnri_lua_hold(cnr_runtime *rt, const char *path, cnri_lua_program *p);
 void cnri_lua_drop(cnr_runtime *rt); /* closes a held program that nothing loaded */

@@ -187,4 +187,17 @@ ok $code && $err =~ /--metric: speed: the study has no result of that name/, 'a 
 ($code, $out, $err) = sweep("$dir/study.lua --grid x=1 -o $dir/grid2");
 ($code, $out, $err) = sweep("$dir/study.lua --grid x=1 -o $dir/grid2 --resume --metric speed");
 ok $code && $err =~ /--metric speed: no such result; there are curve, fine, score, word/, '... nor of points that were run before' or diag $err;
+# ---- parameters that nothing reads ----
+
+open my $deaf, '>', "$dir/deaf.lua" or die;
+print $deaf "return function(p) return { x = p.a } end\n";
+close $deaf;
+my $deaf_said = `$build/cnnrun sweep $dir/deaf.lua --grid a=1,2 --grid rate=1,2 -o $dir/deaf 2>&1`;
+like($deaf_said, qr/never reads p\.rate/, 'a parameter that the study never reads is named');
+unlike($deaf_said, qr/never reads p\.(a|seed)/, 'but none that it reads, and no single seed');
+open $deaf, '>', "$dir/all.lua" or die;
+print $deaf "return function(p) local n = 0 for _, v in pairs(p) do n = n + v end return { x = n } end\n";
+close $deaf;
+unlike(`$build/cnnrun sweep $dir/all.lua --grid a=1,2 --grid rate=1,2 -o $dir/all 2>&1`, qr/never reads/, 'a walk over all values reads them');
+
 done_testing;

@@ -61,6 +61,26 @@ for my $n (2, 4) {
     my $apart = apart($loss{$n}, $loss{1});
     cmp_ok($apart, '<=', 1e-5, sprintf 'the loss on %d ranks is that on one (%.1e apart)', $n, $apart);
 }
+# Batch normalisation takes the statistics of the whole batch, also where the parts differ by a sample.
+spew("$dir/norm.lua", <<'LUA');
+local c = require "cnnrun"
+return c.net { name = "norm", input = { "data", shape = { "batch", 1, 28, 28 }, scale = 1 / 128, mean = { 128 } },
+  c.conv2d { "conv", out = 6, kernel = 5, stride = 2 }, c.batch_norm { "bn" }, c.relu {}, c.dense { "ip", out = 10 }, c.softmax { "prob" } }
+LUA
+my %norm;
+for my $case ([1], [2], [3], [2, '--local-statistics']) {
+    my ($n, @local) = @$case;
+    my @words = map { $_ eq $net ? "$dir/norm.lua" : $_ eq '1500' ? 320 : $_ } @train;
+    is(job(ranks($n), @words, qw(--weights random:1 --batch 32 --epochs 1 --validation 0), @local, '-o', "$dir/norm$n.cnr"), 0, "batch normalisation on $n ranks @local")
+        or diag slurp("$dir/err");
+    my @told = lines();
+    $norm{"$n@local"} = $told[0]{loss};
+}
+for my $n (2, 3) {
+    my $apart = apart($norm{$n}, $norm{1});
+    cmp_ok($apart, '<=', 1e-5, sprintf 'its loss on %d ranks is that on one (%.1e apart)', $n, $apart);
+}
+cmp_ok(apart($norm{'2--local-statistics'}, $norm{1}), '>', 1e-4, '--local-statistics keeps those of each part');
 is(job(ranks(2), @train, qw(--epochs 1 --batch 1 -o), "$dir/x.cnr") != 0, 1, 'a batch of 1 is not for 2 ranks');
 like(slurp("$dir/err"), qr/batch: 1 samples can't be shared by 2 processes/, 'and that is reported');
 is(scalar(() = slurp("$dir/err") =~ /can't be shared/g), 1, 'once');

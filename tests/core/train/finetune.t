@@ -46,9 +46,18 @@ grep -q 'ip2.weight.12x500' "$dir/look"; ok $? "has as many classes as were aske
 [ "$(grep -c 'conv.*true' "$dir/look")" -eq 2 ]; ok $? "frozen weights stay"
 grep -q 'ip1.weight.500x800.false' "$dir/look"; ok $? "others are trained on"
 [ "$("$build/cnnrun" run "$dir/x.cnr" --top 1 scripts/nets/digits/seven.png | awk 'NR == 2 { print $1 }')" = 7 ]; ok $? "and it has learned"
+train scripts/nets/lenet5.lua --weights scripts/nets/lenet5.cnr --head 12 --freeze '*' --epochs 1 --lr 0.003; ok $? "a new head trains, whatever is frozen"
+same ip1.weight ip1.bias >"$dir/look"
+[ "$(grep -c true "$dir/look")" -eq 2 ]; ok $? "and nothing else does"
 net bare '{ "batch", 1, 28, 28 }' 'c.flatten {}, c.softmax {}'
 train "$dir/bare.lua" --head 3
 [ $? -ne 0 ] && grep -q "bare: can't have a new head because its scores are not" "$dir/err"; ok $? "one without weights can't have one"
+
+# A folder of classes, one of them without pictures.
+for class in a c; do mkdir -p "$dir/classes/$class"; cp "$root/scripts/nets/digits/one.png" "$dir/classes/$class"; done
+mkdir "$dir/classes/b"
+"$build/cnnrun" eval scripts/nets/lenet5.lua --data "$dir/classes" >"$dir/out" 2>"$dir/err"
+grep -q "classes/b: has no pictures, so it is no class" "$dir/err"; ok $? "a class without pictures is told"
 
 # What a net leaves open its preprocessing says; scores may have sides of 1.
 net open '{ "batch", 3, "height", "width" }, resize = "24x24"' \
