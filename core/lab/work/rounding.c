@@ -289,20 +289,15 @@ static void invert(double *a, int64_t n, double *column) {
 /* Computes the upper factor U of a block's inverse, U'U = inverse; false: nothing was seen. */
 static bool spread_of(const layer *l, int64_t group, int64_t block, double *u) {
     const float *square = square_of(l, group, block);
-    const double *mean = l->mean + group * l->depth + block * BLOCK;
     const int64_t n = block_size(l, block), side = side_of(l);
-    /* A bias makes up for what the mean of the inputs is off by, so only their spread counts. */
-    const double part = l->bias >= 0 && l->n > 1 ? 1 / (double)l->n : 0;
     double trace = 0, column[BLOCK];
-    for (int64_t i = 0; i < n; i++)
-        trace += ((double)square[i * side + i] - part * mean[i] * mean[i]) / (double)n;
+    for (int64_t i = 0; i < n; i++) trace += (double)square[i * side + i] / (double)n;
     if (!(trace > 0)) return false;
     /* Few positions say little about how inputs correlate. */
     const double damping = trace * (DAMPING + 0.5 * (double)n / (double)l->n);
     for (int64_t i = 0; i < n; i++)
         for (int64_t j = 0; j <= i; j++)
-            u[i * BLOCK + j] =
-                (double)square[j * side + i] - part * mean[i] * mean[j] + (i == j ? damping : 0);
+            u[i * BLOCK + j] = (double)square[j * side + i] + (i == j ? damping : 0);
     if (!factor(u, n)) return false;
     invert(u, n, column);
     return factor(u, n);
