@@ -4,7 +4,7 @@
 #include "export.h"
 
 /* Inputs: each operand and the result have a value, a scale and a zero point. */
-enum { Q_X = 0, Q_W = 3, Q_LAYER_Y = 6, Q_BIAS = 8 };
+enum { Q_X = 0, Q_W = 3, Q_LAYER_Y = 6, Q_BIAS = 8, Q_SLOPE };
 
 /* 1 if a tensor is a constant of that type with data. */
 static int is_known(const cnr_tensor *t, int32_t dtype) {
@@ -61,12 +61,37 @@ static const char *bias(out_job *j) {
     return out;
 }
 
+/* Writes the function by a layer's slopes, LeakyRelu or PRelu, from y; returns the name of its
+ * output. */
+static const char *sloped(out_job *j, const char *y) {
+    const cnr_tensor *slope = j->node->inputs[Q_SLOPE];
+    const char *out = out_between(j->w);
+    if (cnr_count(slope) == 1) {
+        const cnr_attr alpha = {.name = "alpha",
+                                .type = CNR_ATTR_FLOAT,
+                                .set = 1,
+                                .f = (double)*(const float *)slope->data};
+        out_put_attr(j->w, out_node(j->w, "LeakyRelu", &y, 1, &out, 1), &alpha);
+        return out;
+    }
+    const int64_t n = cnr_count(slope), dim[CNR_MAX_RANK] = {n, 1, 1, 1, 1, 1, 1, 1};
+    float *own = (float *)out_make(j->w, (size_t)n * sizeof *own);
+    if (!own) return "";
+    memcpy(own, slope->data, (size_t)n * sizeof *own);
+    const int32_t rank = j->node->outputs[0]->rank - 1;
+    const char *in[] = {y, out_constant(j->w, CNR_f32, dim, rank, own, (uint64_t)n * sizeof *own)};
+    out_node(j->w, "PRelu", in, 2, &out, 1);
+    return out;
+}
+
 /* Writes a quantised convolution or dense layer. 0: it can't. */
 static int layer(out_job *j) {
     const int conv = strcmp(j->node->desc->name, "qlinear_conv") == 0;
     const int biased = j->n_in > Q_BIAS && *j->in[Q_BIAS];
     const char *x = j->in[Q_X], *y = out_between(j->w);
+    const int has_slope = j->n_in > Q_SLOPE && *j->in[Q_SLOPE];
     if (!has_scale(j, Q_X + 1) || !has_scale(j, Q_W + 1) || !has_scale(j, Q_LAYER_Y)) return 0;
+    if (has_slope && !is_known(j->node->inputs[Q_SLOPE], CNR_f32)) return 0;
     if (!conv && j->node->inputs[Q_X]->rank != 2) {
         const char *flat = out_between(j->w);
         out_put_int(j->w, out_node(j->w, "Flatten", &x, 1, &flat, 1), "axis", 1);
@@ -77,7 +102,7 @@ static int layer(out_job *j) {
     Onnx__NodeProto *n = out_node(j->w, conv ? "Conv" : "Gemm", in, biased ? 3 : 2, &y, 1);
     if (conv) out_attrs_of(j, n, "conv");
     else out_put_int(j->w, n, "transB", 1);
-    quantized(j, y, Q_LAYER_Y);
+    quantized(j, has_slope ? sloped(j, y) : y, Q_LAYER_Y);
     return 1;
 }
 

@@ -49,7 +49,7 @@ static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_ac
     if (why) return cnr_refuse(out, why);
     const cnr_tensor *x = node->inputs[INT8_X];
     int8_blocked_take(node, out, 500, int8_block_of(x->rank, x->dim), int8_block_of(x->rank, dim));
-    out->prepared = 0xfe | (cnr_own_input(node, INT8_BIAS) ? 1u << INT8_BIAS : 0);
+    out->prepared = int8_layer_prepared(node);
     return CNR_OK;
 }
 
@@ -240,6 +240,7 @@ static void one_task(void *arg, int64_t index, int32_t thread) {
         t.w = int8_weights(j->blob) + panel * t.panel_bytes;
         t.finish.offset = int8_offsets(j->blob) + panel * INT8_PANEL;
         t.finish.scale = int8_scales(j->blob) + panel * INT8_PANEL;
+        if (layer->sloped) t.finish.slope = int8_slopes(j->blob) + panel * INT8_PANEL;
         for (int64_t i = block * s->per_task; i < end; i++)
             one_tile(j, &t, index / parts / blocks, pair, i);
     }
@@ -265,7 +266,7 @@ static cnr_status run(const cnr_run *run, cnr_error *err) {
 
 const cnr_kernel int8_conv_blocked = {
     .size = sizeof(cnr_kernel),
-    .version = 3,
+    .version = 4,
     .name = "qlinear_conv_int8_blocked",
     .op = "qlinear_conv",
     .device = "cpu",

@@ -65,7 +65,7 @@ static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_ac
     if (!why && !int8_is_middle(node) && !can_split(node)) why = "a weight is 255";
     if (why) return cnr_refuse(out, why);
     int8_blocked_take(node, out, 550, int8_block_of(x->rank, x->dim), int8_block_of(x->rank, dim));
-    out->prepared = 0xfe | (cnr_own_input(node, INT8_BIAS) ? 1u << INT8_BIAS : 0);
+    out->prepared = int8_layer_prepared(node);
     return CNR_OK;
 }
 
@@ -182,8 +182,12 @@ static void one_plane(void *arg, int64_t index, int32_t thread) {
                      .word = (const int16_t *)(const void *)(w + 2 * quad_bytes(node, s->lines, b)),
                      .pixels = rows ? p->points / rows : 0,
                      .block = b,
-                     .finish = {int8_offsets(blob) + plane * b, int8_scales(blob) + plane * b,
-                                blob->layer.low, blob->layer.high, blob->layer.y_zero}};
+                     .finish = {.offset = int8_offsets(blob) + plane * b,
+                                .scale = int8_scales(blob) + plane * b,
+                                .slope = blob->layer.sloped ? int8_slopes(blob) + plane * b : NULL,
+                                .low = blob->layer.low,
+                                .high = blob->layer.high,
+                                .zero = blob->layer.y_zero}};
     if (cnr_cancelled(run->stream)) return;
     int8_planes_copy(p, node->inputs[INT8_X], index / p->n, plane,
                      blob->layer.x_flip ^ INT8_BLOCKED_MIDDLE,
@@ -205,7 +209,7 @@ static cnr_status run(const cnr_run *run, cnr_error *err) {
 
 const cnr_kernel int8_conv_depthwise = {
     .size = sizeof(cnr_kernel),
-    .version = 4,
+    .version = 5,
     .name = "qlinear_conv_int8_depthwise",
     .op = "qlinear_conv",
     .device = "cpu",

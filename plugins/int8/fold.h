@@ -19,9 +19,10 @@ typedef struct fold_work {
     const cnr_node *node; /* the computing node, with its inputs and output */
     const cnr_value *in;
     cnr_value out;
-    fold_operand y;  /* the quantised result: its type, scale and zero point */
-    float low, high; /* limits of the result, as real numbers */
-    char name[256];  /* stem of the names of new nodes */
+    const cnr_node *sloped; /* the node behind it that multiplies what is negative; NULL: none */
+    fold_operand y;         /* the quantised result: its type, scale and zero point */
+    float low, high;        /* limits of the result, as real numbers */
+    char name[256];         /* stem of the names of new nodes */
 } fold_work;
 
 /* Finds the quantised operand, with one scale, from which `value` is dequantised; 0: none. */

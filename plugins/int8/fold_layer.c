@@ -153,7 +153,7 @@ static cnr_value reshaped(graph *g, const char *name, cnr_value x, int32_t rank,
 static cnr_value layer(fold_work *f, const char *op, const fold_operand *x, const layer_weights *w,
                        cnr_value bias, const cnr_node *like) {
     const uint8_t none = 0;
-    cnr_value in[9];
+    cnr_value in[INT8_LAYER_PORTS];
     const int32_t w_type = int8_host->graph_type(f->g, w->q)->dtype;
     in[INT8_X] = x->q;
     in[INT8_X_SCALE] = x->scale;
@@ -165,7 +165,14 @@ static cnr_value layer(fold_work *f, const char *op, const fold_operand *x, cons
     in[INT8_Y_SCALE] = f->y.scale;
     in[INT8_Y_ZERO] = fold_zero(f->g, &f->y);
     in[INT8_BIAS] = bias;
-    const cnr_value made = graph_add(f->g, op, f->name, like, in, bias < 0 ? 8 : 9);
+    if (f->sloped) {
+        const int64_t n = graph_slopes(f->sloped, NULL);
+        if (n != 1 && n != w->rows) return FOLD_NOT;
+        in[INT8_SLOPE] = graph_slope_constant(f->g, NULL, f->sloped);
+        if (in[INT8_SLOPE] < 0) return -1;
+    }
+    const int32_t n_in = f->sloped ? INT8_SLOPE + 1 : bias < 0 ? 8 : 9;
+    const cnr_value made = graph_add(f->g, op, f->name, like, in, n_in);
     if (made < 0) return -1;
     const int32_t at = int8_host->graph_producer(f->g, made);
     if (!int8_layer_fits(int8_host->graph_node_at(f->g, at, NULL, NULL), 1)) return made;
@@ -186,6 +193,7 @@ static cnr_value dense_of_rows(fold_work *f, fold_operand *x, const layer_weight
         unknown += t->dim[i] < 0;
     }
     if (unknown > 1 || flat[1] < 1) return FOLD_NOT;
+    if (f->sloped && graph_slopes(f->sloped, NULL) != 1) return FOLD_NOT; /* by another axis */
     back[rank - 1] = w->rows;
     x->q = reshaped(f->g, f->name, x->q, 2, flat);
     if (x->q < 0) return -1;

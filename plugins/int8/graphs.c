@@ -1,6 +1,7 @@
 /* Shared by the rewrites: access to graphs, quantised nodes, numbers in metadata. */
 #include "graphs.h"
 
+#include <math.h>
 #include <stdio.h>
 
 int graph_passes(const cnr_node *node) {
@@ -13,6 +14,39 @@ int graph_passes(const cnr_node *node) {
 }
 
 int graph_joins(const cnr_node *node) { return graph_is(node, "concat"); }
+
+/* Whether t has one element, or else only one for each channel of x. */
+static int is_by_channel(const cnr_tensor *x, const cnr_tensor *t) {
+    const int32_t axis = 1 - (x->rank - t->rank);
+    if (cnr_count(t) == 1) return 1;
+    return x->rank >= 2 && axis >= 0 && t->dim[axis] == x->dim[1] && cnr_count(t) == x->dim[1];
+}
+
+int64_t graph_slopes(const cnr_node *node, float *out) {
+    const float alpha = graph_is(node, "leaky_relu") ? (float)cnr_attr_float(node, "alpha") : 0;
+    const cnr_tensor *x = node->n_inputs > 0 ? node->inputs[0] : NULL, *t = NULL;
+    if (!x || x->dtype != CNR_f32) return 0;
+    if (graph_is(node, "prelu")) t = cnr_own_input(node, 1);
+    else if (!graph_is(node, "leaky_relu")) return 0;
+    if (t && (!cnr_is_constant(t) || !cnr_is_plain(t, 1u << CNR_f32) || !is_by_channel(x, t)))
+        return 0;
+    const int64_t n = t ? cnr_count(t) : 1;
+    const float *from = t ? t->data : &alpha;
+    for (int64_t i = 0; i < n; i++)
+        if (!isfinite(from[i])) return 0;
+    if (out) memcpy(out, from, (size_t)n * sizeof *out);
+    return n;
+}
+
+cnr_value graph_slope_constant(graph *g, const char *stem, const cnr_node *node) {
+    const int64_t n = graph_slopes(node, NULL);
+    float *slopes = int8_host->alloc((size_t)cnr_max(1, n) * sizeof *slopes);
+    if (!slopes) return -1;
+    graph_slopes(node, slopes);
+    const cnr_value made = graph_f32(g, stem, "int8_slope", slopes, n);
+    int8_host->free(slopes);
+    return made;
+}
 
 /* Adds a constant with the data of t, named STEM.SUFFIX (stem NULL: without name); changes t's size
  * and flags. Returns its value, or -1. */

@@ -15,6 +15,12 @@ static inline int graph_is(const cnr_node *node, const char *op) {
 int graph_passes(const cnr_node *node);
 /* 1 if the node is a concat. */
 int graph_joins(const cnr_node *node);
+/* Number of the slopes by which a node multiplies what is negative in its input and nothing else,
+ * as leaky_relu and prelu do: 1, or one for each channel (axis 1). They go to `out` (NULL:
+ * nowhere), which has room for all channels. 0: the node is another, or its slopes are unknown. */
+int64_t graph_slopes(const cnr_node *node, float *out);
+/* Adds the node's slopes as a constant named STEM.int8_slope; -1: failed. */
+cnr_value graph_slope_constant(graph *g, const char *stem, const cnr_node *node);
 /* Adds a constant named stem + suffix, or (stem NULL) with a generated name; -1: failed. */
 cnr_value graph_f32(graph *g, const char *stem, const char *suffix, const float *v, int64_t n);
 /* Adds a constant of bytes, named STEM.SUFFIX; -1: failed. */

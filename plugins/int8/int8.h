@@ -62,7 +62,9 @@ enum {
     INT8_W_ZERO,
     INT8_Y_SCALE,
     INT8_Y_ZERO,
-    INT8_BIAS
+    INT8_BIAS,
+    INT8_SLOPE,
+    INT8_LAYER_PORTS
 };
 
 /* Ports of qlinear_add and qlinear_mul, and of qlinear_global_average_pool. */
@@ -94,11 +96,12 @@ int int8_pair_form(const cnr_tensor *a, const cnr_tensor *b, int multiplies);
 typedef struct int8_layer {
     int32_t x_zero, y_zero;                 /* x_zero: after the flip */
     uint8_t x_flip, w_flip, shifts, narrow; /* narrow: no weight is -128 after the flip */
+    uint8_t sloped;                         /* it has slopes */
     float low, high;                        /* bounds of y minus y_zero */
 } int8_layer;
 
-/* Header of the blob. It is followed by `rows` offsets (int32), scales (float) and zero points of
- * weights (int32), then by the kernel's packed weights. */
+/* Header of the blob. It is followed by `rows` offsets (int32), scales (float), zero points of
+ * weights (int32) and slopes (float), then by the kernel's packed weights. */
 typedef struct int8_blob {
     int8_layer layer;  /* a copy, since the inputs that define it may be absent at run time */
     int64_t rows;      /* a multiple of INT8_MR; surplus rows are zeros */
@@ -108,6 +111,10 @@ typedef struct int8_blob {
 /* Returns NULL if a kernel can compute the layer exactly, else why it can't. any_w_zero: the kernel
  * allows zero points of weights other than the middle of their type. */
 const char *int8_layer_fits(const cnr_node *node, int any_w_zero);
+/* The inputs of a layer that its prepared weights stand for, as bits. */
+uint32_t int8_layer_prepared(const cnr_node *node);
+/* What requantises the sums of a row. */
+int8_requant int8_requant_of(const int8_blob *b, int64_t row);
 /* Whether all weight zero points are the middle of their type: 0, or 128 for u8. */
 int int8_is_middle(const cnr_node *node);
 /* Number of bytes before the packed weights in a blob of `rows` rows, rounded up to 64. */
@@ -133,6 +140,10 @@ static inline const float *int8_scales(const int8_blob *b) {
 /* The blob's array of zero points of the weights, one for each row. */
 static inline const int32_t *int8_w_zeros(const int8_blob *b) {
     return (const int32_t *)(int8_scales(b) + b->rows);
+}
+/* The blob's array of slopes, one for each row. */
+static inline const float *int8_slopes(const int8_blob *b) {
+    return (const float *)(int8_w_zeros(b) + b->rows);
 }
 /* The offset of a row for an x whose elements sum to `total`. */
 static inline int32_t int8_shifted(const int8_blob *b, int64_t row, int32_t total) {

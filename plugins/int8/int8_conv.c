@@ -54,7 +54,7 @@ static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_ac
     if (!why) why = window_of(node, &w);
     if (why) return cnr_refuse(out, why);
     cnr_take(node, out, 300);
-    out->prepared = 0xfe | (cnr_own_input(node, INT8_BIAS) ? 1u << INT8_BIAS : 0);
+    out->prepared = int8_layer_prepared(node);
     return CNR_OK;
 }
 
@@ -309,8 +309,7 @@ static void pack(const conv_state *s, const uint8_t *base, int64_t first, uint8_
 static void store(const conv_job *j, const int32_t *sums, const int32_t *total, int64_t row,
                   int64_t n, int64_t at) {
     const int8_layer *l = &j->blob->layer;
-    int8_requant how = {int8_offsets(j->blob)[row], l->y_zero, int8_scales(j->blob)[row], l->low,
-                        l->high};
+    const int8_requant how = int8_requant_of(j->blob, row);
     int32_t moved[INT8_NR];
     if (l->shifts) {
         const uint32_t zero = (uint32_t)int8_w_zeros(j->blob)[row];
@@ -390,5 +389,5 @@ static cnr_status run(const cnr_run *run, cnr_error *err) {
     return CNR_OK;
 }
 
-INT8_KERNEL(int8_conv, 3, "qlinear_conv_int8_gemm", "qlinear_conv", accepts);
-INT8_KERNEL(int8_conv_integer, 3, "conv_integer_int8_gemm", "conv_integer", integer_accepts);
+INT8_KERNEL(int8_conv, 4, "qlinear_conv_int8_gemm", "qlinear_conv", accepts);
+INT8_KERNEL(int8_conv_integer, 4, "conv_integer_int8_gemm", "conv_integer", integer_accepts);

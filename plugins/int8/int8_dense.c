@@ -23,7 +23,7 @@ static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_ac
     const char *why = int8_layer_fits(node, 1);
     if (why) return cnr_refuse(out, why);
     cnr_take(node, out, 300);
-    out->prepared = 0xfe | (cnr_own_input(node, INT8_BIAS) ? 1u << INT8_BIAS : 0);
+    out->prepared = int8_layer_prepared(node);
     return CNR_OK;
 }
 
@@ -99,7 +99,6 @@ static void some_rows(void *arg, int64_t index, int32_t thread) {
     const dense_job *j = arg;
     const int64_t end = cnr_min(j->outputs, (index + 1) * ROWS);
     uint8_t *y = j->run->outputs[0]->data;
-    int8_requant how = {0, j->blob->layer.y_zero, 0, j->blob->layer.low, j->blob->layer.high};
     (void)thread;
     if (cnr_cancelled(j->run->stream)) return;
     for (int64_t r = index * ROWS; r < end; r += INT8_DOT_ROWS)
@@ -109,8 +108,8 @@ static void some_rows(void *arg, int64_t index, int32_t thread) {
             int8_uk->dot(j->depth, x, int8_weights(j->blob) + r * j->depth, j->depth, sums);
             const int32_t total = j->blob->layer.shifts ? sum_of(x, j->depth) : 0;
             for (int64_t i = 0; i < INT8_DOT_ROWS && r + i < end; i++) {
+                int8_requant how = int8_requant_of(j->blob, r + i);
                 how.offset = int8_shifted(j->blob, r + i, total);
-                how.scale = int8_scales(j->blob)[r + i];
                 int8_uk->requantize(&sums[i], 1, &how, y + n * j->outputs + r + i);
             }
         }
@@ -136,7 +135,7 @@ static cnr_status run(const cnr_run *run, cnr_error *err) {
 
 const cnr_kernel int8_dense = {
     .size = sizeof(cnr_kernel),
-    .version = 3,
+    .version = 4,
     .name = "qlinear_dense_int8_dot",
     .op = "qlinear_dense",
     .device = "cpu",

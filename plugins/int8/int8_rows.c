@@ -53,7 +53,7 @@ static cnr_status dense_accepts(const cnr_device *device, const cnr_node *node, 
     if (!why && node->outputs[0]->dim[0] < LEAST_SAMPLES) why = "more samples are wanted";
     if (why) return cnr_refuse(out, why);
     cnr_take(node, out, 400);
-    out->prepared = 0xfe | (cnr_own_input(node, INT8_BIAS) ? 1u << INT8_BIAS : 0);
+    out->prepared = int8_layer_prepared(node);
     return CNR_OK;
 }
 
@@ -165,8 +165,7 @@ static void store(const rows_job *j, int32_t *sums, const int32_t *total, int64_
             for (int64_t c = 0; c < INT8_NR; c++) sum[c] = (int32_t)((uint32_t)sum[c] + shift);
             continue;
         }
-        const int8_requant how = {offset, l->y_zero, int8_scales(j->blob)[first + i], l->low,
-                                  l->high};
+        const int8_requant how = int8_requant_of(j->blob, first + i);
         int8_uk->requantize(sum, n, &how, bytes[i]);
     }
     if (is_integer(j->run->node)) {
@@ -208,5 +207,5 @@ static cnr_status run(const cnr_run *run, cnr_error *err) {
     return CNR_OK;
 }
 
-INT8_KERNEL(int8_matmul_integer, 1, "matmul_integer_int8_gemm", "matmul_integer", integer_accepts);
-INT8_KERNEL(int8_dense_gemm, 1, "qlinear_dense_int8_gemm", "qlinear_dense", dense_accepts);
+INT8_KERNEL(int8_matmul_integer, 2, "matmul_integer_int8_gemm", "matmul_integer", integer_accepts);
+INT8_KERNEL(int8_dense_gemm, 2, "qlinear_dense_int8_gemm", "qlinear_dense", dense_accepts);

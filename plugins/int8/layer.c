@@ -79,6 +79,30 @@ static int sums_fit(const cnr_tensor *w, const cnr_tensor *zero, const cnr_tenso
     return 1;
 }
 
+/* 1 if the slopes, where there are some, are finite constants. */
+static int has_finite_slopes(const cnr_node *node) {
+    const cnr_tensor *slope = cnr_own_input(node, INT8_SLOPE);
+    if (slope && !known(slope, 1u << CNR_f32)) return 0;
+    for (int64_t i = 0; slope && i < cnr_count(slope); i++)
+        if (!isfinite(((const float *)slope->data)[i])) return 0;
+    return 1;
+}
+
+uint32_t int8_layer_prepared(const cnr_node *node) {
+    return 0xfe | (cnr_own_input(node, INT8_BIAS) ? 1u << INT8_BIAS : 0) |
+           (cnr_own_input(node, INT8_SLOPE) ? 1u << INT8_SLOPE : 0);
+}
+
+int8_requant int8_requant_of(const int8_blob *b, int64_t row) {
+    const int8_layer *l = &b->layer;
+    return (int8_requant){.offset = int8_offsets(b)[row],
+                          .zero = l->y_zero,
+                          .scale = int8_scales(b)[row],
+                          .low = l->low,
+                          .high = l->high,
+                          .slope = l->sloped ? int8_slopes(b)[row] : 1};
+}
+
 const char *int8_layer_fits(const cnr_node *node, int any_w_zero) {
     const uint32_t bytes = 1u << CNR_u8 | 1u << CNR_i8, real = 1u << CNR_f32;
     if (node->n_inputs <= INT8_Y_ZERO) return "inputs are missing";
@@ -93,6 +117,7 @@ const char *int8_layer_fits(const cnr_node *node, int any_w_zero) {
     if (!int8_is_scalar(in[INT8_X_ZERO], bytes)) return "x_zero_point must be a constant, one byte";
     if (!int8_is_scalar(in[INT8_Y_ZERO], bytes)) return "y_zero_point must be a constant, one byte";
     if (bias && !known(bias, 1u << CNR_i32)) return "bias must be a constant of i32";
+    if (!has_finite_slopes(node)) return "slope must be a constant of finite f32";
     const int64_t product = has_middle_zeros(w, in[INT8_W_ZERO]) ? MOST_MIDDLE : MOST_ANY;
     if (product == MOST_ANY && !any_w_zero)
         return "w_zero_point must be the middle, 0 or of u8 128";
@@ -114,6 +139,7 @@ static void layer_of(const cnr_node *node, int8_layer *out) {
     out->w_flip = in[INT8_W]->dtype == CNR_u8 ? 0x80 : 0;
     out->shifts = !int8_is_middle(node);
     out->narrow = 0;
+    out->sloped = cnr_own_input(node, INT8_SLOPE) != NULL;
     out->x_zero = int8_byte_at(in[INT8_X_ZERO], 0) + out->x_flip;
     out->y_zero = int8_byte_at(in[INT8_Y_ZERO], 0);
     int8_bounds(in[INT8_Y_ZERO]->dtype, out->y_zero, &out->low, &out->high);
@@ -121,7 +147,7 @@ static void layer_of(const cnr_node *node, int8_layer *out) {
 
 int64_t int8_blob_head(int64_t rows) {
     return cnr_round_up((int64_t)sizeof(int8_blob) +
-                            rows * (int64_t)(2 * sizeof(int32_t) + sizeof(float)),
+                            rows * (int64_t)(2 * sizeof(int32_t) + 2 * sizeof(float)),
                         64);
 }
 
@@ -129,6 +155,7 @@ int64_t int8_blob_head(int64_t rows) {
  * offset, computed modulo 2^32: the result itself fits 32 bits. */
 void int8_blob_fill(const cnr_node *node, int64_t rows, int8_blob *blob) {
     const cnr_tensor *w = node->inputs[INT8_W], *bias = cnr_own_input(node, INT8_BIAS);
+    const cnr_tensor *slopes = cnr_own_input(node, INT8_SLOPE);
     const int64_t depth = cnr_span(w, 1, w->rank);
     layer_of(node, &blob->layer);
     blob->rows = rows;
@@ -136,7 +163,8 @@ void int8_blob_fill(const cnr_node *node, int64_t rows, int8_blob *blob) {
     int32_t *offset = (int32_t *)(blob + 1);
     float *scale = (float *)(offset + rows);
     int32_t *w_zero = (int32_t *)(scale + rows);
-    memset(offset, 0, (size_t)(3 * rows) * sizeof *offset);
+    float *slope = (float *)(w_zero + rows);
+    memset(offset, 0, (size_t)(4 * rows) * sizeof *offset);
     for (int64_t r = 0; r < w->dim[0]; r++) {
         const uint8_t *from = (const uint8_t *)w->data + r * depth;
         int64_t sum = 0;
@@ -145,6 +173,7 @@ void int8_blob_fill(const cnr_node *node, int64_t rows, int8_blob *blob) {
         w_zero[r] = int8_byte_at(node->inputs[INT8_W_ZERO], r) - middle(w);
         offset[r] = (int32_t)(uint32_t)(shift - (sum - depth * w_zero[r]) * blob->layer.x_zero);
         scale[r] = factor(node, r);
+        slope[r] = slopes ? scale_at(slopes, r) : 1;
     }
 }
 
@@ -185,7 +214,7 @@ void int8_integer_fill(const cnr_node *node, int64_t rows, int64_t row_count, in
     const int64_t row_step = step == 1 ? depth : 1;
     int32_t *offset = (int32_t *)(blob + 1), *w_zero = offset + 2 * rows;
     memset(blob, 0, sizeof *blob);
-    memset(offset, 0, (size_t)(3 * rows) * sizeof *offset);
+    memset(offset, 0, (size_t)(4 * rows) * sizeof *offset);
     blob->layer.x_flip = node->inputs[INT8_X]->dtype == CNR_i8 ? 0x80 : 0;
     blob->layer.w_flip = w->dtype == CNR_u8 ? 0x80 : 0;
     blob->rows = rows;

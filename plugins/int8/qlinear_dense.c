@@ -14,7 +14,12 @@ static const cnr_port in[] = {{.name = "x", .help = "N and any axes, which count
                               {.name = "bias",
                                .flags = CNR_PORT_OPTIONAL,
                                .help = "i32, one per output, in units of x_scale "
-                                       "w_scale"}};
+                                       "w_scale"},
+                              {.name = "slope",
+                               .flags = CNR_PORT_OPTIONAL,
+                               .help = "f32, one, or one per output; negative results are "
+                                       "multiplied by it before they are rounded, as by leaky "
+                                       "ReLU and PReLU"}};
 static const cnr_port out[] = {{.name = "y", .help = "N out, of the type of y_zero_point"}};
 
 /* Fills err: what is wrong with the node. */
@@ -45,13 +50,13 @@ static int64_t inputs_of(const cnr_tensor *x) {
     return n < 0 ? -2 : n;
 }
 
-/* Checks the eight or nine inputs and gives the output its type and the shape samples x outputs;
+/* Checks the inputs and gives the output its type and the shape samples x outputs;
  * fails with a reason. */
 static cnr_status infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_error *err) {
     const cnr_tensor *const *t = node->inputs;
     if (node->n_inputs <= INT8_Y_ZERO) return wrong(err, node, "eight inputs are wanted");
     for (int32_t i = 0; i <= INT8_Y_ZERO; i++)
-        if (!t[i]) return wrong(err, node, "only the bias may be left out");
+        if (!t[i]) return wrong(err, node, "only bias and slope may be left out");
     const cnr_tensor *x = t[INT8_X], *w = t[INT8_W], *bias = cnr_own_input(node, INT8_BIAS);
     if (!int8_is_byte(x) || x->rank < 1 || x->encoding)
         return wrong(err, node, "input x: want u8 or i8");
@@ -79,6 +84,7 @@ static cnr_status infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_er
         return int8_host->fail(err, CNR_E_SHAPE, node->name,
                                "qlinear_dense: input bias: want i32, one an output, %lld",
                                (long long)m);
+    if (cnr_own_input(node, INT8_SLOPE)) CNR_TRY(want_each(node, INT8_SLOPE, CNR_f32, m, err));
     outputs[0]->dtype = t[INT8_Y_ZERO]->dtype;
     outputs[0]->rank = 2;
     outputs[0]->dim[0] = x->dim[0];
@@ -112,6 +118,7 @@ static cnr_status reference(const cnr_run *run, cnr_error *err) {
     const cnr_tensor *x = t[INT8_X], *w = t[INT8_W], *bias = cnr_own_input(run->node, INT8_BIAS);
     const int64_t k = w->dim[1], m = w->dim[0], x_zero = int8_byte_at(t[INT8_X_ZERO], 0);
     const int64_t y_zero = int8_byte_at(t[INT8_Y_ZERO], 0);
+    const cnr_tensor *slopes = cnr_own_input(run->node, INT8_SLOPE);
     const int one_x = cnr_count(x) == 1, one_w = cnr_count(w) == 1;
     (void)err;
     for (int64_t i = 0; i < y->dim[0] * m; i++) {
@@ -123,8 +130,9 @@ static cnr_status reference(const cnr_run *run, cnr_error *err) {
                    (int8_byte_at(w, one_w ? 0 : o * k + j) - w_zero);
         const float scale = (float)(real_at(t[INT8_X_SCALE], 0) * real_at(t[INT8_W_SCALE], o) /
                                     real_at(t[INT8_Y_SCALE], 0));
-        const double steps = (double)rintf((float)sum * scale); /* in f32, as in qlinear_conv */
-        ((uint8_t *)y->data)[i] = stored(y->dtype, steps + (double)y_zero);
+        float steps = (float)sum * scale; /* in f32, as in qlinear_conv */
+        if (slopes && steps < 0) steps *= (float)real_at(slopes, o);
+        ((uint8_t *)y->data)[i] = stored(y->dtype, (double)rintf(steps) + (double)y_zero);
     }
     return CNR_OK;
 }

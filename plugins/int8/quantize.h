@@ -18,11 +18,13 @@ typedef struct value_group { /* values that share a scale; `of` maps a value to 
 typedef struct work {
     graph *g;
     int32_t n_nodes, n_values;
-    int32_t *of;         /* maps a value to the representative of its group */
-    uint8_t *layer;      /* for each node: LAYER or FOLLOWER if it will be quantised */
-    int32_t *relu_of;    /* maps a relu node to the layer that it is merged into, or NONE */
-    uint8_t *banned;     /* for each relu node: 1: not merged into a layer; 2: nor a follower */
-    uint8_t *is_byte;    /* for each value: computed from quantised layers only */
+    int32_t *of;       /* maps a value to the representative of its group */
+    uint8_t *layer;    /* for each node: LAYER or FOLLOWER if it will be quantised */
+    int32_t *relu_of;  /* maps a relu or sloped node to the layer that it is merged into, or NONE */
+    cnr_value *slope;  /* for each layer: slopes of the node merged into it, or NONE */
+    cnr_value *result; /* for each layer with slopes: the value behind them */
+    uint8_t *banned;   /* for each relu node: 1: not merged into a layer; 2: nor a follower */
+    uint8_t *is_byte;  /* for each value: computed from quantised layers only */
     uint8_t *is_wanted;  /* for each value: a quantised layer reads it */
     uint8_t *cut;        /* for each value: before a merged relu, so stored clipped at 0 */
     value_group *groups; /* indexed by the representative */

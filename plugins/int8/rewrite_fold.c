@@ -2,6 +2,7 @@
  * write it, by a node that computes with the stored bytes.
  *     quantize(f(dequantize(a), ..))          -> qlinear_f(a, ..)
  *     quantize(dequantize(a)), other scale    -> a by a table
+ *     quantize(prelu(layer(..)))              -> a layer with slopes
  *     quantize(g(f(..)))                      -> g(quantize(f(..)))    g moves, picks or limits
  *     qlinear_matmul(a, constant matrix, ..)  -> qlinear_dense(a, ..)
  * It runs before constants are folded, which would turn the weights into floats. Sums are exact,
@@ -338,6 +339,21 @@ static int begin(fold_work *f, graph *g, int32_t index) {
     return isnormal(f->y.step) && f->y.step > 0;
 }
 
+/* Moves f from a leaky relu or prelu to the layer that only it reads; 0: there is none. */
+static int before_slopes(fold_work *f) {
+    const cnr_value *in;
+    const int32_t producer = int8_host->graph_producer(f->g, f->in[0]);
+    if (!graph_slopes(f->node, NULL) || producer < 0) return 0;
+    const cnr_node *node = int8_host->graph_node_at(f->g, producer, &in, NULL);
+    if (int8_host->graph_use_count(f->g, f->in[0]) != 1 || graph_is(node, "dequantize_linear"))
+        return 0;
+    f->sloped = f->node;
+    f->out = f->in[0];
+    f->node = node;
+    f->in = in;
+    return 1;
+}
+
 /* Collects the nodes between the computing node and the quantising one, the last first, with their
  * inputs; returns how many, negative: they can't be moved. */
 static int32_t behind(fold_work *f, const cnr_node **nodes, const cnr_value **inputs) {
@@ -358,7 +374,7 @@ static int32_t behind(fold_work *f, const cnr_node **nodes, const cnr_value **in
         if (!moves) {
             /* a limit of a dequantised value becomes a table */
             if (fold_operand_of(f->g, in[0], &x)) return n;
-            if (!is_limit(f->node, &f->low, &f->high)) return n;
+            if (before_slopes(f) || !is_limit(f->node, &f->low, &f->high)) return n;
         } else {
             if (n == MOST_BEHIND || f->node->n_inputs > 8) return -1;
             nodes[n] = f->node;
@@ -382,8 +398,9 @@ static int32_t fold_one(graph *g, int32_t index, cnr_error *err) {
     snprintf(f.name, sizeof f.name, "%.240s.int8", f.node->name);
     int8_host->graph_insert_before(g, index);
     cnr_value made = FOLD_NOT;
-    for (size_t i = 0; i < sizeof forms / sizeof forms[0] && made == FOLD_NOT; i++)
-        made = forms[i](&f);
+    const size_t n_forms =
+        f.sloped ? 1 : sizeof forms / sizeof forms[0]; /* only layers have slopes */
+    for (size_t i = 0; i < n_forms && made == FOLD_NOT; i++) made = forms[i](&f);
     if (made == FOLD_NOT) return 0;
     if (made >= 0) made = limited(&f, made);
     for (int32_t i = n - 1; i >= 0 && made >= 0; i--) made = moved(&f, nodes[i], inputs[i], made);

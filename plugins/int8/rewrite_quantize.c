@@ -9,7 +9,8 @@
  * output, so that dequantize and quantize between layers cancel. Other operators between layers are
  * quantised by rewrite_follow.c. A relu behind a layer becomes the saturation of its output, whose
  * least byte then means 0. The same holds for relu6, and for a clip from 0 on, if the largest byte
- * means at most its upper limit. */
+ * means at most its upper limit. A leaky relu or prelu behind a layer becomes its slopes, so that
+ * bytes are made by the range behind it. */
 #include "quantize.h"
 
 #include <math.h>
@@ -94,6 +95,15 @@ static int32_t layer_before(const work *w, int32_t relu) {
     }
 }
 
+/* Index of the quantised layer whose output only this node reads, directly; NONE: there is none. */
+static int32_t layer_with(const work *w, int32_t sloped) {
+    const cnr_value *in;
+    int8_host->graph_node_at(w->g, sloped, &in, NULL);
+    const int32_t producer = int8_host->graph_producer(w->g, in[0]);
+    if (producer < 0 || int8_host->graph_use_count(w->g, in[0]) != 1) return NONE;
+    return w->layer[producer] == LAYER ? producer : NONE;
+}
+
 /* Marks the values between the layer and the relu as clipped at 0. */
 static void mark_cut(work *w, int32_t relu) {
     const cnr_value *in;
@@ -123,6 +133,12 @@ static void make_groups(work *w) {
             const int32_t n = graph_joins(node) ? node->n_inputs : 1;
             for (int32_t k = 0; k < n; k++)
                 if (in[k] >= 0) unite(w, in[k], out[0]);
+        } else if (graph_slopes(node, NULL)) {
+            w->relu_of[i] = layer_with(w, i);
+            if (w->relu_of[i] == NONE) continue;
+            w->layer[i] = 0;
+            unite(w, in[0], out[0]);
+            mark_cut(w, i);
         } else if (is_relu(node, &most) && w->layer[i] != FOLLOWER) {
             if (!w->banned[i]) w->relu_of[i] = layer_before(w, i);
             if (w->relu_of[i] == NONE) {
@@ -173,7 +189,7 @@ static int withdraw(work *w) {
             w->layer[i] = 0;
             changed = 1;
         }
-        if (w->relu_of[i] == NONE) continue;
+        if (w->relu_of[i] == NONE || graph_slopes(node, NULL)) continue;
         const value_group *group = &w->groups[quantize_find(w, out[0])];
         double most;
         is_relu(node, &most);
@@ -272,7 +288,7 @@ static cnr_status quantise(work *w, int32_t index) {
     const cnr_node *node = int8_host->graph_node_at(w->g, index, &nin, &nout);
     const cnr_value x = nin[0], y = nout[0];
     const int conv = graph_is(node, "conv");
-    cnr_value in[9], scale, zero, stored;
+    cnr_value in[INT8_LAYER_PORTS], scale, zero, stored;
     char name[256];
     weights q = {.x_scale = (double)w->groups[quantize_find(w, x)].scale};
     weights_of(node, &q);
@@ -284,22 +300,40 @@ static cnr_status quantise(work *w, int32_t index) {
     if (!add_weights(w, name, shape.rank, shape.dim, &q, in)) return CNR_E_MEMORY;
     in[INT8_Y_SCALE] = scale;
     in[INT8_Y_ZERO] = zero;
+    if (!q.bias) in[INT8_BIAS] = -1;
+    in[INT8_SLOPE] = w->slope[index];
+    const int32_t n = w->slope[index] != NONE ? INT8_SLOPE + 1 : q.bias ? 9 : 8;
     int8_host->graph_insert_before(w->g, index);
     const cnr_value xs[] = {x, in[INT8_X_SCALE], in[INT8_X_ZERO]};
     in[INT8_X] = graph_add(w->g, "quantize_linear", NULL, NULL, xs, 3);
     if (in[INT8_X] < 0) return CNR_E_STATE;
     node = conv ? int8_host->graph_node_at(w->g, index + 1, NULL, NULL) : NULL;
-    stored =
-        graph_add(w->g, conv ? "qlinear_conv" : "qlinear_dense", name, node, in, q.bias ? 9 : 8);
+    stored = graph_add(w->g, conv ? "qlinear_conv" : "qlinear_dense", name, node, in, n);
     const cnr_value ys[] = {stored, scale, zero};
     const cnr_value real =
         stored < 0 ? -1 : graph_add(w->g, "dequantize_linear", NULL, NULL, ys, 3);
     if (real < 0) return CNR_E_STATE;
     const value_group *group = &w->groups[quantize_find(w, y)];
     const double zero_point = group->zero, step = (double)group->scale;
-    CNR_TRY(int8_host->graph_set_quantised(w->g, y, stored, step, zero_point, -zero_point * step));
+    const cnr_value known_as = w->slope[index] != NONE ? w->result[index] : y;
+    CNR_TRY(int8_host->graph_set_quantised(w->g, known_as, stored, step, zero_point,
+                                           -zero_point * step));
     CNR_TRY(int8_host->graph_replace(w->g, y, real));
     return int8_host->graph_remove(w->g, index + 3);
+}
+
+/* Removes a node that its layer computes too; keeps its slopes for the layer. */
+static cnr_status merge(work *w, int32_t index) {
+    const cnr_value *in, *out;
+    const int32_t layer = w->relu_of[index];
+    const cnr_node *node = int8_host->graph_node_at(w->g, index, &in, &out);
+    if (graph_slopes(node, NULL)) {
+        w->result[layer] = out[0];
+        w->slope[layer] = graph_slope_constant(w->g, node->name, node);
+        if (w->slope[layer] < 0) return CNR_E_MEMORY;
+    }
+    CNR_TRY(int8_host->graph_replace(w->g, out[0], in[0]));
+    return int8_host->graph_remove(w->g, index);
 }
 
 /* Replaces all chosen nodes, the last first, so that earlier indices stay valid; returns how many
@@ -309,10 +343,7 @@ static int32_t quantise_all(work *w, cnr_error *err) {
     for (int32_t i = w->n_nodes - 1; i >= 0; i--) {
         cnr_status status = CNR_OK;
         if (w->relu_of[i] != NONE) {
-            const cnr_value *in, *out;
-            int8_host->graph_node_at(w->g, i, &in, &out);
-            status = int8_host->graph_replace(w->g, out[0], in[0]);
-            if (!status) status = int8_host->graph_remove(w->g, i);
+            status = merge(w, i);
         } else if (w->layer[i] == FOLLOWER) {
             status = follow_quantise(w, i);
         } else if (w->layer[i]) {
@@ -348,6 +379,8 @@ static void release(work *w) {
     int8_host->free(w->of);
     int8_host->free(w->layer);
     int8_host->free(w->relu_of);
+    int8_host->free(w->slope);
+    int8_host->free(w->result);
     int8_host->free(w->banned);
     int8_host->free(w->cut);
     int8_host->free(w->is_byte);
@@ -362,14 +395,17 @@ static int prepare(work *w) {
     w->of = int8_host->alloc(values * sizeof *w->of);
     w->layer = int8_host->alloc(nodes);
     w->relu_of = int8_host->alloc(nodes * sizeof *w->relu_of);
+    w->slope = int8_host->alloc(nodes * sizeof *w->slope);
+    w->result = int8_host->alloc(nodes * sizeof *w->result);
     w->banned = int8_host->alloc(nodes);
     w->cut = int8_host->alloc(values);
     w->is_byte = int8_host->alloc(values);
     w->is_wanted = int8_host->alloc(values);
     w->groups = int8_host->alloc(values * sizeof *w->groups);
     if (!w->of || !w->layer || !w->relu_of || !w->banned || !w->cut || !w->groups || !w->is_byte ||
-        !w->is_wanted)
+        !w->is_wanted || !w->slope || !w->result)
         return 0;
+    for (int32_t i = 0; i < w->n_nodes; i++) w->slope[i] = NONE;
     memset(w->banned, 0, nodes);
     return 1;
 }

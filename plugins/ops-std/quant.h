@@ -22,11 +22,16 @@ static inline double quant_clamp(int32_t dtype, double v) {
 }
 
 /* Converts an integer sum to steps of y: rounded to float, times x_scale w_scale / y_scale, which
- * is rounded once, and then rounded to a whole number, ties to even. In float32, as ONNX Runtime
- * does. */
+ * is rounded once, and, if negative, times `slope`; then rounded to a whole number, ties to even.
+ * In float32, as ONNX Runtime does. */
+static inline double quant_steps_sloped(int64_t sum, double x_scale, double w_scale, double y_scale,
+                                        float slope) {
+    const float scale = (float)(x_scale * w_scale / y_scale), steps = (float)sum * scale;
+    return (double)rintf(steps < 0 ? steps * slope : steps);
+}
+/* The same without a slope. */
 static inline double quant_steps(int64_t sum, double x_scale, double w_scale, double y_scale) {
-    const float scale = (float)(x_scale * w_scale / y_scale);
-    return (double)rintf((float)sum * scale);
+    return quant_steps_sloped(sum, x_scale, w_scale, y_scale, 1);
 }
 
 /* Defines an operator by its file's infer_with, cost_with and reference_with, for PREFIX_ports; the

@@ -15,7 +15,9 @@ static const cnr_port qlinear_in[] =
      {.name = "w_zero_point", .help = "one, or one per channel of y"},
      {.name = "y_scale", .help = "one number"},
      {.name = "y_zero_point", .help = "one number; gives the type of y"},
-     QUANT_OPTION("bias", "i32, one per channel of y, in units of x_scale w_scale")};
+     QUANT_OPTION("bias", "i32, one per channel of y, in units of x_scale w_scale"),
+     QUANT_OPTION("slope", "f32, one, or one per channel of y; negative results are multiplied by "
+                           "it before they are rounded, as by leaky ReLU and PReLU")};
 static const cnr_port qlinear_out[] = {{.name = "y", .help = "of the type of y_zero_point"}};
 static const cnr_attr_spec attrs[] = {{.name = "kernel_shape",
                                        .type = CNR_ATTR_INTS,
@@ -33,10 +35,10 @@ static const cnr_attr_spec attrs[] = {{.name = "kernel_shape",
 
 /* Input ports; -1: the operator does not have it. */
 typedef struct quant_ports {
-    int32_t x, w, x_scale, x_zero, w_scale, w_zero, y_scale, y_zero, bias;
+    int32_t x, w, x_scale, x_zero, w_scale, w_zero, y_scale, y_zero, bias, slope;
 } quant_ports;
-static const quant_ports integer_ports = {0, 1, -1, 2, -1, 3, -1, -1, -1};
-static const quant_ports qlinear_ports = {0, 3, 1, 2, 4, 5, 6, 7, 8};
+static const quant_ports integer_ports = {0, 1, -1, 2, -1, 3, -1, -1, -1, -1};
+static const quant_ports qlinear_ports = {0, 3, 1, 2, 4, 5, 6, 7, 8, 9};
 
 /* *win receives the window over the input at port p->x. */
 static cnr_status window_of(const cnr_node *node, const quant_ports *p, cnr_window *win,
@@ -95,6 +97,7 @@ static cnr_status infer_with(const cnr_node *node, const quant_ports *p, cnr_ten
     CNR_TRY(check_each(node, p->w_scale, OPS_FLOATS, m, err));
     CNR_TRY(check_each(node, p->y_scale, OPS_FLOATS, 1, err));
     CNR_TRY(check_each(node, p->y_zero, QUANT_BYTES, 1, err));
+    CNR_TRY(check_each(node, p->slope, 1u << CNR_f32, m, err));
     const cnr_tensor *bias = quant_in(node, p->bias);
     if (bias && (bias->dtype != CNR_i32 || bias->rank != 1 || !ops_dims_agree(bias->dim[0], m)))
         return ops_fail(err, CNR_E_SHAPE, node, "input bias: want i32, one a channel, %lld",
@@ -175,6 +178,7 @@ static cnr_status reference_with(const cnr_run *run, const quant_ports *p, cnr_e
         const double x_scale = real_at(quant_in(node, p->x_scale), 0);
         const double w_scale = real_at(quant_in(node, p->w_scale), oc);
         const double y_scale = real_at(quant_in(node, p->y_scale), 0);
+        const float slope = (float)real_at(quant_in(node, p->slope), oc);
         c.w_zero = whole_at(quant_in(node, p->w_zero), oc);
         if (ops_cancelled(run)) return CNR_E_CANCELLED;
         for (int64_t i = 0; i < points; i++, to++) {
@@ -185,8 +189,9 @@ static cnr_status reference_with(const cnr_run *run, const quant_ports *p, cnr_e
             if (p->y_zero < 0) ops_put_int(y->dtype, y->data, to, sum);
             else
                 elem_set_f64(y, to,
-                             quant_clamp(y->dtype, quant_steps(sum, x_scale, w_scale, y_scale) +
-                                                       (double)zero));
+                             quant_clamp(y->dtype,
+                                         quant_steps_sloped(sum, x_scale, w_scale, y_scale, slope) +
+                                             (double)zero));
         }
     }
     return CNR_OK;

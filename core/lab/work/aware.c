@@ -56,7 +56,7 @@ static cnr_status wrap(void *arg, cnr_graph *g, cnr_error *err) {
         const cnri_quantised_value *as = &w->answers->at[i].as;
         if (!cnri_is_quantised(&w->answers->at[i])) continue;
         status = round_output(w, g, as, err);
-        if (!status) status = round_weight(w, g, g->values.at[as->real].producer, err);
+        if (!status) status = round_weight(w, g, cnri_answer_node(g, &w->answers->at[i]), err);
     }
     return status;
 }

@@ -6,9 +6,9 @@
 
 enum { PASSES = 64 };
 
-/* Bias of the layer that computes a value of the float net; -1: it has none. */
-static cnr_value bias_of(const cnri_calibration *c, cnr_value real) {
-    return cnri_bias_of(c->net, c->net->nodes.at[c->net->values.at[real].producer]);
+/* Bias of the layer that computes an answer's value in the float net; -1: it has none. */
+static cnr_value bias_of(const cnri_calibration *c, const cnri_answer *a) {
+    return cnri_bias_of(c->net, c->net->nodes.at[cnri_answer_node(c->net, a)]);
 }
 
 /* One of *n passes (set by the first): corrects the bias of the layers whose turn it
@@ -22,7 +22,7 @@ static cnr_status correct_some(cnri_calibration *c, cnri_float_net *net, const b
     bool any = false;
     for (int32_t i = 0; i < answers.n && !status && pass < passes; i++) {
         cnri_answer *a = &answers.at[i];
-        const cnr_value bias = bias_of(c, a->as.real);
+        const cnr_value bias = bias_of(c, a);
         if (bias < 0 || i * passes / answers.n != pass) continue;
         a->channels = c->net->values.at[bias].type->dim[0];
         a->off = cnri_alloc_zero((size_t)a->channels * 2 * sizeof *a->off);
@@ -32,7 +32,7 @@ static cnr_status correct_some(cnri_calibration *c, cnri_float_net *net, const b
     if (!status && any) status = cnri_compare_with(c, net, quantized, &answers, pictures, err);
     for (int32_t i = 0; i < answers.n && !status; i++) {
         const cnri_answer *a = &answers.at[i];
-        double **shift = &c->shifts[c->net->values.at[a->as.real].producer];
+        double **shift = &c->shifts[cnri_answer_node(c->net, a)];
         if (!a->off) continue;
         if (!*shift) *shift = cnri_alloc_zero(((size_t)a->channels + 1) * sizeof **shift);
         if (!*shift) status = cnri_out_of_memory(err, "quantize");

@@ -180,6 +180,21 @@ static bool insert(const cnri_calibration *c, cnri_answers *answers, const cnri_
     return true;
 }
 
+/* True if the node is linear in weights. */
+static bool is_layer(const cnri_node *node) {
+    cnr_linear ports;
+    return CNRI_HAS(node->view.desc, linear) && node->view.desc->linear(&node->view, &ports) == 1;
+}
+
+int32_t cnri_answer_node(const cnr_graph *net, const cnri_answer *a) {
+    const int32_t node = net->values.at[a->as.real].producer;
+    const cnr_value before =
+        net->nodes.at[node]->view.n_inputs > 0 ? net->nodes.at[node]->in[0] : -1;
+    const int32_t producer = before >= 0 ? net->values.at[before].producer : -1;
+    if (!cnri_is_quantised(a) || is_layer(net->nodes.at[node]) || producer < 0) return node;
+    return producer;
+}
+
 cnr_status cnri_quantized(const cnri_calibration *c, const bool *wanted, cnr_graph **out,
                           cnri_answers *answers, cnr_error *err) {
     const cnri_quantised_value *v;
@@ -193,7 +208,8 @@ cnr_status cnri_quantized(const cnri_calibration *c, const bool *wanted, cnr_gra
     for (int32_t i = 0; !status && (v = cnri_graph_quantised_at(g, i)); i++) {
         const double top = v->low + UINT8_MAX * v->scale;
         const bool limited = c->ranges[v->real].seen && c->ranges[v->real].high > top + v->scale;
-        const cnri_answer a = {.as = *v, .high = limited ? top : INFINITY};
+        cnri_answer a = {.as = *v, .high = limited ? top : INFINITY};
+        a.has_function = cnri_answer_node(c->net, &a) != c->net->values.at[v->real].producer;
         if (!insert(c, answers, &a)) status = cnri_out_of_memory(err, "quantize");
     }
     status = cnri_alloc_verdict(before, status, "quantize", err);
@@ -273,6 +289,12 @@ static bool is_saturated(int32_t dtype, int32_t q) {
     return q == low || q == low + UINT8_MAX;
 }
 
+/* True if the error of an element is that of the layer's sum. A function behind the layer, as leaky
+ * ReLU, changes what is negative. */
+static bool tells_shift(const cnri_answer *a, double real, double got) {
+    return !a->has_function || (real > 0 && got > 0);
+}
+
 /* Adds one quantised value to the noise of its answer. */
 static void compare_one(cnri_answer *a, const cnr_tensor *value) {
     const bool whole = cnri_is_quantised(a);
@@ -289,7 +311,7 @@ static void compare_one(cnri_answer *a, const cnr_tensor *value) {
         cnri_add_noise(a, fmin(fmax((double)a->kept[k], a->as.low), a->high), got);
         if (a->off && value->rank >= 2 && value->dim[1] == a->channels &&
             (double)a->kept[k] > a->as.low && (double)a->kept[k] < a->high &&
-            !is_saturated(value->dtype, q))
+            !is_saturated(value->dtype, q) && tells_shift(a, (double)a->kept[k], got))
             cnri_add_off(a, value, k, (double)a->kept[k] - got);
     }
 }

@@ -11,6 +11,7 @@ typedef struct cnri_answer {
     cnri_quantised_value as;
     double signal, noise; /* sums of squares */
     double high;          /* bound of the quantised value by the node behind it; infinite: none */
+    bool has_function;    /* the layer's kernel also computes a function behind it */
     float *kept;          /* its numbers for the current picture */
     int64_t n;
     double *off; /* by channel: sum of the errors, and their number; NULL: not wanted */
@@ -122,6 +123,9 @@ void cnri_add_noise(cnri_answer *a, double real, double got);
 /* Signal over noise in decibels, from sums of squares; infinite without noise. */
 double cnri_decibels(const cnri_answer *a);
 static inline bool cnri_is_quantised(const cnri_answer *a) { return a->as.scale > 0; }
+/* Number of the node of the float net that computes an answer's value; of a quantised value, its
+ * layer, which may have a function behind it. */
+int32_t cnri_answer_node(const cnr_graph *net, const cnri_answer *a);
 void cnri_answers_free(cnri_answers *answers); /* frees the answers; the list is empty then */
 /* Runs the net on the first pictures and calls `tap` for its input (node NULL) and its values. */
 cnr_status cnri_calibration_watch(cnri_calibration *c, int64_t pictures, cnr_tap_fn tap, void *arg,

@@ -121,7 +121,7 @@ typedef struct layers {
 
 /* Number of the node, in the float net, that computes a layer's output. */
 static int32_t node_of(const layers *l, int32_t layer) {
-    return l->c->net->values.at[l->answers->at[l->answer[layer]].as.real].producer;
+    return cnri_answer_node(l->c->net, &l->answers->at[l->answer[layer]]);
 }
 
 /* Name of a layer's node in the float net or, with `quantised`, in the quantised one. */

@@ -97,7 +97,7 @@ static bool note_dropped(job *q, const char *why, double decibels) {
     bool any = false;
     for (int32_t i = 0; i < q->answers.n; i++) {
         const cnri_answer *a = &q->answers.at[i];
-        const int32_t node = q->out->net->values.at[a->as.real].producer;
+        const int32_t node = cnri_answer_node(q->out->net, a);
         if (!cnri_is_quantised(a) || q->wanted[node]) continue;
         q->given_up[node] = isnan(decibels) ? cnri_decibels(a) : decibels;
         q->float_for[node] = why;
@@ -112,7 +112,7 @@ static cnr_status drop_noisy(job *q, const cnri_answer *bad, const char **spoile
                              cnr_error *err) {
     const cnr_graph *net = q->out->net;
     *decibels = cnri_decibels(bad);
-    *spoiled = net->nodes.at[net->values.at[bad->as.real].producer]->name;
+    *spoiled = net->nodes.at[cnri_answer_node(net, bad)]->name;
     const cnr_status status = cnri_drop_noisiest(&q->sensitivity, &q->answers, bad->as.real,
                                                  pow(10, -q->least / 10), q->wanted, err);
     if (!status) note_dropped(q, for_noise, *decibels);
@@ -465,7 +465,7 @@ static int64_t weight_bytes(const cnr_graph *g) {
 static const cnri_answer *answer_of(const job *q, int32_t node) {
     for (int32_t i = 0; i < q->answers.n; i++)
         if (cnri_is_quantised(&q->answers.at[i]) &&
-            q->out->net->values.at[q->answers.at[i].as.real].producer == node)
+            cnri_answer_node(q->out->net, &q->answers.at[i]) == node)
             return &q->answers.at[i];
     return NULL;
 }

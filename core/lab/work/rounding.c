@@ -363,7 +363,7 @@ cnr_status cnri_round_weights(cnri_calibration *c, const cnri_answers *answers, 
     c->rounded = cnri_alloc_zero(((size_t)c->net->nodes.n + 1) * sizeof *c->rounded);
     cnr_status status = c->rounded ? CNR_OK : cnri_out_of_memory(err, "quantize");
     for (int32_t i = 0; i < answers->n && !status; i++)
-        status = add_layer(&r, c->net->values.at[answers->at[i].as.real].producer, err);
+        status = add_layer(&r, cnri_answer_node(c->net, &answers->at[i]), err);
     if (!status && r.layers.n > 0) status = cnri_calibration_watch(c, PICTURES, tap, &r, err);
     for (int32_t i = 0; i < r.layers.n && !status; i++) {
         const layer *l = &r.layers.at[i];

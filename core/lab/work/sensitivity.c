@@ -17,11 +17,6 @@ static void mark_before(const cnr_graph *net, bool *nodes) {
         }
 }
 
-/* Number of the node that computes an answer's value. */
-static int32_t node_of(const cnr_graph *net, const cnri_answer *a) {
-    return net->values.at[a->as.real].producer;
-}
-
 /* True if the node computes from marked values. A node without a gradient selects (sorts,
  * counts) instead. */
 static bool follows(const cnri_node *node, const bool *values) {
@@ -42,7 +37,7 @@ bool *cnri_values_behind(const cnr_graph *net, const cnri_answers *answers) {
         return NULL;
     }
     for (int32_t i = 0; i < answers->n; i++) {
-        before[node_of(net, &answers->at[i])] = true;
+        before[cnri_answer_node(net, &answers->at[i])] = true;
         out[answers->at[i].as.real] = reached[answers->at[i].as.real] = true;
     }
     mark_before(net, before);
@@ -116,8 +111,8 @@ cnr_status cnri_drop_noisiest(cnri_sensitivity *s, const cnri_answers *answers, 
     if (before) before[net->values.at[at].producer] = true;
     if (before) mark_before(net, before);
     for (int32_t i = 0; i < answers->n && !status; i++)
-        if (cnri_is_quantised(&answers->at[i]) && before[node_of(net, &answers->at[i])])
-            status = measure(s, node_of(net, &answers->at[i]), err);
+        if (cnri_is_quantised(&answers->at[i]) && before[cnri_answer_node(net, &answers->at[i])])
+            status = measure(s, cnri_answer_node(net, &answers->at[i]), err);
     if (!status)
         while (drop_one(s, before, at, wanted) > maximum) {}
     cnri_free(before);
@@ -149,7 +144,7 @@ cnr_status cnri_noisiest_first(cnri_sensitivity *s, const cnri_answers *answers,
     *n = 0;
     for (int32_t i = 0; i < answers->n && !status; i++) {
         if (!cnri_is_quantised(&answers->at[i])) continue;
-        const int32_t node = node_of(s->c->net, &answers->at[i]);
+        const int32_t node = cnri_answer_node(s->c->net, &answers->at[i]);
         if ((status = measure(s, node, err)) != CNR_OK) break;
         const double own = noise_behind(s, answers, node);
         int32_t at = (*n)++;

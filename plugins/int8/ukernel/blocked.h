@@ -39,20 +39,29 @@ static void max_blocks(const uint8_t *x, int64_t n, int64_t window, int64_t stri
 
 /* What turns sums into bytes. */
 typedef struct finishing {
-    __m512 scale, low, high;
+    __m512 scale, low, high, slope;
     __m512i offset, zero;
+    int sloped; /* slope is not 1 */
 } finishing;
 
-/* Reads the finishing of 16 rows from `at` on. */
-static inline finishing finish_of(const int8_finish *f, int64_t at) {
-    return (finishing){_mm512_loadu_ps(f->scale + at), _mm512_set1_ps(f->low),
-                       _mm512_set1_ps(f->high), _mm512_loadu_si512(f->offset + at),
-                       _mm512_set1_epi32(f->zero)};
+/* Reads the finishing of the rows from `at` on that `mask` has. */
+static inline finishing finish_of(const int8_finish *f, int64_t at, __mmask16 mask) {
+    return (finishing){.scale = _mm512_maskz_loadu_ps(mask, f->scale + at),
+                       .low = _mm512_set1_ps(f->low),
+                       .high = _mm512_set1_ps(f->high),
+                       .slope = f->slope ? _mm512_maskz_loadu_ps(mask, f->slope + at)
+                                         : _mm512_set1_ps(1),
+                       .offset = _mm512_maskz_loadu_epi32(mask, f->offset + at),
+                       .zero = _mm512_set1_epi32(f->zero),
+                       .sloped = f->slope != NULL};
 }
 
 /* Requantises 16 sums into 16 bytes. */
 static inline __m128i finished(__m512i sum, const finishing *f) {
     __m512 v = _mm512_mul_ps(_mm512_cvtepi32_ps(_mm512_add_epi32(sum, f->offset)), f->scale);
+    if (f->sloped)
+        v = _mm512_mask_mul_ps(v, _mm512_cmp_ps_mask(v, _mm512_setzero_ps(), _CMP_LT_OQ), v,
+                               f->slope);
     v = _mm512_min_ps(_mm512_max_ps(v, f->low), f->high);
     return _mm512_cvtepi32_epi8(_mm512_add_epi32(_mm512_cvtps_epi32(v), f->zero));
 }
@@ -66,6 +75,7 @@ finish(const int32_t *sums, int n, const int8_finish *f, int64_t at, uint8_t *re
     const float *scale = f->scale + at, low = f->low, high = f->high;
     for (int i = 0; i < n; i++) {
         float v = (float)(int32_t)((uint32_t)sums[i] + (uint32_t)offset[i]) * scale[i];
+        if (f->slope) v = v < 0 ? v * f->slope[at + i] : v;
         v = v < low ? low : v;
         v = v > high ? high : v;
         v = (v + 0x1.8p23f) - 0x1.8p23f;
@@ -103,7 +113,7 @@ static inline __attribute__((always_inline)) void tile_of(const int8_tile *t, co
     }
 #pragma GCC unroll 2
     for (int v = 0; v < panels; v++) {
-        const finishing f = finish_of(&t->finish, v * INT8_PANEL);
+        const finishing f = finish_of(&t->finish, v * INT8_PANEL, 0xffff);
         uint8_t *y = t->y + v * t->y_panel;
 #pragma GCC unroll 14
         for (int p = 0; p < pixels; p++)
@@ -288,14 +298,8 @@ static inline __attribute__((always_inline)) void window_of(const int8_window *t
  * registers hold; pairs: two adjacent outputs share each quad. */
 static inline __attribute__((always_inline)) void window_row(const int8_window *t, const int pairs,
                                                              const int block) {
-    finishing f;
+    const finishing f = finish_of(&t->finish, 0, block == 16 ? 0xffff : 0xff);
     int64_t p = 0;
-    if (block == 16) f = finish_of(&t->finish, 0);
-    else
-        f = (finishing){_mm512_maskz_loadu_ps(0xff, t->finish.scale), _mm512_set1_ps(t->finish.low),
-                        _mm512_set1_ps(t->finish.high),
-                        _mm512_maskz_loadu_epi32(0xff, t->finish.offset),
-                        _mm512_set1_epi32(t->finish.zero)};
     for (; p + MOST_QUADS <= t->pixels; p += MOST_QUADS)
         window_of(t, t->x + p * t->step, MOST_QUADS, pairs, block, &f, t->y + p * block);
     for (; p + 2 <= t->pixels; p += 2)
@@ -320,10 +324,7 @@ static void window_apart(const int8_window *t) {
                                       : _mm256_castsi128_si256(_mm_loadu_si128((const __m128i *)w));
                 sum = _mm512_add_epi32(sum, _mm512_madd_epi16(a, _mm512_cvtepi16_epi32(b)));
             }
-        const finishing f = {_mm512_maskz_loadu_ps(mask, t->finish.scale),
-                             _mm512_set1_ps(t->finish.low), _mm512_set1_ps(t->finish.high),
-                             _mm512_maskz_loadu_epi32(mask, t->finish.offset),
-                             _mm512_set1_epi32(t->finish.zero)};
+        const finishing f = finish_of(&t->finish, 0, mask);
         store_block(t->y + p * t->block, finished(sum, &f), (int)t->block);
     }
 }

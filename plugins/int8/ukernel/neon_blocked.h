@@ -5,9 +5,10 @@
  * flipped in the end. */
 typedef struct finishing {
     int32x4_t offset[4];
-    float32x4_t scale[4];
+    float32x4_t scale[4], slope[4];
     int16x8_t zero;
     uint8x16_t flip;
+    int sloped; /* a slope is not 1 */
 } finishing;
 
 /* Reads the finishing of `block` rows, 16 or 8, from `at` on. */
@@ -15,23 +16,27 @@ static inline __attribute__((always_inline)) finishing finish_of(const int8_fini
                                                                  const int block) {
     const int is_signed = (int32_t)f->low + f->zero < 0;
     finishing out = {.zero = vdupq_n_s16((int16_t)(f->zero + (is_signed ? 128 : 0))),
-                     .flip = vdupq_n_u8(is_signed ? 0x80 : 0)};
+                     .flip = vdupq_n_u8(is_signed ? 0x80 : 0),
+                     .sloped = f->slope != NULL};
     for (int v = 0; v < block / 4; v++) {
         out.offset[v] = vld1q_s32(f->offset + at + 4 * v);
         out.scale[v] = vld1q_f32(f->scale + at + 4 * v);
+        out.slope[v] = f->slope ? vld1q_f32(f->slope + at + 4 * v) : vdupq_n_f32(1);
     }
     return out;
 }
 
-/* Scaled sums, rounded to the nearest integer, ties to even. */
-static inline int32x4_t rounded(int32x4_t sum, float32x4_t scale) {
-    return vcvtnq_s32_f32(vmulq_f32(vcvtq_f32_s32(sum), scale));
+/* Sums v of s, scaled and rounded to the nearest integer, ties to even. */
+static inline int32x4_t rounded(const int32x4_t *s, const finishing *f, int v) {
+    float32x4_t scaled = vmulq_f32(vcvtq_f32_s32(s[v]), f->scale[v]);
+    if (f->sloped) scaled = vbslq_f32(vcltzq_f32(scaled), vmulq_f32(scaled, f->slope[v]), scaled);
+    return vcvtnq_s32_f32(scaled);
 }
 
 /* Sums v and v + 1 of s, scaled and rounded, plus the zero point, saturated to 16 bits. */
 static inline int16x8_t eight_of(const int32x4_t *s, const finishing *f, int v) {
-    const int16x4_t low = vqmovn_s32(rounded(s[v], f->scale[v]));
-    return vqaddq_s16(vqmovn_high_s32(low, rounded(s[v + 1], f->scale[v + 1])), f->zero);
+    const int16x4_t low = vqmovn_s32(rounded(s, f, v));
+    return vqaddq_s16(vqmovn_high_s32(low, rounded(s, f, v + 1)), f->zero);
 }
 
 /* Requantises `block` sums, 16 or 8, into as many bytes of y. */

@@ -198,11 +198,12 @@ static void interleave(const uint8_t *const rows[4], uint8_t *out) {
 
 /* ---- conversion between sums, bytes and real numbers ---- */
 
-/* The byte of a sum: offset, scale, clamp and zero of `how`. Adding and subtracting 1.5 * 2^23
- * rounds to the nearest even integer, as rintf does; clamping first, to integers, changes nothing,
- * and keeps a compiler from fusing product and sum. */
+/* The byte of a sum: offset, scale, slope, clamp and zero of `how`. Adding and subtracting 1.5 *
+ * 2^23 rounds to the nearest even integer, as rintf does; clamping first, to integers, changes
+ * nothing, and keeps a compiler from fusing product and sum. */
 static inline uint8_t requantized(int32_t sum, const int8_requant *how) {
     float v = (float)(int32_t)((uint32_t)sum + (uint32_t)how->offset) * how->scale;
+    v = v < 0 ? v * how->slope : v;
     v = v < how->low ? how->low : v;
     v = v > how->high ? how->high : v;
     v = (v + 0x1.8p23f) - 0x1.8p23f;

@@ -11,12 +11,13 @@
 
 enum { INT8_MR = 8, INT8_NR = 32, INT8_DOT_ROWS = 4, INT8_DOT_STEP = 64 };
 
-/* Requantises a sum: round((f32)(sum + offset) * scale), clamped to [low, high], plus zero. Each
- * step is computed in f32 and rounded to nearest, ties to even, so results are the same on any
+/* Requantises a sum: round((f32)(sum + offset) * scale), clamped to [low, high], plus zero. A
+ * negative product is multiplied by `slope` first, which computes leaky ReLU and PReLU. Each step
+ * is computed in f32 and rounded to nearest, ties to even, so results are the same on any
  * processor. */
 typedef struct int8_requant {
     int32_t offset, zero;
-    float scale, low, high;
+    float scale, low, high, slope;
 } int8_requant;
 
 /* ---- channel blocks: vectorised along the outputs ---- */
@@ -33,10 +34,11 @@ typedef uint8_t int8_blocked_byte;
 enum { INT8_BLOCKED_MIDDLE = 0 };
 #endif
 
-/* Requantises sums of INT8_PANEL outputs: offsets and scales for each; the bounds are common. */
+/* Requantises sums of INT8_PANEL outputs: offsets, scales and slopes for each (slope NULL: 1); the
+ * bounds are common. */
 typedef struct int8_finish {
     const int32_t *offset;
-    const float *scale;
+    const float *scale, *slope;
     float low, high;
     int32_t zero;
 } int8_finish;

@@ -158,9 +158,11 @@ sub conv {
     my @in = ($o->dequantize($x), $o->dequantized_weights($w));
     push @in, $o->node('DequantizeLinear', [$bias, $unit], defined $w->{axis} ? (axis => 0) : ()) if $biased;
     my $real = $o->node('Conv', \@in, %attrs);
-    my $limit = whole(0, 3);
+    my $limit = whole(0, 4);
     $real = $o->node('Relu', [$real]) if $limit == 1;
     $real = $o->node('Clip', [$real, $o->weight('f32', [], 0), $o->weight('f32', [], $sd)]) if $limit == 2;
+    $real = $o->node('LeakyRelu', [$real], alpha => '0.1') if $limit == 3;
+    $real = $o->node('PRelu', [$real, $o->weight('f32', [$m, 1, 1], map { rand() - 0.2 } 1 .. $m)]) if $limit == 4;
     return $o->quantize($real, \@dims, $sd, $limit == 1 || $limit == 2);
 }
 

@@ -64,7 +64,7 @@ my @quantized;
 for my $seed (1 .. 5) {
     srand 77 * $seed;
     my ($a, $b, $k, $m) = map { Onnx::whole(@$_) } [2, 20], [2, 20], [1, 3], [3, 40];
-    my $act = Onnx::one_of(qw(relu relu6 tanh hard_swish leaky_relu));
+    my $act = Onnx::one_of(qw(relu relu6 tanh hard_swish leaky_relu prelu));
     my $net = file("q$seed.lua", <<"LUA");
 local c = require "cnnrun"
 return c.net {

@@ -81,6 +81,23 @@ is "@ops", 'quantize_linear qlinear_conv max_pool qlinear_conv qlinear_conv conc
 @ops = operators("$dir/branch.cnr", '--no-rewrite', 'quantized-pass-through');
 is scalar(@ops), 12, 'and are stored that way';
 
+my $leaky = file('leaky.lua', <<'LUA');
+local c = require "cnnrun"
+return c.net { name = "leaky", input = { "data", shape = { 1, 3, 32, 32 }, scale = 1 / 255 },
+  c.conv2d { "c1", out = 16, kernel = 3 }, c.leaky_relu { alpha = 0.1 },
+  c.conv2d { "c2", out = 12, kernel = 1 }, c.prelu {},
+  c.flatten {}, c.dense { "d1", out = 7 }, c.leaky_relu {}, c.dense { "d2", out = 5 } }
+LUA
+($code, $out, $err) = run('quantize', '--all', $leaky, '--weights', 'random:3', '--data', $pictures,
+    '-o', "$dir/leaky.cnr", '--json');
+is join(' ', operators("$dir/leaky.cnr")),
+    'quantize_linear qlinear_conv qlinear_conv flatten qlinear_dense qlinear_dense '
+    . 'dequantize_linear',
+    'leaky relu and prelu are computed by their layers' or diag $err;
+@lines = $code ? () : objects($out);
+cmp_ok pop(@lines)->{output_snr_db} // 0, '>', 25, 'and make no noise' or diag $out;
+is scalar(grep { $_->{quantized} && $_->{snr_db} > 25 } @lines), 4, 'each layer is told of by its own name' or diag $out;
+
 ($code, $out) = run('quantize', '--all', $net, '--weights', 'random:3', '--data', $pictures,
     '-o', "$dir/pairs.cnr", '--no-rewrite', 'quantized-pass-through', '--no-rewrite', 'fold-quantized');
 @ops = operators("$dir/pairs.cnr", '--no-rewrite', 'quantized-pass-through', '--no-rewrite', 'fold-quantized');

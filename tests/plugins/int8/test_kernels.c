@@ -2,9 +2,22 @@
 #include "plugins/int8/int8call.h"
 
 static const char *const isas[] = {"generic", "avx2", "avx512", "neon", "dotprod", "i8mm"};
-enum { X_SCALE = 1, X_ZERO, W, W_SCALE, W_ZERO, Y_SCALE, Y_ZERO, BIAS };
+enum { X_SCALE = 1, X_ZERO, W, W_SCALE, W_ZERO, Y_SCALE, Y_ZERO, BIAS, SLOPE };
 
 static int32_t byte_type(void) { return int8_draw(0, 1) ? CNR_u8 : CNR_i8; }
+
+/* Adds a slope for negative results, one or one an output of m, to n inputs, or not; returns their
+ * number. */
+static int32_t with_slope(const cnr_tensor **in, int32_t n, int64_t m) {
+    if (int8_draw(0, 2)) return n;
+    const int each = int8_draw(0, 1);
+    char dims[32];
+    snprintf(dims, sizeof dims, "%lld", (long long)m);
+    if (n == BIAS) in[BIAS] = NULL;
+    in[SLOPE] = each ? int8_const(t_random(CNR_f32, dims, (uint64_t)int8_draw(1, 1 << 30)))
+                     : int8_number(CNR_f32, 0.1);
+    return SLOPE + 1;
+}
 
 /* The inputs of a layer of x with w; depth: products a sum. */
 static int32_t layer_inputs(const cnr_tensor **in, cnr_tensor *x, cnr_tensor *w, int64_t depth) {
@@ -36,12 +49,12 @@ static int32_t layer_inputs(const cnr_tensor **in, cnr_tensor *x, cnr_tensor *w,
     in[Y_SCALE] =
         int8_number(CNR_f32, 0.037 * 0.02 * 70 * sqrt((double)depth) * (double)int8_draw(1, 4) / 2);
     in[Y_ZERO] = int8_number(y_type, (double)int8_draw(y_type == CNR_u8 ? 0 : -60, 90));
-    if (!int8_draw(0, 3)) return 8;
+    if (!int8_draw(0, 3)) return with_slope(in, 8, m);
     cnr_tensor *bias = t_type(CNR_i32, dims);
     t_alloc(bias);
     for (int64_t i = 0; i < m; i++) ((int32_t *)bias->data)[i] = (int32_t)int8_draw(-9000, 9000);
     in[BIAS] = int8_const(bias);
-    return 9;
+    return with_slope(in, 9, m);
 }
 
 /* 1 if a weight is farther from its zero point than two signed bytes reach. */
@@ -89,7 +102,7 @@ static int draw_conv(const char *isa) {
     }
     snprintf(attrs, sizeof attrs, "group=%d; strides=%s; dilations=%s; pads=%s%s", (int)groups,
              strides, dilations, pads, ends);
-    const cnr_tensor *in[9];
+    const cnr_tensor *in[10];
     const int32_t n = layer_inputs(in, int8_bytes(byte_type(), spatial + 2, x_dim),
                                    int8_bytes(byte_type(), spatial + 2, w_dim), depth);
     int good;
@@ -109,7 +122,7 @@ static int draw_dense(const char *isa) {
     const int64_t x_dim[3] = {int8_draw(1, int8_draw(0, 1) ? 5 : 70), k % 4 ? 1 : 4,
                               k % 4 ? k : k / 4};
     const int64_t w_dim[2] = {int8_draw(1, 45), k};
-    const cnr_tensor *in[9];
+    const cnr_tensor *in[10];
     const int32_t n =
         layer_inputs(in, int8_bytes(byte_type(), 3, x_dim), int8_bytes(byte_type(), 2, w_dim), k);
     int good;
