@@ -1,7 +1,8 @@
-/* Memos: a plan's decisions as text for another process, and planning by such a text. *   reads
- * print                                   of weights that were compared with their digests
- * placed node axis=A device=share ...           where a policy placed a node node part chain way
- * version device kernel     one line a part; tabs between */
+/* Memos: a plan's decisions as text for another process, and planning by such a text.
+ *   reads print                                  of weights that were compared with their digests
+ *   unfolded value                               a weight that nothing is folded into
+ *   placed node axis=A device=share ...          where a policy placed a node
+ *   node part chain way version device kernel    one line a part; tabs between */
 #include "plan/planner.h"
 
 /* ---- keeping ---- */
@@ -36,6 +37,8 @@ void cnri_memo_print(const cnr_plan *plan, cnri_text *out) {
     char print[33];
     if (!cnri_plan_reads(plan, print)) out->failed = true;
     else if (*print) cnri_text_add(out, "reads\t%s\n", print);
+    for (int32_t i = 0; i < plan->unfolded.n; i++)
+        cnri_text_add(out, "unfolded\t%d\t\n", (int)plan->unfolded.at[i]);
     for (int32_t i = 0; plan->placed_as && i < plan->graph->nodes.n; i++)
         if (plan->placed_as[i] >= 0) print_placed(plan, i, out);
     for (int32_t i = 0; i < plan->decisions.n; i++) {
@@ -90,6 +93,17 @@ static cnr_status parse_placed(cnri_memo *memo, char *line, cnr_error *err) {
     return cnri_wish_read(&to->where, "choices", line, err);
 }
 
+/* Parses the index of a value, which follows the word "unfolded". */
+static cnr_status parse_unfolded(cnri_memo *memo, char *line, cnr_error *err) {
+    int64_t value;
+    if (!number(&line, INT32_MAX, &value))
+        return cnri_fail(err, CNR_E_FORMAT, "choices", "an unfolded weight is malformed");
+    cnr_value *to = cnri_push(&memo->unfolded);
+    if (!to) return cnri_no_memory(err);
+    *to = (cnr_value)value;
+    return CNR_OK;
+}
+
 cnr_status cnri_memo_parse(cnri_memo *memo, const char *text, cnr_error *err) {
     if (!(memo->text = cnri_strdup(text))) return cnri_no_memory(err);
     for (char *at = memo->text, *line; *at;) {
@@ -102,6 +116,10 @@ cnr_status cnri_memo_parse(cnri_memo *memo, const char *text, cnr_error *err) {
         if (line && strncmp(line, "placed\t", 7) == 0) {
             const cnr_status status = parse_placed(memo, line + 7, err);
             if (status) return status;
+            continue;
+        }
+        if (line && strncmp(line, "unfolded\t", 9) == 0) {
+            CNR_TRY(parse_unfolded(memo, line + 9, err));
             continue;
         }
         if (!line || !parse_line(line, &d))
@@ -122,6 +140,7 @@ void cnri_memo_free(cnri_memo *memo) {
     for (int32_t i = 0; i < memo->placed.n; i++) cnri_placement_free(&memo->placed.at[i].where);
     cnri_vec_free(&memo->placed);
     cnri_vec_free(&memo->blobs);
+    cnri_vec_free(&memo->unfolded);
     cnri_free(memo->text);
     memo->text = NULL;
 }

@@ -148,6 +148,7 @@ typedef struct cnri_planner {
     cnr_graph *graph;
     const cnri_device_set *set; /* in the order of plan->devices */
     const cnri_plan_options *options;
+    int32_t n_given; /* number of values of the net, before rewrites add others */
     bool fuse, alias, layout, in_place, share; /* false: that step of planning is left out */
     const cnri_placement **wish;               /* placement by node; NULL: none */
     int32_t n_picks, n_offers;
