@@ -5,7 +5,8 @@
 
 A line for each net and part: the bound is the bytes of the weights' file over the part. "above" is VmHWM less the bound less
 LeNet's VmHWM, in MiB; "time" is the least run under the bound over the least without one; "answers" compares what `cnnrun run`
-prints of both. A bound that is refused is tried again as the least that the message names. NET:FILE names the file of the
+prints of both. A bound that is refused, since values between steps need most of it, is tried again with these on top, and as the
+least that the message names. NET:FILE names the file of the
 weights where it is another.
 """
 import argparse
@@ -72,17 +73,17 @@ def main():
             continue
         right = answers(o, net)
         for part in o.parts.split(","):
-            bound, note = size // int(part), ""
-            got = bench(o, net, "--memory", str(bound))
-            least = re.search(r"want at least (\d+)", got) if isinstance(got, str) else None
-            if least:
-                bound, note = int(least.group(1)), "  refused: %s" % re.sub(r".*too small: ", "", got)
+            bounds = [size // int(part)]
+            for bound in bounds:
                 got = bench(o, net, "--memory", str(bound))
-            if isinstance(got, str):
-                print("%-22s %4s %10d %s" % (name, part, bound, got), flush=True)
-                continue
-            print("%-22s %4s %10d %8.1f %6.2f  %s%s" % (name, part, bound, (got[1] - bound - small) / 1048576, got[0] / free[0],
-                                                      differ(right, answers(o, net, "--memory", str(bound))), note), flush=True)
+                if isinstance(got, str):
+                    print("%-22s %4s %10d %s" % (name, part, bound, got), flush=True)
+                    told = re.search(r"values between steps take (\d+).*want at least (\d+)", got)
+                    if told and len(bounds) == 1:
+                        bounds += [max(int(told.group(1)) + bound, int(told.group(2))), int(told.group(2))]
+                    continue
+                print("%-22s %4s %10d %8.1f %6.2f  %s" % (name, part, bound, (got[1] - bound - small) / 1048576, got[0] / free[0],
+                                                        differ(right, answers(o, net, "--memory", str(bound)))), flush=True)
 
 
 if __name__ == "__main__":

@@ -99,7 +99,7 @@ cnr_status cnri_plan_views(cnri_planner *p, cnr_error *err) {
         if (s->kind != CNRI_STEP_KERNEL) continue;
         cnr_status status = view_step(p, s, err);
         if (!status) status = keep_folded(p, s, &left, err);
-        if (!status && slices) cnri_slice_choose(plan, s, room / 3 * 2);
+        if (!status && slices) cnri_slice_choose(plan, s, room / 16 * (uint64_t)p->slice_share);
         if (!status && plan->unfolded.n == known) status = plan_kernel(p, s, err);
         if (status) return status;
     }

@@ -1,6 +1,7 @@
 /* Memos: a plan's decisions as text for another process, and planning by such a text.
  *   reads print                                  of weights that were compared with their digests
  *   unfolded value                               a weight that nothing is folded into
+ *   tightness number                             which way of fitting the memory bound
  *   placed node axis=A device=share ...          where a policy placed a node
  *   node part chain way version device kernel    one line a part; tabs between */
 #include "plan/planner.h"
@@ -37,6 +38,7 @@ void cnri_memo_print(const cnr_plan *plan, cnri_text *out) {
     char print[33];
     if (!cnri_plan_reads(plan, print)) out->failed = true;
     else if (*print) cnri_text_add(out, "reads\t%s\n", print);
+    if (plan->tightness) cnri_text_add(out, "tightness\t%d\t\n", (int)plan->tightness);
     for (int32_t i = 0; i < plan->unfolded.n; i++)
         cnri_text_add(out, "unfolded\t%d\t\n", (int)plan->unfolded.at[i]);
     for (int32_t i = 0; plan->placed_as && i < plan->graph->nodes.n; i++)
@@ -93,11 +95,14 @@ static cnr_status parse_placed(cnri_memo *memo, char *line, cnr_error *err) {
     return cnri_wish_read(&to->where, "choices", line, err);
 }
 
-/* Parses the index of a value, which follows the word "unfolded". */
-static cnr_status parse_unfolded(cnri_memo *memo, char *line, cnr_error *err) {
+/* Parses a number, which follows the word "unfolded" or "tightness". */
+static cnr_status parse_bound(cnri_memo *memo, char *line, cnr_error *err) {
+    const char *word = field(&line, '\t');
     int64_t value;
     if (!number(&line, INT32_MAX, &value))
-        return cnri_fail(err, CNR_E_FORMAT, "choices", "an unfolded weight is malformed");
+        return cnri_fail(err, CNR_E_FORMAT, "choices", "a number of \"%s\" is malformed", word);
+    if (*word == 't') memo->tightness = value;
+    if (*word == 't') return CNR_OK;
     cnr_value *to = cnri_push(&memo->unfolded);
     if (!to) return cnri_no_memory(err);
     *to = (cnr_value)value;
@@ -118,8 +123,9 @@ cnr_status cnri_memo_parse(cnri_memo *memo, const char *text, cnr_error *err) {
             if (status) return status;
             continue;
         }
-        if (line && strncmp(line, "unfolded\t", 9) == 0) {
-            CNR_TRY(parse_unfolded(memo, line + 9, err));
+        if (line &&
+            (strncmp(line, "unfolded\t", 9) == 0 || strncmp(line, "tightness\t", 10) == 0)) {
+            CNR_TRY(parse_bound(memo, line, err));
             continue;
         }
         if (!line || !parse_line(line, &d))

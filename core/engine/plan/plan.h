@@ -91,6 +91,7 @@ typedef struct cnri_memo {
     CNRI_VEC(cnri_placed) placed;      /* sorted by node: where a policy placed it */
     CNRI_VEC(cnri_kept_blob) blobs;    /* in the order of cnri_residency_blob */
     CNRI_VEC(cnr_value) unfolded;      /* as in the plan */
+    int64_t tightness;                 /* as in the plan */
     const char *reads;                 /* as cnri_plan_reads returns it; NULL: not stored */
     bool replaces; /* the weights have changed: only blobs made of unchanged constants are used */
     char *text;    /* the text that the names point into */
@@ -321,7 +322,8 @@ typedef struct cnr_plan {
     struct cnri_residency *residency;
     CNRI_VEC(cnri_raw) raw;
     CNRI_VEC(cnr_value) unfolded; /* weights that nothing is folded into, for the memory bound */
-    uint64_t arena_bytes;         /* of all non-constant storages */
+    int32_t tightness; /* under a bound: number of plans that were tried before and did not fit */
+    uint64_t arena_bytes;  /* of all non-constant storages */
     uint64_t bound_bytes;  /* most bytes alive at once: no plan of this order can take less */
     uint64_t weight_bytes; /* prepared blobs and plain constants if all are resident */
     uint64_t memory_bound, memory_limit, hang_ms; /* as the options have them */
