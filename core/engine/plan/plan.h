@@ -80,6 +80,7 @@ typedef struct cnri_kept_blob {
     const void *data;
     uint64_t bytes;
     uint8_t print[16]; /* fingerprint, checked when the blob is used */
+    bool sound;        /* it need not be: the data was decoded from a file that was checked */
     const char *file;  /* file whose damage is an error; NULL: a damaged blob is prepared again */
     uint8_t from[16]; /* fingerprint of the constants that the blob was made of; zeros: not known */
 } cnri_kept_blob;
