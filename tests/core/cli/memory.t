@@ -130,4 +130,22 @@ for my $made (map { $_->[0] } grep { `$build/cnnrun plugins` =~ /^import-$_->[1]
     local $ENV{TMPDIR} = '/dev/full';
     is(scalar(run_net("run $tmp/$made $seven --memory 10M")), 1, 'a folder for temporary files that is none: the next is taken') or diag err();
 }
+
+# MXNet's arrays are read from their file one by one.
+SKIP: {
+    skip 'sanitisers hold memory of their own', 1 if $small->{peak_rss_bytes} > 40e6;
+    skip 'import-mxnet was not built', 1 unless `$build/cnnrun plugins` =~ /^import-mxnet /m;
+    my ($rows, $columns) = (6000, 784);
+    open $f, '>', "$tmp/mx-symbol.json" or die;
+    print $f encode_json({ nodes => [(map { { op => 'null', name => $_, inputs => [] } } qw(data w b)),
+                                     { op => 'FullyConnected', name => 'fc', attrs => { num_hidden => "$rows" }, inputs => [[0, 0, 0], [1, 0, 0], [2, 0, 0]] }],
+                           arg_nodes => [0, 1, 2], heads => [[3, 0, 0]] });
+    close $f;
+    open $f, '>:raw', "$tmp/mx-0000.params" or die;
+    print $f pack('Q<3', 0x112, 0, 2), pack('L<l<L<q<2l<3', 0xF993FAC9, 0, 2, $rows, $columns, 1, 0, 0), pack('f<*', map { $_ / $columns } 1 .. $columns) x $rows,
+        pack('L<l<L<q<l<3', 0xF993FAC9, 0, 1, $rows, 1, 0, 0), pack('f<', 0) x $rows, pack('Q<', 2), map { pack('Q</a*', $_) } 'arg:w', 'arg:b';
+    close $f;
+    my ($mxnet) = run_net("bench $tmp/mx-symbol.json --weights $tmp/mx-0000.params --option shape=1,28,28 --runs 3 --memory 4M");
+    cmp_ok($mxnet->{peak_rss_bytes} // 1e9, '<', $small->{peak_rss_bytes} + 10 * 1048576, 'MXNet: a file of ' . int((-s "$tmp/mx-0000.params") / 1e6) . ' MB within 4 MiB') or diag err();
+}
 done_testing;
