@@ -178,15 +178,8 @@ static void constants_alone(mx_net *net) {
         const int64_t n = mx_array_count(a);
         char name[300];
         if (n < 1) continue;
-        float *values = (float *)imp_host->alloc((size_t)n * sizeof(float));
-        if (!values) {
-            net->b.status = CNR_E_MEMORY;
-            return;
-        }
-        mx_array_floats(a, values);
         snprintf(name, sizeof name, "%.*s", (int)(a->n_name < 250 ? a->n_name : 250), a->name);
-        const cnr_value v = imp_weight(&net->b, name, "", values, a->dim, a->rank);
-        imp_host->free(values);
+        const cnr_value v = mx_array_weight(&net->b, a, name, "", a->dim, a->rank);
         if (v >= 0) net->b.status = imp_host->graph_output(net->b.graph, v, name);
     }
 }
@@ -198,8 +191,10 @@ static cnr_status load(void *owner, int32_t i, void **data, cnr_error *err) {
     const mx_array *a = &((const mx_params *)owner)->at[i];
     *data = imp_host->alloc((size_t)mx_array_count(a) * sizeof(float) + 1);
     if (!*data) return imp_host->fail(err, CNR_E_MEMORY, "mxnet", "out of memory");
-    mx_array_floats(a, (float *)*data);
-    return CNR_OK;
+    if (mx_array_floats(a, 0, mx_array_count(a), (float *)*data)) return CNR_OK;
+    imp_host->free(*data);
+    *data = NULL;
+    return imp_host->fail(err, CNR_E_IO, "mxnet", "the file was cut short");
 }
 
 /* Element `at` of data that load made. */
@@ -248,24 +243,23 @@ static cnr_status from_json(mx_net *net, const char *text, size_t bytes, cnr_err
 
 /* Imports a symbol file with its parameters. */
 static cnr_status import(const cnr_import_args *args, struct cnr_graph *graph, cnr_error *err) {
-    uint8_t *text = NULL, *data = NULL;
-    size_t bytes = 0, n = 0;
+    uint8_t *text = NULL, head[IMP_HEAD];
+    size_t bytes = 0;
     mx_params params = {.n = 0};
     mx_net net = {.b = {.graph = graph, .path = args->paths[0]}, .args = args};
     if (args->n_paths > 2)
         return imp_host->fail(err, CNR_E_ARG, args->paths[2],
                               "one symbol (JSON) and one file of parameters are wanted");
-    cnr_status status = imp_read_file(net.b.path, &text, &bytes, err);
-    const int alone = !status && mx_params_looks_right(text, bytes);
+    cnr_status status = imp_read_head(net.b.path, head, &bytes, err);
+    const int alone = !status && mx_params_looks_right(head, bytes);
     if (alone && args->n_paths > 1)
         status = imp_host->fail(err, CNR_E_ARG, args->paths[0],
                                 "holds parameters: give the symbol (JSON) first");
-    if (!status && args->n_paths > 1) status = imp_read_file(args->paths[1], &data, &n, err);
-    if (!status && (data || alone)) {
+    if (!status && !alone) status = imp_read_file(net.b.path, &text, &bytes, err);
+    if (!status && (args->n_paths > 1 || alone)) {
         net.params = &params;
-        net.budget = 4 * (int64_t)(alone ? bytes : n);
-        status = mx_params_read(&params, alone ? text : data, alone ? bytes : n,
-                                args->paths[args->n_paths - 1], err);
+        status = mx_params_open(&params, args->paths[args->n_paths - 1], err);
+        net.budget = 4 * (int64_t)params.bytes;
     }
     if (!status && alone && imp_net_of(args)) status = weights_for_net(&net, err);
     else if (!status && alone) constants_alone(&net);
@@ -273,8 +267,7 @@ static cnr_status import(const cnr_import_args *args, struct cnr_graph *graph, c
     if (net.b.status) status = imp_host->fail(err, net.b.status, net.b.path, "out of memory");
     imp_host->free(net.values);
     imp_host->free(net.nodes);
-    imp_host->free(params.at);
-    imp_host->free(data);
+    mx_params_close(&params);
     imp_host->free(text);
     return status;
 }

@@ -44,16 +44,7 @@ cnr_value mx_constant(mx_job *j, mx_array *a, const int64_t *dim, int32_t rank) 
     }
     if (n > j->net->budget) return mx_problem(j, "parameters are read far too often"), -1;
     j->net->budget -= n;
-    float *values = (float *)imp_host->alloc((size_t)n * sizeof(float));
-    if (!values) {
-        j->net->b.status = CNR_E_MEMORY;
-        j->failed = 1;
-        return -1;
-    }
-    mx_array_floats(a, values);
-    const cnr_value v = imp_weight(&j->net->b, name, have ? ".again" : "", values, dim, rank);
-    imp_host->free(values);
-    return a->value = v;
+    return a->value = mx_array_weight(&j->net->b, a, name, have ? ".again" : "", dim, rank);
 }
 
 /* Node that computes input i; NULL: missing, a problem is noted. */

@@ -6,7 +6,7 @@
 
 #include <jansson.h>
 
-/* ---- params.c: the file of named arrays. Elements stay in the file's memory. ---- */
+/* ---- params.c: the file of named arrays. Elements stay in the file. ---- */
 
 /* An array of a file of parameters. */
 typedef struct mx_array {
@@ -14,7 +14,8 @@ typedef struct mx_array {
     size_t n_name;
     int32_t rank, type; /* type: MXNet's code, 0 is float32 */
     int64_t dim[CNR_MAX_RANK];
-    const uint8_t *data;
+    int fd, has_data;
+    uint64_t offset; /* of its elements in the file */
     cnr_value value; /* in the graph; -1: not added yet */
 } mx_array;
 
@@ -22,19 +23,26 @@ typedef struct mx_array {
 typedef struct mx_params {
     mx_array *at;
     int32_t n, next; /* next: index after the last match */
+    int fd, is_open;
+    uint64_t bytes; /* of the file */
+    imp_pool names;
 } mx_params;
 
-/* Finds all arrays in the data, which must stay. */
-cnr_status mx_params_read(mx_params *p, const uint8_t *data, size_t bytes, const char *path,
-                          cnr_error *err);
+/* Finds all arrays of a file, which stays open. After a failure, too, it is to be closed. */
+cnr_status mx_params_open(mx_params *p, const char *path, cnr_error *err);
+/* Closes the file and frees the list; nothing of a struct of zeros. */
+void mx_params_close(mx_params *p);
 /* 1 if a file begins as files of parameters do. */
 int mx_params_looks_right(const uint8_t *head, size_t n);
 /* The array of that name; NULL: none. */
 mx_array *mx_params_find(mx_params *p, const char *name);
 /* Number of elements; 0: no data. */
 int64_t mx_array_count(const mx_array *a);
-/* Converts all elements to floats into out, which has room for mx_array_count of them. */
-void mx_array_floats(const mx_array *a, float *out);
+/* Reads n elements from `first` on and converts them to floats; 0: the file is too short now. */
+int mx_array_floats(const mx_array *a, int64_t first, int64_t n, float *out);
+/* Adds the array as a float32 weight of that shape, name + suffix, which is read in pieces. */
+cnr_value mx_array_weight(imp_net *net, const mx_array *a, const char *name, const char *suffix,
+                          const int64_t *dim, int32_t rank);
 
 /* ---- symbol.c: the JSON as nodes ---- */
 

@@ -7,6 +7,8 @@
  *          then, unless it is empty: i32 device, i32 its number, i32 type, the elements */
 #include "mxnet.h"
 
+#include <unistd.h>
+
 enum { MAGIC_LIST = 0x112, MOST_ARRAYS = 1 << 16 };
 static const uint32_t magic_v1 = 0xF993FAC8u, magic_v2 = 0xF993FAC9u, magic_v3 = 0xF993FACAu;
 
@@ -15,23 +17,23 @@ static const int32_t types[] = {CNR_f32, CNR_f64, CNR_f16, CNR_u8,
 
 /* Position in a file of parameters. */
 typedef struct reader {
-    const uint8_t *at, *end;
+    int fd;
+    uint64_t at, size;
     const char *path;
-    size_t bytes;
     cnr_error *err;
 } reader;
 
 /* Fills err: damaged at this place; returns 0. */
 static int bad(reader *r, const char *why) {
-    imp_host->fail(r->err, CNR_E_FORMAT, r->path, "damaged at byte %zu: %s",
-                   r->bytes - (size_t)(r->end - r->at), why);
+    imp_host->fail(r->err, CNR_E_FORMAT, r->path, "damaged at byte %llu: %s",
+                   (unsigned long long)r->at, why);
     return 0;
 }
 
 /* Reads n bytes into out and moves on; 0: the file ends before. */
-static int raw(reader *r, void *out, size_t n) {
-    if ((size_t)(r->end - r->at) < n) return bad(r, "the file ends early");
-    memcpy(out, r->at, n);
+static int raw(reader *r, void *out, uint64_t n) {
+    if (r->size - r->at < n || !imp_pread(r->fd, out, n, r->at))
+        return bad(r, "the file ends early");
     r->at += n;
     return 1;
 }
@@ -71,9 +73,12 @@ static int read_array(reader *r, mx_array *a) {
     if (a->type < 0 || a->type >= CNR_ROWS(types)) return bad(r, "an array of an unknown type");
     const int64_t n = imp_count(a->dim, a->rank);
     const int64_t bytes = cnr_dtype_bits(types[a->type]) / 8;
-    if (n < 0 || n > (r->end - r->at) / bytes) return bad(r, "an array is longer than the file");
-    a->data = r->at;
-    r->at += n * bytes;
+    if (n < 0 || (uint64_t)n > (r->size - r->at) / (uint64_t)bytes)
+        return bad(r, "an array is longer than the file");
+    a->fd = r->fd;
+    a->has_data = 1;
+    a->offset = r->at;
+    r->at += (uint64_t)(n * bytes);
     return 1;
 }
 
@@ -85,34 +90,55 @@ static int read_names(reader *r, mx_params *p) {
     if (n != (uint64_t)p->n) return bad(r, "it has not as many names as arrays");
     for (int32_t i = 0; i < p->n; i++) {
         if (!raw(r, &length, 8)) return 0;
-        if (length > (uint64_t)(r->end - r->at)) return bad(r, "a name is longer than the file");
+        if (length > r->size - r->at) return bad(r, "a name is longer than the file");
         mx_array *a = &p->at[i];
-        a->name = (const char *)r->at;
+        char *name = (char *)imp_take(&p->names, (size_t)length + 1);
+        if (!name) return imp_host->fail(r->err, CNR_E_MEMORY, r->path, "out of memory"), 0;
+        if (!raw(r, name, length)) return 0;
+        a->name = name;
         a->n_name = (size_t)length;
-        r->at += length;
         if (length > 4 && (memcmp(a->name, "arg:", 4) == 0 || memcmp(a->name, "aux:", 4) == 0))
             a->name += 4, a->n_name -= 4;
     }
     return 1;
 }
 
-cnr_status mx_params_read(mx_params *p, const uint8_t *data, size_t bytes, const char *path,
-                          cnr_error *err) {
-    reader r = {.at = data, .end = data + bytes, .path = path, .bytes = bytes, .err = err};
+/* Reads the list of arrays and their names. */
+static cnr_status read_list(mx_params *p, reader *r) {
     uint64_t head[3];
-    memset(p, 0, sizeof *p);
-    if (!raw(&r, head, sizeof head) || head[0] != MAGIC_LIST)
-        return imp_host->fail(err, CNR_E_FORMAT, path, "is no file of MXNet's parameters");
-    if (head[2] > MOST_ARRAYS || head[2] > bytes / 4)
-        return imp_host->fail(err, CNR_E_FORMAT, path, "claims %llu arrays",
+    cnr_error why = CNR_ERROR_INIT;
+    reader first = {r->fd, 0, r->size, r->path, &why};
+    if (!raw(&first, head, sizeof head) || head[0] != MAGIC_LIST)
+        return imp_host->fail(r->err, CNR_E_FORMAT, r->path, "is no file of MXNet's parameters");
+    if (head[2] > MOST_ARRAYS || head[2] > r->size / 4)
+        return imp_host->fail(r->err, CNR_E_FORMAT, r->path, "claims %llu arrays",
                               (unsigned long long)head[2]);
     p->at = (mx_array *)imp_host->alloc((size_t)(head[2] + 1) * sizeof p->at[0]);
-    if (!p->at) return imp_host->fail(err, CNR_E_MEMORY, path, "out of memory");
+    if (!p->at) return imp_host->fail(r->err, CNR_E_MEMORY, r->path, "out of memory");
     memset(p->at, 0, (size_t)(head[2] + 1) * sizeof p->at[0]);
     p->n = (int32_t)head[2];
+    r->at = first.at;
     for (int32_t i = 0; i < p->n; i++)
-        if (!read_array(&r, &p->at[i])) return CNR_E_FORMAT;
-    return read_names(&r, p) ? CNR_OK : CNR_E_FORMAT;
+        if (!read_array(r, &p->at[i])) return CNR_E_FORMAT;
+    if (read_names(r, p)) return CNR_OK;
+    return r->err && r->err->code ? (cnr_status)r->err->code : CNR_E_FORMAT;
+}
+
+cnr_status mx_params_open(mx_params *p, const char *path, cnr_error *err) {
+    memset(p, 0, sizeof *p);
+    reader r = {.path = path, .err = err};
+    p->fd = r.fd = imp_host->file_open(path, &r.size, err);
+    if (r.fd < 0) return (cnr_status)(err && err->code ? err->code : CNR_E_IO);
+    p->is_open = 1;
+    p->bytes = r.size;
+    return read_list(p, &r);
+}
+
+void mx_params_close(mx_params *p) {
+    if (p->is_open) close(p->fd);
+    imp_host->free(p->at);
+    imp_pool_free(&p->names);
+    memset(p, 0, sizeof *p);
 }
 
 int mx_params_looks_right(const uint8_t *head, size_t n) {
@@ -135,15 +161,38 @@ mx_array *mx_params_find(mx_params *p, const char *name) {
     return NULL;
 }
 
-int64_t mx_array_count(const mx_array *a) { return a->data ? imp_count(a->dim, a->rank) : 0; }
+int64_t mx_array_count(const mx_array *a) { return a->has_data ? imp_count(a->dim, a->rank) : 0; }
 
-void mx_array_floats(const mx_array *a, float *out) {
-    const int64_t n = mx_array_count(a);
-    const size_t bytes = (size_t)cnr_dtype_bits(types[a->type]) / 8;
-    for (int64_t i = 0; i < n; i++) {
-        double v, room; /* aligned copy: elements may lie at any address */
-        memcpy(&room, a->data + (size_t)i * bytes, bytes);
-        imp_host->elements_read(types[a->type], &room, 0, 1, 1, CNR_f64, &v);
-        out[i] = (float)v;
+int mx_array_floats(const mx_array *a, int64_t first, int64_t n, float *out) {
+    enum { PART = 4096 };
+    double part[PART / sizeof(double)], v;
+    const int64_t bytes = cnr_dtype_bits(types[a->type]) / 8, most = PART / 8;
+    if (types[a->type] == CNR_f32)
+        return imp_pread(a->fd, out, (uint64_t)n * 4, a->offset + (uint64_t)first * 4);
+    for (int64_t at = 0; at < n; at += most) {
+        const int64_t here = n - at < most ? n - at : most;
+        if (!imp_pread(a->fd, part, (uint64_t)(here * bytes),
+                       a->offset + (uint64_t)((first + at) * bytes)))
+            return 0;
+        for (int64_t i = 0; i < here; i++) {
+            imp_host->elements_read(types[a->type], part, i, 1, 1, CNR_f64, &v);
+            out[at + i] = (float)v;
+        }
     }
+    return 1;
+}
+
+/* Reads a piece of an array's floats, as graph_constant_read asks for it. */
+static cnr_status read_piece(void *state, uint64_t offset, void *out, uint64_t bytes) {
+    const int64_t size = (int64_t)sizeof(float);
+    return mx_array_floats((const mx_array *)state, (int64_t)offset / size, (int64_t)bytes / size,
+                           (float *)out)
+               ? CNR_OK
+               : CNR_E_IO;
+}
+
+cnr_value mx_array_weight(imp_net *net, const mx_array *a, const char *name, const char *suffix,
+                          const int64_t *dim, int32_t rank) {
+    mx_array own = *a;
+    return imp_weight_read(net, name, suffix, dim, rank, read_piece, &own);
 }

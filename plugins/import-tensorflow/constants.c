@@ -1,6 +1,8 @@
 /* Converts TensorFlow's TensorProto. */
 #include "tensorflow.h"
 
+#include <unistd.h>
+
 static const struct {
     int32_t type, dtype;
 } types[] = {
@@ -42,7 +44,20 @@ static void typed(const Tf__Tensor *p, int64_t i, cnr_tensor *out) {
 #undef TAKE
 }
 
-const char *tf_tensor(const Tf__Tensor *p, cnr_tensor *out) {
+/* Reads data that lies in the file. Returns NULL, or the problem. */
+static const char *read_place(const char *path, const Tf__Tensor *p, cnr_tensor *out) {
+    imp_place place;
+    if (p->place.len != sizeof place) return "it has data without a place";
+    memcpy(&place, p->place.data, sizeof place);
+    if (place.bytes != out->bytes) return "its data does not fit its shape";
+    const int fd = imp_host->file_open(path, NULL, NULL);
+    if (fd < 0) return "its file can't be opened again";
+    const int good = imp_pread(fd, out->data, place.bytes, place.offset);
+    close(fd);
+    return good ? NULL : "its file was cut short while it was read";
+}
+
+const char *tf_tensor(const char *path, const Tf__Tensor *p, cnr_tensor *out) {
     memset(out, 0, sizeof *out);
     out->size = sizeof *out;
     out->dtype = tf_dtype(p->dtype);
@@ -61,6 +76,13 @@ const char *tf_tensor(const Tf__Tensor *p, cnr_tensor *out) {
     if (n < 0 || out->bytes > (uint64_t)1 << 30) return "its dimensions are too large";
     out->data = imp_host->alloc((size_t)out->bytes + 1);
     if (!out->data) return "out of memory";
+    if (p->has_place) {
+        const char *wrong = read_place(path, p, out);
+        if (!wrong) return NULL;
+        imp_host->free(out->data);
+        out->data = NULL;
+        return wrong;
+    }
     if (p->has_tensor_content && p->tensor_content.len) {
         if (p->tensor_content.len == out->bytes) {
             memcpy(out->data, p->tensor_content.data, (size_t)out->bytes);

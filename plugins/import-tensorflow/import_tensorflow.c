@@ -75,21 +75,46 @@ static cnr_status build(tf_net *net, const Tf__GraphDef *def, cnr_error *err) {
     return status;
 }
 
+/* Where a graph, or a saved model, has tensors' contents. */
+enum {
+    IN_SAVED = 1,
+    IN_META,
+    IN_GRAPH,
+    IN_LIBRARY,
+    IN_FUNCTION,
+    IN_NODE,
+    IN_ENTRY,
+    IN_VALUE,
+    IN_TENSOR
+};
+#define THIN_GRAPH \
+    {IN_GRAPH, 1, IN_NODE}, {IN_GRAPH, 2, IN_LIBRARY}, {IN_LIBRARY, 1, IN_FUNCTION}, \
+        {IN_FUNCTION, 3, IN_NODE}, {IN_NODE, 5, IN_ENTRY}, {IN_ENTRY, 2, IN_VALUE}, \
+        {IN_VALUE, 8, IN_TENSOR}, { \
+        IN_TENSOR, 4, IMP_THIN_BULK \
+    }
+static const imp_thin_row graph_rows[] = {THIN_GRAPH, {0}};
+static const imp_thin_row saved_rows[] = {{IN_SAVED, 2, IN_META},
+                                          {IN_META, 2, IN_GRAPH},
+                                          THIN_GRAPH,
+                                          {0}};
+
 /* Imports a graph or saved model. */
 static cnr_status import(const cnr_import_args *args, struct cnr_graph *graph, cnr_error *err) {
-    uint8_t *data;
-    size_t bytes = 0;
+    uint8_t *data, head[IMP_HEAD];
+    size_t bytes = 0, n = 0;
     tf_net net = {.b = {.graph = graph, .path = args->paths[0]},
                   .args = args,
                   .outputs = imp_option(args, "outputs"),
                   .dead = {.plain = -1, .turned = -1, .dead = 1}};
     if (args->n_paths > 1)
         return imp_host->fail(err, CNR_E_ARG, args->paths[1], "a frozen graph is one file");
-    cnr_status status = imp_read_file(net.b.path, &data, &bytes, err);
+    cnr_status status = imp_read_head(net.b.path, head, &n, err);
     if (status) return status;
-    const int text = is_text(data, bytes);
-    Tf__SavedModel *saved =
-        is_saved_model(data, bytes) ? tf__saved_model__unpack(&allocator, bytes, data) : NULL;
+    const int text = is_text(head, n), whole = is_saved_model(head, n);
+    status = imp_read_thin(net.b.path, whole ? saved_rows : graph_rows, &data, &bytes, err);
+    if (status) return status;
+    Tf__SavedModel *saved = whole ? tf__saved_model__unpack(&allocator, bytes, data) : NULL;
     Tf__GraphDef *single = saved || text ? NULL : tf__graph_def__unpack(&allocator, bytes, data);
     const Tf__MetaGraph *meta = saved && saved->n_meta_graphs ? saved->meta_graphs[0] : NULL;
     const Tf__GraphDef *def = meta ? meta->graph_def : single;

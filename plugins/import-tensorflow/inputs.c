@@ -7,7 +7,7 @@ void tf_op_constant_node(tf_job *j) {
     const Tf__AttrValue *value = tf_attr(j, "value");
     cnr_tensor t;
     if (!value || !value->tensor) return tf_problem(j, "it has no value");
-    const char *wrong = tf_tensor(value->tensor, &t);
+    const char *wrong = tf_tensor(j->net->b.path, value->tensor, &t);
     if (wrong) return tf_problem(j, "%s", wrong);
     tf_give(j, 0, imp_host->graph_constant(j->net->b.graph, j->name, &t));
     imp_host->free(t.data);

@@ -101,9 +101,9 @@ cnr_value tf_node(tf_net *net, const char *op, const char *name, const cnr_value
 
 /* Our type for TensorFlow's; 0: not supported. */
 int32_t tf_dtype(int32_t type);
-/* Reads a constant's data into memory of host->alloc. Returns NULL, or the problem (static
- * text). */
-const char *tf_tensor(const Tf__Tensor *proto, cnr_tensor *out);
+/* Reads a constant's data, which may lie in the file at `path`, into memory of host->alloc. Returns
+ * NULL, or the problem (static text). */
+const char *tf_tensor(const char *path, const Tf__Tensor *proto, cnr_tensor *out);
 
 /* ---- nodes.c ---- */
 

@@ -1,6 +1,8 @@
 /* Memos as text: a plan's decisions for another process.
  *
  *     reads print                              of weights that were compared with their digests
+ *     unfolded value                           a weight that nothing is folded into
+ *     tightness number                         which way of fitting the memory bound
  *     placed node axis=A device=share ...      where a policy placed a node
  *     node part chain way version device kernel      a line for each part
  *
@@ -25,6 +27,9 @@ void cnri_memo_print(const cnr_plan *plan, cnri_text *out) {
     char print[33];
     if (!cnri_plan_reads(plan, print)) out->failed = true;
     else if (*print) cnri_text_add(out, "reads\t%s\n", print);
+    if (plan->tightness) cnri_text_add(out, "tightness\t%d\t\n", (int)plan->tightness);
+    for (int32_t i = 0; i < plan->unfolded.n; i++)
+        cnri_text_add(out, "unfolded\t%d\t\n", (int)plan->unfolded.at[i]);
     for (int32_t i = 0; plan->placed_as && i < plan->graph->nodes.n; i++)
         if (plan->placed_as[i] >= 0) print_placed(plan, i, out);
     for (int32_t i = 0; i < plan->decisions.n; i++) {
@@ -74,6 +79,20 @@ static cnr_status parse_placed(cnri_memo *memo, char *line, cnr_error *err) {
     return cnri_wish_read(&to->where, "choices", line, err);
 }
 
+/* Parses a number, which follows the word "unfolded" or "tightness". */
+static cnr_status parse_bound(cnri_memo *memo, char *line, cnr_error *err) {
+    const char *word = field(&line, '\t');
+    int64_t value;
+    if (!number(&line, INT32_MAX, &value))
+        return cnri_fail(err, CNR_E_FORMAT, "choices", "a number of \"%s\" is malformed", word);
+    if (*word == 't') memo->tightness = value;
+    if (*word == 't') return CNR_OK;
+    cnr_value *to = cnri_push(&memo->unfolded);
+    if (!to) return cnri_out_of_memory(err, "plan");
+    *to = (cnr_value)value;
+    return CNR_OK;
+}
+
 cnr_status cnri_memo_parse(cnri_memo *memo, const char *text, cnr_error *err) {
     if (!(memo->text = cnri_strdup(text))) return cnri_out_of_memory(err, "plan");
     for (char *at = memo->text, *line; *at;) {
@@ -86,6 +105,11 @@ cnr_status cnri_memo_parse(cnri_memo *memo, const char *text, cnr_error *err) {
         if (line && strncmp(line, "placed\t", 7) == 0) {
             const cnr_status status = parse_placed(memo, line + 7, err);
             if (status) return status;
+            continue;
+        }
+        if (line &&
+            (strncmp(line, "unfolded\t", 9) == 0 || strncmp(line, "tightness\t", 10) == 0)) {
+            CNR_TRY(parse_bound(memo, line, err));
             continue;
         }
         if (!line || !parse_line(line, &d))
@@ -107,6 +131,7 @@ void cnri_memo_free(cnri_memo *memo) {
     for (int32_t i = 0; i < memo->placed.n; i++) cnri_placement_free(&memo->placed.at[i].where);
     cnri_vec_free(&memo->placed);
     cnri_vec_free(&memo->blobs);
+    cnri_vec_free(&memo->unfolded);
     cnri_free(memo->text);
     memo->text = NULL;
 }

@@ -3,6 +3,9 @@
 #include "keep/keep.h"
 #include "people/people.h"
 #include <ctype.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -176,22 +179,69 @@ static cnr_status recognise(const cnr_model *m, const cnri_cached *c, cnr_plan *
     return CNR_OK;
 }
 
-/* Decodes all blobs into the block at `to`, each at a multiple of the alignment, and has the rows
- * tell of them there. */
-static cnr_status decode_blobs(cnri_cached *c, const cnri_coding *coding, uint8_t *to,
-                               cnr_error *err) {
-    cnr_status status = CNR_OK;
-    for (int32_t i = 0; i < c->n_blobs && !status; i++) {
-        cnri_cached_blob *b = &c->blobs[i];
-        if (!cnri_same_fingerprint(b->data, b->bytes, b->print))
-            return cnri_fail(err, CNR_E_FORMAT, b->name, "is damaged");
-        status = cnri_coding_decode(coding, b->data, b->bytes, to, b->whole, err);
-        b->data = to;
-        b->bytes = b->whole;
-        cnri_fingerprint(to, b->whole, b->print);
-        to += (b->whole + CNRI_CACHED_ALIGN - 1) / CNRI_CACHED_ALIGN * CNRI_CACHED_ALIGN;
-    }
+enum { DECODERS = 16 }; /* most threads that decode */
+
+/* Blobs that threads decode into one block, each at a multiple of the alignment. */
+typedef struct decoding {
+    cnri_cached *c;
+    const cnri_coding *coding;
+    uint8_t *to;
+    atomic_int next;
+    atomic_int failed; /* the first failure's status; its text is in err */
+    cnr_error *err;
+} decoding;
+
+/* Bytes that a decoded blob takes in the block. */
+static uint64_t room_of(const cnri_cached_blob *b) {
+    return (b->whole + CNRI_CACHED_ALIGN - 1) / CNRI_CACHED_ALIGN * CNRI_CACHED_ALIGN;
+}
+
+/* Decodes a blob to `to`, and has its row tell of it there. */
+static cnr_status decode_blob(cnri_cached_blob *b, const cnri_coding *coding, uint8_t *to,
+                              cnr_error *err) {
+    if (!cnri_same_fingerprint(b->data, b->bytes, b->print))
+        return cnri_fail(err, CNR_E_FORMAT, b->name, "is damaged");
+    const cnr_status status = cnri_coding_decode(coding, b->data, b->bytes, to, b->whole, err);
+    b->data = to;
+    b->bytes = b->whole;
     return status;
+}
+
+/* One thread: decodes blobs until none is left or one failed. */
+static void *decode_some(void *arg) {
+    decoding *d = arg;
+    uint8_t *to = d->to;
+    int32_t at = 0;
+    for (int32_t i; (i = atomic_fetch_add(&d->next, 1)) < d->c->n_blobs;) {
+        cnr_error why = CNR_ERROR_INIT;
+        int fine = CNR_OK;
+        for (; at < i; at++) to += room_of(&d->c->blobs[at]);
+        const cnr_status status =
+            atomic_load(&d->failed) ? CNR_OK : decode_blob(&d->c->blobs[i], d->coding, to, &why);
+        if (status && atomic_compare_exchange_strong(&d->failed, &fine, (int)status))
+            cnri_fail(d->err, status, why.where, "%s", why.text);
+    }
+    return NULL;
+}
+
+/* Decodes all blobs into the block at `to` on so many threads (0: one for each processor). */
+static cnr_status decode_blobs(cnri_cached *c, const cnri_coding *coding, int32_t threads,
+                               uint8_t *to, cnr_error *err) {
+    decoding d = {.c = c, .coding = coding, .to = to, .err = err};
+    pthread_t helpers[DECODERS];
+    int32_t running = 0;
+    sigset_t all, before;
+    const long there = threads > 0 ? threads : sysconf(_SC_NPROCESSORS_ONLN);
+    const int32_t wanted = (int32_t)cnr_min(cnr_min(there, DECODERS), c->n_blobs);
+    sigfillset(&all);
+    sigdelset(&all, SIGBUS); /* a file that is cut short is told of by whoever handles that */
+    pthread_sigmask(SIG_SETMASK, &all, &before); /* signals go to the caller's own threads only */
+    while (running < wanted - 1 && pthread_create(&helpers[running], NULL, decode_some, &d) == 0)
+        running++;
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    decode_some(&d);
+    for (int32_t i = 0; i < running; i++) pthread_join(helpers[i], NULL);
+    return (cnr_status)atomic_load(&d.failed);
 }
 
 /* Replaces the blobs of a file that went through codecs by decoded ones in *out; it stays empty
@@ -212,8 +262,11 @@ static cnr_status decode(const cnr_model *m, cnri_cached *c, cnri_mapping *out, 
     cnr_status status = CNR_OK;
     if (!fits) status = cnri_fail(err, CNR_E_FORMAT, "cache", "blobs are larger than memory");
     else if (at == MAP_FAILED) status = cnri_out_of_memory(err, "cache");
-    if (!status) *out = (cnri_mapping){.at = at, .bytes = bytes};
-    if (!status) status = decode_blobs(c, &coding, at, err);
+    if (!status) {
+        *out = (cnri_mapping){.at = at, .bytes = bytes};
+        (void)madvise(at, (size_t)bytes, MADV_HUGEPAGE);
+        status = decode_blobs(c, &coding, m->rt->devices.options.threads, at, err);
+    }
     cnri_coding_close(&coding);
     if (status) cnri_unmap_file(out);
     return status;
@@ -236,6 +289,7 @@ static cnr_status follow(const cnri_plan_request *r, cnri_cached *c, bool replac
         *b = (cnri_kept_blob){.name = c->blobs[i].name,
                               .data = c->blobs[i].data,
                               .file = file,
+                              .sound = decoded.at != NULL,
                               .bytes = c->blobs[i].bytes};
         memcpy(b->print, c->blobs[i].print, sizeof b->print);
         memcpy(b->from, c->blobs[i].from, sizeof b->from);

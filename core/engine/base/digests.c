@@ -74,6 +74,7 @@ static void take_all(work w, int32_t threads) {
     const int32_t wanted = threads_for(bytes, w.n, threads);
     w.large = wanted > 0 ? bytes / 4 / (uint64_t)wanted : 0;
     sigfillset(&all);
+    sigdelset(&all, SIGBUS); /* a file that is cut short is told of by whoever handles that */
     pthread_sigmask(SIG_SETMASK, &all, &before); /* signals go to the caller's own threads only */
     while (running < wanted - 1 && pthread_create(&helpers[running], NULL, digest_some, &w) == 0)
         running++;

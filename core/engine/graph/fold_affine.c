@@ -41,6 +41,7 @@ static bool matches(cnr_graph *g, int32_t index, fold *f) {
     f->channels = y->dim[1];
     const int32_t w = f->ports.weight_port, b = f->ports.bias_port, axis = f->ports.weight_axis;
     if (w < 0 || w >= node->view.n_inputs || !foldable(node->view.inputs[w])) return false;
+    if (g->values.at[node->in[w]].unfolded) return false;
     const cnr_tensor *weight = node->view.inputs[w];
     if (axis < 0 || axis >= weight->rank || weight->dim[axis] != f->channels) return false;
     if (b < 0 || b >= node->view.n_inputs) return false;

@@ -48,6 +48,7 @@ typedef struct cnri_value {
     cnri_late *late;
     bool is_aside; /* the data lies in a mapping of its own of the graph's temporary file */
     bool was_late; /* `type` has the data that late.c computed, which lies in no file */
+    bool unfolded; /* nothing is folded into it, so that it stays as the file has it */
 } cnri_value;
 
 /* A node with what only the engine needs to know. */

@@ -369,6 +369,18 @@ double cnri_passing_share(const cnr_graph *g, uint64_t room) {
     return all > room ? 1 - (double)room / (double)all : 0;
 }
 
+/* True if a row whose weights take so many bytes is left out; least: those of the smallest. */
+static bool is_left_out(const query_context *a, const cnri_candidate *c, uint64_t bytes,
+                        uint64_t least) {
+    const uint64_t bound = a->p->plan->memory_bound, others = cnri_arena_guess(a->p->graph);
+    if (bytes <= least) return false;
+    if (a->p->left == CNRI_FITS_SLICED && c->kernel && bytes < UINT64_MAX / 4) {
+        const cnri_view v = cnri_view_of(a->p, a->chain, c->n_chain, c->dense && a->chain->decoded);
+        bytes /= (uint64_t)cnri_slice_most(&v.node);
+    }
+    return a->p->left == CNRI_IS_SMALLEST || others + bytes > bound;
+}
+
 /* Rows whose weights do not fit are left out where others fit; if none does, the smallest stays.
  * The others cost what packing takes again and again. */
 static void leave_out_large(const query_context *a) {
@@ -383,8 +395,8 @@ static void leave_out_large(const query_context *a) {
         rows->at[i].around_ns += share * GUESS_NS_A_PACKED_BYTE * (double)bytes;
     }
     for (int32_t i = 0; i < rows->n; i++) {
-        const uint64_t bytes = weight_bytes(a, &rows->at[i]);
-        if (others + bytes <= bound || bytes <= least) rows->at[n++] = rows->at[i];
+        const cnri_candidate *c = &rows->at[i];
+        if (!is_left_out(a, c, weight_bytes(a, c), least)) rows->at[n++] = rows->at[i];
     }
     rows->n = n;
 }

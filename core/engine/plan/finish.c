@@ -65,25 +65,46 @@ static cnr_status plan_kernel(cnri_planner *p, cnri_step *s, cnr_error *err) {
     return CNR_OK;
 }
 
+/* Computes the folded weights that a step reads unprepared, since kernels may look at them. Under a
+ * bound a quarter of the room is spent on that, in *left: a weight for which it does not suffice is
+ * noted in plan->unfolded instead. */
+static cnr_status keep_folded(cnri_planner *p, const cnri_step *s, uint64_t *left, cnr_error *err) {
+    cnr_plan *plan = p->plan;
+    for (int32_t k = 0; k < s->n_in; k++) {
+        const cnr_value v = s->in[k] < 0 ? -1 : plan->homes.at[s->in[k]].value;
+        const cnri_value *value = v < 0 ? NULL : &plan->graph->values.at[v];
+        if (!value || !value->late || cnri_step_prepares(s, k)) continue;
+        if (!plan->memory_bound || value->type->bytes <= *left || value->late->from >= p->n_given) {
+            *left -= cnr_min(*left, value->type->bytes);
+            cnri_late_keep(plan->graph, v);
+            continue;
+        }
+        cnr_value *slot = cnri_push(&plan->unfolded);
+        if (!slot) return cnri_no_memory(err);
+        *slot = value->late->from;
+    }
+    return CNR_OK;
+}
+
 /* Builds the nodes that kernels see, slices them under a memory bound, and lets kernels plan. */
 cnr_status cnri_plan_views(cnri_planner *p, cnr_error *err) {
     cnr_plan *plan = p->plan;
     const uint64_t values = cnri_arena_guess(p->graph);
     const uint64_t room = plan->memory_bound > values ? plan->memory_bound - values : 0;
     const bool slices = plan->memory_bound && cnri_passing_share(p->graph, room / 16 * 15) > 0;
+    const int32_t known = plan->unfolded.n;
+    uint64_t left = room / 4;
     for (int32_t i = 0; i < plan->steps.n; i++) {
         cnri_step *s = &plan->steps.at[i];
         if (s->kind != CNRI_STEP_KERNEL) continue;
         cnr_status status = view_step(p, s, err);
-        /* Kernels may look at weights that they read unprepared. */
-        for (int32_t k = 0; k < s->n_in; k++)
-            if (s->in[k] >= 0 && !cnri_step_prepares(s, k))
-                cnri_late_keep(plan->graph, plan->homes.at[s->in[k]].value);
-        if (!status && slices) cnri_slice_choose(plan, s, room / 3 * 2);
-        if (!status) status = plan_kernel(p, s, err);
+        if (!status) status = keep_folded(p, s, &left, err);
+        if (!status && slices) cnri_slice_choose(plan, s, room / 16 * (uint64_t)p->slice_share);
+        if (!status && plan->unfolded.n == known) status = plan_kernel(p, s, err);
         if (status) return status;
     }
-    return CNR_OK;
+    if (plan->unfolded.n == known) return CNR_OK;
+    return cnri_fail(err, CNR_E_LIMIT, "plan", "folded weights do not fit the memory bound");
 }
 
 /* Puts a constant into device memory. A weight without data is skipped: such a plan can be shown

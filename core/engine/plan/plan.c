@@ -178,31 +178,75 @@ static cnr_status await_kernels(const cnr_plan *plan, cnr_status status, cnr_err
     return status;
 }
 
-/* Like cnri_plan_make, with a device set that was made for this graph and these options; *out
- * receives the plan. */
+/* Takes over the list of weights that nothing is folded into. */
+static cnr_status take_unfolded(cnr_plan *plan, const cnr_value *list, int32_t n, cnr_error *err) {
+    for (int32_t i = 0; i < n; i++) {
+        cnr_value *slot = list[i] < plan->graph->values.n ? cnri_push(&plan->unfolded) : NULL;
+        if (!slot) return cnri_no_memory(err);
+        *slot = list[i];
+        plan->graph->values.at[list[i]].unfolded = true;
+    }
+    return CNR_OK;
+}
+
+/* Makes a plan that folds nothing into the n weights of the list. It is in p->plan after a failure,
+ * too; NULL: memory ran out. */
+static cnr_status make_unfolded(cnri_planner *p, const cnr_graph *graph,
+                                const cnr_tensor *const *types, int32_t n_types,
+                                const cnr_value *list, int32_t n, cnr_error *err) {
+    const cnri_plan_options *options = p->options;
+    const int64_t before = cnri_alloc_failures();
+    cnr_plan *plan = p->plan = cnri_alloc_zero(sizeof *plan);
+    if (!plan) return cnri_no_memory(err);
+    plan->memory_bound = options->memory_bound;
+    plan->memory_limit = options->memory_limit;
+    plan->hang_ms = options->hang_ms;
+    plan->gives_up = plan->hang_ms || (options->fallback && *options->fallback);
+    p->graph = plan->graph = cnri_graph_copy(graph);
+    if (plan->graph) plan->graph->late_folds = true;
+    if (plan->graph) plan->graph->releases = plan->memory_bound > 0;
+    cnr_status status = plan->graph ? take_unfolded(plan, list, n, err) : cnri_no_memory(err);
+    if (!status) status = make(p, graph, types, n_types, err);
+    status = await_kernels(plan, status, err);
+    free_planner(p);
+    return cnri_alloc_verdict(before, status, "plan", err);
+}
+
+/* Ways of fitting a memory bound, the fastest plans first. What the last one needs does not depend
+ * on the bound, so an error that names it names what is enough. */
+static const struct {
+    int32_t left, slice_share;
+} tightness[] = {{CNRI_FITS_SLICED, 10}, {CNRI_FITS_SLICED, 5}, {CNRI_FITS_SLICED, 2},
+                 {CNRI_FITS_SLICED, 0},  {CNRI_FITS_WHOLE, 10}, {CNRI_IS_SMALLEST, 0}};
+
 cnr_status cnri_plan_make_on(const cnr_graph *graph, const cnri_device_set *set,
                              const cnri_plan_options *options, const cnr_tensor *const *input_types,
                              int32_t n_inputs, cnr_plan **out, cnr_error *err) {
-    cnri_planner p = {.set = set, .options = options};
-    const int64_t before = cnri_alloc_failures();
-    *out = NULL;
-    cnr_plan *plan = cnri_alloc_zero(sizeof *plan);
-    if (!plan) return cnri_no_memory(err);
-    p.plan = plan;
-    plan->memory_bound = p.options->memory_bound;
-    plan->memory_limit = p.options->memory_limit;
-    plan->hang_ms = p.options->hang_ms;
-    plan->gives_up = plan->hang_ms || (p.options->fallback && *p.options->fallback);
-    p.graph = plan->graph = cnri_graph_copy(graph);
-    if (plan->graph) plan->graph->late_folds = true;
-    if (plan->graph) plan->graph->releases = plan->memory_bound > 0;
-    cnr_status status =
-        plan->graph ? make(&p, graph, input_types, n_inputs, err) : cnri_no_memory(err);
-    status = await_kernels(plan, status, err);
-    free_planner(&p);
-    status = cnri_alloc_verdict(before, status, "plan", err);
-    if (status) cnri_plan_free(plan);
-    else *out = plan;
+    const cnri_memo *memo = options->memo;
+    cnr_plan *last = NULL;
+    cnr_status status;
+    bool again;
+    int64_t tight = memo ? cnr_min(memo->tightness, (int64_t)CNRI_COUNT(tightness) - 1) : 0;
+    do { /* each turn leaves more weights as they are, or is tighter */
+        const cnr_value *list = last ? last->unfolded.at : memo ? memo->unfolded.at : NULL;
+        const int32_t n = last ? last->unfolded.n : memo ? memo->unfolded.n : 0;
+        cnri_planner p = {.set = set,
+                          .options = options,
+                          .n_given = graph->values.n,
+                          .left = tightness[tight].left,
+                          .slice_share = tightness[tight].slice_share};
+        cnr_error why = CNR_ERROR_INIT;
+        status = make_unfolded(&p, graph, input_types, n_inputs, list, n, &why);
+        *out = p.plan;
+        if (*out) (*out)->tightness = (int32_t)tight;
+        again = status == CNR_E_LIMIT && options->memory_bound && !memo;
+        if (again && (*out)->unfolded.n == n) again = ++tight < (int64_t)CNRI_COUNT(tightness);
+        if (status && !again) cnri_fail(err, status, why.where, "%s", why.text);
+        cnri_plan_free(last);
+        last = *out;
+    } while (again);
+    if (status) cnri_plan_free(last);
+    if (status) *out = NULL;
     return status;
 }
 
@@ -249,6 +293,7 @@ void cnri_plan_free(cnr_plan *plan) {
     for (int32_t i = 0; i < plan->twins.n; i++)
         cnri_free(plan->graph->values.at[plan->twins.at[i].dense].type->data);
     cnri_vec_free(&plan->raw);
+    cnri_vec_free(&plan->unfolded);
     cnri_vec_free(&plan->steps);
     cnri_vec_free(&plan->homes);
     cnri_vec_free(&plan->storages);

@@ -87,6 +87,7 @@ typedef struct cnri_kept_blob {
     const void *data;
     uint64_t bytes;
     uint8_t print[16]; /* fingerprint, checked when the blob is used */
+    bool sound;        /* it need not be: the data was decoded from a file that was checked */
     const char *file;  /* file whose damage is an error; NULL: a damaged blob is prepared again */
     uint8_t from[16]; /* fingerprint of the constants that the blob was made of; zeros: not known */
 } cnri_kept_blob;
@@ -97,6 +98,8 @@ typedef struct cnri_memo {
     CNRI_VEC(cnri_decision) decisions; /* sorted by node, then by part */
     CNRI_VEC(cnri_placed) placed;      /* sorted by node: where a policy placed it */
     CNRI_VEC(cnri_kept_blob) blobs;    /* in the order of cnri_residency_blob */
+    CNRI_VEC(cnr_value) unfolded;      /* as in the plan */
+    int64_t tightness;                 /* as in the plan */
     const char *reads;                 /* as cnri_plan_reads returns it; NULL: not stored */
     bool replaces; /* the weights have changed: only blobs made of unchanged constants are used */
     char *text;    /* the text that the names point into */
@@ -326,6 +329,8 @@ typedef struct cnr_plan {
     CNRI_VEC(cnri_storage) storages;
     struct cnri_residency *residency;
     CNRI_VEC(cnri_raw) raw;
+    CNRI_VEC(cnr_value) unfolded; /* weights that nothing is folded into, for the memory bound */
+    int32_t tightness; /* under a bound: number of plans that were tried before and did not fit */
     uint64_t arena_bytes;  /* of all non-constant storages */
     uint64_t bound_bytes;  /* most bytes alive at once: no plan of this order can take less */
     uint64_t weight_bytes; /* prepared blobs and plain constants if all are resident */

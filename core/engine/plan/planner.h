@@ -148,6 +148,11 @@ typedef struct cnri_planner {
     cnr_graph *graph;
     const cnri_device_set *set; /* in the order of plan->devices */
     const cnri_plan_options *options;
+    int32_t n_given; /* number of values of the net, before rewrites add others */
+    /* Under a memory bound: rows that do not fit in slices are left out (as are those that do not
+     * fit whole; all but the smallest). */
+    enum { CNRI_FITS_SLICED, CNRI_FITS_WHOLE, CNRI_IS_SMALLEST } left;
+    int32_t slice_share; /* largest slice, in sixteenths of the room beside values */
     bool fuse, alias, layout, in_place, share; /* false: that step of planning is left out */
     const cnri_placement **wish;               /* placement by node; NULL: none */
     int32_t n_picks, n_offers;
@@ -342,6 +347,8 @@ bool cnri_kernel_only_forced(const cnr_kernel *k);
 bool cnri_kernel_storage_allowed(const cnri_kernel_query *q, const cnr_kernel *k);
 /* True if the kernel is for that device's class or family. */
 bool cnri_kernel_drives(const cnr_kernel *k, const cnr_device *device);
+/* slice.c: the most slices that a node may be divided into; 1: it can't be. */
+int32_t cnri_slice_most(const cnr_node *node);
 /* slice.c: divides the step so that no slice needs more than `most` bytes for its blob. */
 void cnri_slice_choose(const cnr_plan *plan, cnri_step *s, uint64_t most);
 /* candidates.c: the most bytes that values take at once, about the arena. 0: no memory. */

@@ -22,6 +22,8 @@ static cnr_graph *make_end(const cnr_graph *made, const cnri_ranges_request *r, 
         types[i].bytes = cnr_dense_bytes(&types[i]);
     }
     if (g) g->late_folds = made->late_folds;
+    for (int32_t v = 0; g && v < g->values.n; v++)
+        g->values.at[v].unfolded = made->values.at[v].unfolded;
     bool good = g && cnri_graph_bind(g, list, n, &why) == CNR_OK &&
                 cnri_graph_rewrite(g, r->off, r->devices, r->n_devices, &why) == CNR_OK;
     if (g && !good) cnri_log(CNR_LOG_INFO, "ranges", "%s: %s", why.where, why.text);

@@ -80,7 +80,8 @@ static cnr_status bring(cnr_plan *plan, cnri_blob *b, cnr_error *err) {
                        .width = s->blob_space.width,
                        .height = s->blob_space.height,
                        .memory_class = s->blob_space.memory_class};
-    if (b->kept && !cnri_same_fingerprint(b->kept->data, b->kept->bytes, b->kept->print)) {
+    if (b->kept && !b->kept->sound &&
+        !cnri_same_fingerprint(b->kept->data, b->kept->bytes, b->kept->print)) {
         if (b->kept->file)
             return cnri_fail(err, CNR_E_FORMAT, b->kept->file,
                              "damaged: %s does not have the fingerprint that was written with it",

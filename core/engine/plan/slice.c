@@ -112,6 +112,14 @@ static bool has_rows(const cnr_plan *plan, const cnri_step *s) {
     return true;
 }
 
+int32_t cnri_slice_most(const cnr_node *node) {
+    const cnr_tensor *y = node->n_outputs == 1 ? node->outputs[0] : NULL;
+    cnr_input_range r = {-1, 0, 0};
+    if (!y || y->rank < 2 || cnr_span(y, 0, 1) != 1 || !CNRI_HAS(node->desc, input_range)) return 1;
+    node->desc->input_range(node, 1, 0, cnr_min(LEAST_ROWS, y->dim[1]), 0, &r);
+    return r.axis >= 0 ? 1 : (int32_t)cnr_max(1, y->dim[1] / LEAST_ROWS);
+}
+
 void cnri_slice_choose(const cnr_plan *plan, cnri_step *s, uint64_t most) {
     const cnr_device *device = plan->devices[s->device];
     const cnr_tensor *y = s->view.outputs[0];

@@ -4,7 +4,7 @@
  *     X(who, kind, member, key, option, argument, choices, enters, usual, help)
  *
  * who      has it besides C: ALL, PROGRAM or SCRIPT. (A script that could write a cache would
- *          choose what kernels read as prepared weights.)
+ *          choose what kernels read as prepared weights, so only trusted ones have `cache`.)
  * kind     TEXT; FILE, a text; FLAG; NOT, a flag whose key says the opposite; BYTES; LIST of texts;
  *          COMMAS, a list that the program has in one word; SETTINGS, a list of "name=value", for
  *          scripts a table; SIZES, the symbols
@@ -62,14 +62,14 @@
       "keep plans and prepared weights here for the next time") \
     X(ALL, FLAG, no_cache, "no_cache", "--no-cache", NULL, NULL, NOTHING, "", \
       "keep nothing for the next time, and use nothing that was kept") \
-    X(PROGRAM, TEXT, cache_codec, "", "--cache-codec", "NAME,..", NULL, NOTHING, " (none)", \
+    X(ALL, TEXT, cache_codec, "cache_codec", "--cache-codec", "NAME,..", NULL, NOTHING, " (none)", \
       "compress or encrypt what is kept, by codecs that cnnrun plugins lists") \
-    X(PROGRAM, FILE, cache_key_file, "", "--cache-key-file", "FILE", NULL, NOTHING, \
+    X(ALL, FILE, cache_key_file, "cache_key_file", "--cache-key-file", "FILE", NULL, NOTHING, \
       " (CNNRUN_CACHE_KEY)", "the key of a codec that encrypts") \
-    X(PROGRAM, BYTES, cache_bytes, "", "--cache-limit", "BYTES", NULL, NOTHING, " (4G)", \
+    X(ALL, BYTES, cache_bytes, "cache_limit", "--cache-limit", "BYTES", NULL, NOTHING, " (4G)", \
       "most bytes that they may take; the oldest go first") \
-    X(PROGRAM, TEXT, cache_policy, "", "--cache-policy", "NAME", cnri_cache_policies, NOTHING, \
-      " (lru)", "which go first: lru, used longest ago; fifo, kept longest ago") \
+    X(ALL, TEXT, cache_policy, "cache_policy", "--cache-policy", "NAME", cnri_cache_policies, \
+      NOTHING, " (lru)", "which go first: lru, used longest ago; fifo, kept longest ago") \
     X(ALL, FLAG, deterministic, "deterministic", "--deterministic", NULL, NULL, PLAN, "", \
       "never let a clock choose") \
     X(ALL, FLAG, adapt, "adapt", "--adapt", NULL, NULL, NOTHING, "", \

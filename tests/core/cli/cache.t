@@ -176,7 +176,7 @@ ok $code && $out =~ /want(?:ed)? (?:one of )?lru/, 'another policy is none' or d
 
 # ---- codecs ----
 SKIP: {
-    skip 'the plugins codec-zstd and codec-sodium were not built', 14 if grep { !-e "$build/plugins/codec-$_.so" } qw(zstd sodium);
+    skip 'the plugins codec-zstd and codec-sodium were not built', 17 if grep { !-e "$build/plugins/codec-$_.so" } qw(zstd sodium);
     my $answer = sub { my ($code, $out) = cnnrun("run $lenet $root/scripts/nets/digits/three.png --json @_"); return $out =~ s/^.*?(\[.*\]).*/$1/sr };
     my $origin = sub { my (undef, $out) = warm(@_); return eval { decode_json($out =~ s/^cnnrun: .*\n//mr)->{origin} } // $out };
     my $plain = $answer->();
@@ -187,6 +187,13 @@ SKIP: {
         is $origin->($folder, $lenet), 'hit', "$codec: a hit";
         is $answer->("--cache $folder"), $plain, '... with the same answer';
     }
+    open my $f, '>', "$dir/codec.lua" or die;
+    print $f qq{local c = require "cnnrun"\nreturn function() c.load("$lenet", { cache = "$dir/lua", cache_codec = "zstd", cache_limit = 1 << 30, cache_policy = "fifo" }):profile { runs = 1 } end\n};
+    close $f;
+    is((cnnrun("--trust $dir/codec.lua"))[0], 0, 'a trusted script names a codec');
+    is $origin->("$dir/lua", $lenet, '--cache-codec zstd'), 'hit', '... and its plan is stored so';
+    ($code, $out) = cnnrun("--cache-codec zstd --trust $dir/codec.lua");
+    ok $code == 1 && $out =~ /--cache-codec has no use here: .*cache_codec = /, 'in front of an experiment a codec is refused' or diag $out;
     cmp_ok -s (glob "$dir/by-zstd/*")[0], '<', .95 * -s (glob "$dir/b/*")[0], 'zstd makes it smaller';
     like $origin->("$dir/by-sodium", $lenet), qr/^stale: sodium: needs a key: --cache-key-file FILE, or CNNRUN_CACHE_KEY/, 'sodium wants its key';
     $origin->("$dir/key", $lenet, '--cache-codec sodium --cache-key-file', $lenet);
