@@ -145,6 +145,7 @@ static void test_faults(void) {
             void *hooks[60];
         } empty = {0, 0, {"empty", "empty"}, {0}};
         empty.size = sizes[kind];
+        if (sizeof(void *) == 4) empty.other = (uint32_t)(uintptr_t)empty.name[0]; /* no padding */
         r.fault[0] = 0;
         cnr_status status = cnri_registrar_add(&r, kind, &empty);
         ok(status == CNR_E_ARG && (strstr(r.fault, "lacks") || strstr(r.fault, "names no")),
