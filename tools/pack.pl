@@ -134,7 +134,8 @@ push @configure, '-DCMAKE_C_COMPILER_LAUNCHER=ccache' if grep { -x "$_/ccache" }
 for my $command (\@configure, ['cmake', '--build', "$dir/build", '--parallel', $ENV{CNNRUN_JOBS} // 2]) {
     my $log = "$dir/build/log";
     next if system('sh', '-c', 'log=$1; shift; exec "$@" >"$log" 2>&1', 'sh', $log, @$command) == 0;
-    print STDERR slurp($log) =~ s/.*\n(?=(?:.*\n){30})//sr;
+    my @lines = split /^/m, slurp($log);
+    print STDERR @lines > 30 ? @lines[-30 .. -1] : @lines;
     fail("could not be built; $log has all of it");
 }
 rename "$dir/build/$name", "$dir/$name" or fail("$dir/$name: $!");
