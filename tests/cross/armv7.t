@@ -45,7 +45,7 @@ if ($ENV{CNNRUN_ARMV7_ALL}) {
     passes($_, 1) for grep { !$ENV{CNNRUN_ARMV7_ONLY} || /$ENV{CNNRUN_ARMV7_ONLY}/ } @all;
 } else {
     $ENV{CNNRUN_TEST_EVERY} //= 16;
-    passes(@$_) for ['plugins/cpu-neon/test_conv', 50], ['plugins/sparse-csr/test_csr', 30], ['plugins/int8/test_kernels', 12],
+    passes(@$_) for ['plugins/cpu-neon/test_conv', 50], ['plugins/sparse-csr/test_csr', 30], ['plugins/int8/test_kernels', 22],
         ['core/store/test_store', 50];
 }
 
