@@ -68,41 +68,74 @@ said($program, 'convert', $net, @weights, '-o', "$pack/model.cnr", '--quiet');
 # as it was loaded, and as it is planned
 my %op = map { $_ => 1 } split ' ', said($program, '--quiet', "$root/tools/pack/operators.lua", "$pack/model.cnr");
 $op{ $_->{op} } = 1 for grep { $_->{op} } rows($program, 'show', "$pack/model.cnr", '--device', 'cpu', '--json');
-my %kernel;
+my (%kernel, %home);
 for my $one (sort keys %op) {
     my ($about) = rows($program, 'ops', $one, '--json');
-    fail("the operator $one is of the plugin $about->{plugin}; expected ops-std") if $about->{plugin} ne 'ops-std';
+    $home{$one} = $about->{plugin};
+    fail("the operator $one is of the plugin $about->{plugin}; expected ops-std or int8") if $about->{plugin} !~ /^(?:ops-std|int8)$/;
     # those for weights as halves are taken only where a plan asks for such weights, which a packed program's does not
     $kernel{ $_->{name} } = 1 for grep { $_->{device} =~ /^cpu/ && $_->{name} !~ /_b?f16_/ } @{ $about->{kernels} };
 }
+# The names of operators and encodings in the model's file, which is read up to its weights.
+my $head = do { open my $in, '<:raw', "$pack/model.cnr" or fail("model.cnr: $!"); read $in, my $text, 1 << 20; $text };
+my $structure = substr $head, 0, unpack('x24 Q<', $head) + unpack('x32 Q<', $head);
+my %encoded = map { $_ => 1 } grep { index($structure, $_) >= 0 } qw(int8 sparse-csr);
 
-# ---- their tables ----
+# ---- the plugins' tables ----
+my %brings = map { $_->{name} => $_->{provides} } rows($program, 'plugins', '--json');
+my (@plugins, @parts);
 my $table = slurp("$root/plugins/ops-std/ops_std.c");
 my %known = map { $_ => 1 } slurp("$root/plugins/ops-std/ops.inc") =~ /OP\((\w+)\)/g;
-my @unknown = grep { !$known{$_} } sort keys %op;
+my @standard = grep { $home{$_} eq 'ops-std' } sort keys %op;
+my @unknown = grep { !$known{$_} } @standard;
 fail("plugins/ops-std/ops.inc lacks @unknown") if @unknown;
-my $lines = join '', map { "    OP($_)\n" } sort keys %op;
+my $lines = join '', map { "    OP($_)\n" } @standard;
 $table =~ s/^#include "ops\.inc"\n/$lines/m or fail('plugins/ops-std/ops_std.c: no line includes ops.inc');
 put("$pack/ops_std.c", $table);
 
-my ($neon) = grep { $_->{name} eq 'cpu-neon' } rows($program, 'plugins', '--json');
-my @names = @{ $neon->{provides}{kernel} };
+my @names = @{ $brings{'cpu-neon'}{kernel} };
 my @symbols = slurp("$root/plugins/cpu-neon/kernels.h") =~ /\bX\((neon_\w+)\)/g;
 fail(@names . ' kernels of cpu-neon are loaded, kernels.h has ' . @symbols . ': build again') if @names != @symbols;
 my @picked = grep { $kernel{ $names[$_] } } 0 .. $#names;
+push @parts, map { $names[$_] } @picked;
 my $list = join '', map { "    &$symbols[$_],\n" } @picked;
 my $kernels = slurp("$root/plugins/cpu-neon/kernels.c");
 $kernels =~ s/^#define X\(name\).*?#undef X\n/$list/ms or fail('plugins/cpu-neon/kernels.c: no list of kernels');
 put("$pack/kernels.c", $kernels);
 
+# Plugins whose table is a list of items: kernels of the net's operators, operators of the net, encodings of its weights,
+# rewrites of a load. Left out where neither an operator nor an encoding is the net's.
+for (['int8', 'int8.c'], ['sparse-csr', 'sparse_csr.c']) {
+    my ($plugin, $file) = @$_;
+    my ($needed, %at) = $encoded{$plugin};
+    my $keep = sub {
+        my ($kind) = ${ $_[0] } =~ /CNR_KIND_(\w+)/;
+        my $name = $brings{$plugin}{ lc $kind }[$at{$kind}++] // fail("plugins/$plugin/$file: more items than are loaded: build again");
+        my $kept = $kind eq 'OPERATOR' ? $op{$name} : $kind eq 'KERNEL' ? $kernel{$name} : $kind eq 'ENCODING' ? $encoded{$name}
+            : $name !~ /^(?:quantize-layers|equalize-channels)$/; # which only the command quantize asks for
+        $needed = 1 if $kind eq 'OPERATOR' && $kept || $kind eq 'KERNEL' && $kept && $plugin eq 'int8' && $name =~ /^qlinear|integer|quantize/;
+        push @parts, $name if $kept && $kind eq 'KERNEL';
+        return $kept ? ${ $_[0] } : ();
+    };
+    my @before = @parts;
+    my $text = slurp("$root/plugins/$plugin/$file");
+    $text =~ s/(?<=items\[\] = \{)(.*?)(?=\};)/join ', ', map { $keep->(\$_) } $1 =~ m{\{CNR_KIND_\w+, &\w+\}}g/se
+        or fail("plugins/$plugin/$file: no list of items");
+    if ($needed) { push @plugins, $plugin; put("$pack/$file", $text) }
+    else { @parts = @before }
+}
+put("$pack/extra.inc", join '', map { 'EXTRA(' . tr/-/_/r . ")\n" } @plugins);
+
 # ---- the program ----
 my @configure = ('cmake', '-S', "$root/tools/pack", '-B', "$dir/build", "-DPACK=$pack", "-DNAME=$name",
+    '-DEXTRA=' . join(';', @plugins),
     defined $toolchain ? '-DCMAKE_TOOLCHAIN_FILE=' . abs_path($toolchain) : ());
 push @configure, '-DCMAKE_C_COMPILER_LAUNCHER=ccache' if grep { -x "$_/ccache" } split /:/, $ENV{PATH};
 for my $command (\@configure, ['cmake', '--build', "$dir/build", '--parallel', $ENV{CNNRUN_JOBS} // 2]) {
     my $log = "$dir/build/log";
     next if system('sh', '-c', 'log=$1; shift; exec "$@" >"$log" 2>&1', 'sh', $log, @$command) == 0;
-    print STDERR slurp($log) =~ s/.*\n(?=(?:.*\n){30})//sr;
+    my @lines = split /^/m, slurp($log);
+    print STDERR @lines > 30 ? @lines[-30 .. -1] : @lines;
     fail("could not be built; $log has all of it");
 }
 rename "$dir/build/$name", "$dir/$name" or fail("$dir/$name: $!");
@@ -121,7 +154,6 @@ sub package {
         copyrightText => 'NOASSERTION', comment => $comment,
         $file ? (checksums => [{ algorithm => 'SHA256', checksumValue => digest($file) }]) : () };
 }
-my @parts = map { $names[$_] } @picked;
 my $bill = {
     spdxVersion => 'SPDX-2.3', dataLicense => 'CC0-1.0', SPDXID => 'SPDXRef-DOCUMENT', name => $name,
     documentNamespace => "urn:sha256:" . digest("$dir/$name"),

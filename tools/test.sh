@@ -1,7 +1,7 @@
 #!/bin/sh
 # The set-up of demo.sh with what tests take besides, then every test: the plain build; address and undefined-behaviour
-# sanitisers with failing allocations; the thread sanitiser; AArch64 under qemu; and
-# the fuzz targets.
+# sanitisers with failing allocations; the thread sanitiser; AArch64 and ARMv7 under
+# qemu; and the fuzz targets.
 . "$(dirname "$0")/setup.sh"
 install_packages
 started=$(date +%s)
@@ -65,32 +65,35 @@ build build-tsan "$plugins cnrt-fake cnrt-gauges cnrt-nvml $(echo "$threaded" | 
 suite threads 200 build-tsan $(for test in $threaded; do echo "build-tsan/tests/$test"; done) \
     tests/core/lua/feed.t
 
-# AArch64: the same sources for another processor, run by qemu. Debian's Lua for it is unpacked, not
-# installed; where it cannot be had the suite skips.
-cross=build-aarch64
-if [ ! -d $cross/lua ]; then
-    say "fetching Lua for AArch64"
-    (
-        mkdir -p $cross/fetched && cd $cross/fetched || exit
-        sudo=
-        [ "$(id -u)" = 0 ] || sudo=sudo
-        if ! apt-cache show liblua5.4-dev:arm64 >/dev/null 2>&1; then
-            $sudo dpkg --add-architecture arm64 && $sudo apt-get update
-        fi
-        apt-get download liblua5.4-dev:arm64 && dpkg -x liblua5.4-dev_*_arm64.deb ../lua
-    ) >"$log.cross" 2>&1 || { tail -n 5 "$log.cross" >&2; say "no Lua for AArch64"; }
-    rm -f "$log.cross"
-fi
-if [ -d $cross/lua ]; then
-    t=plugins.cpu-neon.test
-    build $cross "cnnrun cpu-neon ops-std sparse-csr int8 ${t}_matrix ${t}_pool ${t}_elementwise ${t}_conv \
-        plugins.sparse-csr.test_csr plugins.int8.test_kernels" \
-        -DCMAKE_TOOLCHAIN_FILE="$PWD/tests/cross/aarch64.cmake" -DCNNRUN_CROSS_LUA="$PWD/$cross/lua"
-fi
+# The same sources for other processors, run by qemu. Debian's Lua for them is unpacked, not installed; where it cannot be
+# had the suite skips.
+# cross_build NAME ARCHITECTURE: builds what tests/cross/NAME.t runs, in build-NAME
+cross_build() {
+    cross=build-$1
+    if [ ! -d $cross/lua ]; then
+        say "fetching Lua for $1"
+        (
+            mkdir -p $cross/fetched && cd $cross/fetched || exit
+            sudo=
+            [ "$(id -u)" = 0 ] || sudo=sudo
+            if ! apt-cache show liblua5.4-dev:$2 >/dev/null 2>&1; then
+                $sudo dpkg --add-architecture $2 && $sudo apt-get update
+            fi
+            apt-get download liblua5.4-dev:$2 && dpkg -x liblua5.4-dev_*_$2.deb ../lua
+        ) >"$log.cross" 2>&1 || { tail -n 5 "$log.cross" >&2; say "no Lua for $1"; }
+        rm -f "$log.cross"
+    fi
+    [ -d $cross/lua ] || return 0
+    build $cross "cnnrun cpu-neon ops-std sparse-csr int8 $3" \
+        -DCMAKE_TOOLCHAIN_FILE="$PWD/tests/cross/$1.cmake" -DCNNRUN_CROSS_LUA="$PWD/$cross/lua"
+}
+t=plugins.cpu-neon.test
+cross_build aarch64 arm64 "${t}_matrix ${t}_pool ${t}_elementwise ${t}_conv plugins.sparse-csr.test_csr plugins.int8.test_kernels"
+cross_build armv7 armhf "${t}_conv plugins.sparse-csr.test_csr plugins.int8.test_kernels core.store.test_store"
 
 # These tests run side by side, since each uses one core. Each fuzz target runs for a few seconds; for
 # a long search run tests/fuzz/run.sh 600.
-suite "aarch64 and fuzz" 400 build tests/fuzz/fuzz.t tests/cross/aarch64.t tests/cross/pack.t
+suite "arm and fuzz" 400 build tests/fuzz/fuzz.t tests/cross/aarch64.t tests/cross/armv7.t tests/cross/pack.t
 
 say "everything took $(($(date +%s) - started)) s with its builds"
 # what was skipped and why; then, as the last line, "N passed, N failed"

@@ -2,7 +2,7 @@
 #include "int8.h"
 
 #include <stdlib.h>
-#if defined(__aarch64__) && defined(__linux__)
+#if (defined(__aarch64__) || defined(__arm__)) && defined(__linux__)
 #include <asm/hwcap.h>
 #include <sys/auxv.h>
 #endif
@@ -30,6 +30,9 @@ static int32_t usable(const int8_ukernels *list[MOST_ISAS]) {
     if (dotprod) list[n++] = &int8_ukernels_dotprod;
 #endif
     list[n++] = &int8_ukernels_neon;
+#elif defined(__arm__) && defined(__linux__)
+    const unsigned long needs = HWCAP_NEON | HWCAP_VFPv4;
+    if ((getauxval(AT_HWCAP) & needs) == needs) list[n++] = &int8_ukernels_neon;
 #endif
     list[n++] = &int8_ukernels_generic;
     return n;

@@ -6,6 +6,9 @@
 
 #if defined(__x86_64__)
 #include <cpuid.h>
+#elif defined(__arm__) && defined(__linux__)
+#include <asm/hwcap.h>
+#include <sys/auxv.h>
 #endif
 
 const cnr_host *csr_host;
@@ -30,6 +33,9 @@ const csr_ukernels *csr_choose_isa(void) {
         __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq"))
         list[n++] = &csr_ukernels_avx512;
     if (avx2) list[n++] = &csr_ukernels_avx2;
+#elif defined(__arm__) && defined(__linux__)
+    const unsigned long needs = HWCAP_NEON | HWCAP_VFPv4;
+    if ((getauxval(AT_HWCAP) & needs) == needs) list[n++] = &csr_ukernels_neon;
 #endif
     list[n++] = &csr_ukernels_generic;
     for (int32_t i = 0; wish && i < n; i++)

@@ -71,5 +71,18 @@ SKIP: {
         said("$run $_->[0]");
         ok($? != 0 && err() =~ $_->[1], 'refused: ' . $_->[0] =~ s/\Q$dir\E//r) or diag err();
     }
+
+    # nets in int8 and with sparse weights, for ARMv7
+    skip 'no arm-linux-gnueabihf-gcc', 1 if system('arm-linux-gnueabihf-gcc --version >/dev/null 2>&1');
+    said("$build/cnnrun quantize $root/scripts/nets/lenet5.lua --data $root/scripts/nets/digits --all -q -o $dir/int8.cnr");
+    said("$build/cnnrun convert $root/scripts/nets/lenet5.lua --encode sparse-csr:keep=0.2 -q -o $dir/sparse.cnr");
+    for my $one (qw(int8 sparse)) {
+        like(said("$pack $dir/$one.cnr -o $to/armv7 --toolchain $root/tests/cross/armv7.cmake"), qr/_(?:int8|csr)/, "$one: packed") or diag err();
+        my @here = split /\n/, said("$build/cnnrun $dir/answers.lua $dir/$one.cnr --trust");
+        my @there = unpack 'f<*', said("qemu-arm-static $to/armv7/$one --threads 1 --raw $dir/x.raw");
+        my $far = @here == 10 && @there == 10 ? 0 : 9;
+        for (0 .. $#here) { my $d = abs(($there[$_] // 9) - $here[$_]); $far = $d if $d > $far }
+        cmp_ok($far, '<', 1e-5, "$one: the same answers within $far") or diag err();
+    }
 }
 done_testing;

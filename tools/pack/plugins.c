@@ -9,7 +9,19 @@ const cnr_plugin *pack_query_ops_std(uint32_t host_abi);
 /* The query function of the built-in CPU kernels. */
 const cnr_plugin *pack_query_cpu_neon(uint32_t host_abi);
 
-static const cnr_plugin_query_fn queries[] = {pack_query_ops_std, pack_query_cpu_neon};
+/* The query function of another plugin that the net needs; tools/pack.pl lists them. */
+#define EXTRA(name) const cnr_plugin *pack_query_##name(uint32_t host_abi);
+#include "extra.inc"
+#undef EXTRA
+
+static const cnr_plugin_query_fn queries[] = {
+    pack_query_ops_std,
+    pack_query_cpu_neon,
+/* Its place in the list. */
+#define EXTRA(name) pack_query_##name,
+#include "extra.inc"
+#undef EXTRA
+};
 enum { N_PLUGINS = sizeof queries / sizeof *queries };
 static cnri_plugin plugins[N_PLUGINS];
 static int32_t n_loaded;

@@ -232,7 +232,12 @@ static bool view_tensor(JNIEnv *env, jobject from, cnr_tensor *to) {
     to->bytes = (uint64_t)(*env)->GetDirectBufferCapacity(env, data);
     (*env)->DeleteLocalRef(env, shape);
     (*env)->DeleteLocalRef(env, data);
-    return true;
+    const uint32_t size = cnr_dtype_bits(to->dtype) / 8;
+    if (size < 2 || (uintptr_t)to->data % size == 0) return true;
+    throw_java(env, "java/lang/IllegalArgumentException",
+               "a buffer whose address is no multiple of its elements' size; begin at a position "
+               "that is one");
+    return false;
 }
 
 /* Makes a Java Tensor with a copy of `from`. NULL: an exception is pending. */

@@ -51,7 +51,8 @@ static cnr_status make_late(cnr_plan *plan, const cnri_blob *b, cnr_value v, cnr
         r->scratch_bytes = (uint64_t)n * row;
     }
     if ((status = device->cls->stream_open(device, &stream, err))) return status;
-    float *whole = (float *)((uintptr_t)r->scratch - (uintptr_t)first * row); /* row 0's place */
+    /* row 0's place */
+    float *whole = (float *)((uintptr_t)r->scratch - (uintptr_t)((uint64_t)first * row));
     late_job job = {plan->graph, v, first, n, 1, whole};
     job.tasks = cnr_min(job.rows, 4 * (int64_t)cnr_max(1, device->concurrency));
     cnr_parallel(&stream, job.tasks, late_rows, &job);

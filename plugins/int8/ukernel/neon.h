@@ -3,6 +3,9 @@
  * These instructions multiply signed bytes, so the top bit of an activation is flipped, which
  * subtracts 128; 128 times the sum of the weights is then added. */
 #include <arm_neon.h>
+#if !defined(__aarch64__)
+#include "armv7.h"
+#endif
 
 /* 16 bytes as signed ones. */
 static inline int8x16_t signed_of(const uint8_t *x) {

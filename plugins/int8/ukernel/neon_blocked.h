@@ -154,7 +154,11 @@ static inline __attribute__((always_inline)) void tile_of(const int8_tile *t, co
 
 #else
 
+#if defined(__aarch64__)
 enum { TILE_PIXELS = 2 };
+#else
+enum { TILE_PIXELS = 1 }; /* 16 registers hold the sums of one */
+#endif
 
 /* Adds two steps of k. A product of two bytes fits 16 bits; so does the sum of two products, unless
  * a weight is -128. */
@@ -261,7 +265,7 @@ static inline __attribute__((always_inline)) void tile_panel(const int8_tile *t,
         const int64_t left = t->pixels - at, even = left / (parts - i);
         const int64_t n = TILE_PIXELS % 2 || even == left ? even : (even + 1) / 2 * 2;
         if (n == 1) tile_part(t, f, panel, at, 1, pixel);
-        else if (n == 2) tile_part(t, f, panel, at, 2, pixel);
+        else if (n == 2) tile_part(t, f, panel, at, TILE_PIXELS < 2 ? 1 : 2, pixel);
         else if (n == 3) tile_part(t, f, panel, at, TILE_PIXELS < 3 ? 1 : 3, pixel);
         else if (n == 4) tile_part(t, f, panel, at, TILE_PIXELS < 4 ? 1 : 4, pixel);
         else if (n == 5) tile_part(t, f, panel, at, TILE_PIXELS < 5 ? 1 : 5, pixel);

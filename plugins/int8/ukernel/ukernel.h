@@ -24,9 +24,9 @@ typedef struct int8_requant {
 
 enum { INT8_PANEL = 16, INT8_MOST_PIXELS = 14, INT8_MOST_PANELS = 2 };
 
-/* A byte of x in tiles and windows. AArch64 instructions multiply signed bytes, so x is stored
+/* A byte of x in tiles and windows. Arm's instructions multiply signed bytes, so x is stored
  * minus INT8_BLOCKED_MIDDLE there, and the offsets of sums compensate for it. */
-#if defined(__aarch64__)
+#if defined(__aarch64__) || defined(__arm__)
 typedef int8_t int8_blocked_byte;
 enum { INT8_BLOCKED_MIDDLE = 128 };
 #else

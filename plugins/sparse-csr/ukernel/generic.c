@@ -5,7 +5,9 @@
 #include <cnnrun/half.h>
 #include "ukernel.h"
 
+#ifndef CSR_ISA
 #define CSR_ISA generic
+#endif
 #define CSR_VL 4
 #if defined(__aarch64__)
 #define CSR_WIDE_1 8

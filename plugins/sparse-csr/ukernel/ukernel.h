@@ -38,6 +38,7 @@ typedef struct csr_ukernels {
     csr_tile_fn tile[2][CSR_WIDEST];      /* indices: blocks of 4; vectors - 1 */
 } csr_ukernels;
 
-extern const csr_ukernels csr_ukernels_generic, csr_ukernels_avx2, csr_ukernels_avx512;
+extern const csr_ukernels csr_ukernels_generic, csr_ukernels_avx2, csr_ukernels_avx512,
+    csr_ukernels_neon;
 
 #endif

@@ -142,6 +142,15 @@ final class NetsTest {
                            () -> session.run());
                 throwsText(own, "", "another batch", () -> session.run(random(1, 2, 1, 28, 28)));
             }
+            ByteBuffer odd = ByteBuffer.allocateDirect(4 * 784 + 1).order(ByteOrder.nativeOrder());
+            odd.position(1);
+            throwsText(argument, "multiple", "elements at an odd address",
+                       () -> net.run(new Tensor(DType.F32, odd, 1, 1, 28, 28)));
+            ByteBuffer fixed = ByteBuffer.allocateDirect(40).asReadOnlyBuffer();
+            Tensor[] scores = {
+                new Tensor(DType.F32, fixed.order(ByteOrder.nativeOrder()), 1, 10)};
+            throwsText(argument, "read-only", "an output over a read-only buffer",
+                       () -> net.run(new Tensor[] {random(1, 1, 1, 28, 28)}, scores));
         }
         throwsText(argument, "allocateDirect", "a buffer on the heap",
                    () -> new Tensor(DType.F32, ByteBuffer.allocate(4), 1));

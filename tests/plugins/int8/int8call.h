@@ -4,7 +4,7 @@
 
 #include "plugins/cpu-neon/neoncall.h"
 
-#if defined(__aarch64__)
+#if defined(__aarch64__) || defined(__arm__)
 #include <asm/hwcap.h>
 #include <sys/auxv.h>
 #endif
@@ -43,7 +43,10 @@ OP_UNUSED void int8_open(const char *plugin) {
 /* Whether this processor has the instruction set. The device's own microkernels follow it on x86;
  * on AArch64 there is one set of those. */
 static int int8_has_isa(const char *isa) {
-#if defined(__aarch64__)
+#if defined(__arm__)
+    const int neon = strcmp(isa, "neon") == 0 && getauxval(AT_HWCAP) & HWCAP_NEON;
+    return (neon || isa[0] == 'g') && neon_use_isa(0);
+#elif defined(__aarch64__)
     const int dotprod = (getauxval(AT_HWCAP) & HWCAP_ASIMDDP) != 0;
     if (strcmp(isa, "dotprod") == 0 && !dotprod) return 0;
     if (strcmp(isa, "i8mm") == 0 && !(getauxval(AT_HWCAP2) & HWCAP2_I8MM)) return 0;

@@ -13,9 +13,9 @@ public final class Session extends Handle {
 
     /**
      * Runs tensors, and writes each output into the given tensor, which must have its type and
-     * size.
+     * size, and a buffer that can be written.
      */
-    public void run(Tensor[] inputs, Tensor[] outputs) { runInto(inputs, outputs.clone()); }
+    public void run(Tensor[] inputs, Tensor[] outputs) { runInto(inputs, Tensor.writable(outputs)); }
 
     private Tensor[] runInto(Tensor[] inputs, Tensor[] outputs) {
         long session = acquire();

@@ -16,7 +16,7 @@ public final class Tensor {
      * Makes a tensor over the caller's buffer, without a copy.
      *
      * @param data a direct buffer in native byte order ({@link ByteOrder#nativeOrder()}); its bytes
-     *     from position to limit are the elements
+     *     from position to limit are the elements, and begin at a multiple of an element's size
      */
     public Tensor(DType type, ByteBuffer data, long... shape) {
         this.code = type.code;
@@ -78,6 +78,16 @@ public final class Tensor {
             throw new IllegalStateException("a tensor of " + type() + " read as F32");
         }
         return data().asFloatBuffer();
+    }
+
+    /** A copy of the list of outputs, none of which is over a read-only buffer. */
+    static Tensor[] writable(Tensor[] outputs) {
+        for (Tensor one : outputs) {
+            if (one != null && one.data.isReadOnly()) {
+                throw new IllegalArgumentException("an output over a read-only buffer");
+            }
+        }
+        return outputs.clone();
     }
 
     long count() {
