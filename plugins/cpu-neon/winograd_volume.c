@@ -206,7 +206,7 @@ static cnr_status prepare_size(const cnr_device *device, const cnr_node *node, c
 
 /* Arguments of the tasks that transform weights. */
 typedef struct volume_packing {
-    volume_state s;
+    const volume_state *s;
     const float *weight;
     float *to;
 } volume_packing;
@@ -214,7 +214,7 @@ typedef struct volume_packing {
 /* Task: transforms the weights of a vector of output channels of a group. */
 static void pack_vector(void *arg, int64_t i, int32_t thread) {
     const volume_packing *p = arg;
-    const volume_state *s = &p->s;
+    const volume_state *s = p->s;
     const int64_t vl = neon_uk->vl, most = neon_uk->tile_vectors, taps = s->taps * s->taps;
     const int64_t g = i / s->vectors, v = i % s->vectors, unit = v / most;
     const int64_t width = cnr_min(most, s->vectors - unit * most) * vl;
@@ -235,10 +235,11 @@ static void pack_vector(void *arg, int64_t i, int32_t thread) {
 /* Transforms the weights on all threads. */
 static cnr_status prepare(const cnr_device *device, const cnr_node *node, void *blob,
                           cnr_error *err) {
-    volume_packing p = {.weight = neon_floats(node->inputs[1]), .to = blob};
+    volume_state s = {0};
+    volume_packing p = {.s = &s, .weight = neon_floats(node->inputs[1]), .to = blob};
     (void)err;
-    weight_sizes(node, &p.s);
-    neon_parallel(device, p.s.group * p.s.vectors, pack_vector, &p);
+    weight_sizes(node, &s);
+    neon_parallel(device, s.group * s.vectors, pack_vector, &p);
     return CNR_OK;
 }
 
