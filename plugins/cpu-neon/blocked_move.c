@@ -131,7 +131,8 @@ static int is_slice(const cnr_node *node, const cnr_alias *views, int32_t n, int
         for (int32_t a = 0; a < x->rank; a++)
             if (a != 1 && x->dim[a] != y->dim[a]) return 0;
         *at = (int64_t)views[i].offset;
-        return *at % (block * cnr_span(x, 2, x->rank)) == 0;
+        const int64_t plane = cnr_span(x, 2, x->rank); /* 0: a size is 0 */
+        return plane > 0 && *at % (block * plane) == 0;
     }
     return 0;
 }
