@@ -474,7 +474,8 @@ static bool run_overlapping(cnri_stage *s, cnri_text *why) {
 }
 
 /* Runs the kernel once on other numbers, those of each varying input in reverse, so that a kernel
- * which keeps what it saw fails in the next run. False: memory is out. */
+ * which keeps what it saw fails in the next run. False: it changed what it only may read, or memory
+ * is out. */
 static bool run_on_others(cnri_stage *s, const cnri_way *way, cnri_text *why) {
     cnri_trial *t = s->t;
     cnri_text ignored = {0};
@@ -490,8 +491,8 @@ static bool run_on_others(cnri_stage *s, const cnri_way *way, cnri_text *why) {
         good = data && cnri_piece_fill(&s->in[i], data, 0, why);
         cnri_free(data);
     }
-    if (good)
-        (void)call(s, way, false, &ignored); /* numbers that it refuses are judged elsewhere */
+    /* numbers that it refuses are judged elsewhere */
+    if (good && call(s, way, false, &ignored)) good = untouched(s, way, why);
     cnri_text_free(&ignored);
     return good;
 }
