@@ -25,10 +25,34 @@ static void reverse_constants(cnri_stage *s) {
     }
 }
 
-/* Lets the kernel prepare its weights, after others at the same address, of which it may keep
- * nothing. False: it failed. */
+/* True if the operator infers the same shapes from the constants as they are now. */
+static bool keeps_shapes(const cnri_trial *t) {
+    cnr_tensor out[CNRI_CHECK_PORTS], *outputs[CNRI_CHECK_PORTS];
+    cnr_error err = CNR_ERROR_INIT;
+    for (int32_t i = 0; i < t->n_out; i++) {
+        out[i] = (cnr_tensor){.size = sizeof out[i]};
+        outputs[i] = &out[i];
+    }
+    bool same = t->node.desc->infer(&t->node, outputs, &err) == CNR_OK;
+    for (int32_t i = 0; i < t->n_out; i++) {
+        same = same && cnr_same_shape(&out[i], t->node.outputs[i]);
+        cnri_free(out[i].data); /* what infer knew of the result */
+    }
+    return same;
+}
+
+/* Lets the kernel prepare weights which, unless shapes follow from them, come before those of the
+ * case at the same address, and of which it may keep nothing. */
+static void prepare_others(cnri_stage *s, void *blob) {
+    cnr_error ignored = CNR_ERROR_INIT;
+    reverse_constants(s);
+    if (keeps_shapes(s->t)) (void)s->t->kernel->prepare(s->t->device, &s->t->node, blob, &ignored);
+    reverse_constants(s);
+}
+
+/* Lets the kernel prepare its weights. False: it failed. */
 static bool prepare(cnri_stage *s, cnri_text *why) {
-    cnri_trial *t = s->t;
+    const cnri_trial *t = s->t;
     cnr_space space = {.size = sizeof space};
     cnr_error err = CNR_ERROR_INIT;
     if (!CNRI_HAS(t->kernel, prepare_size) || !CNRI_HAS(t->kernel, prepare)) return true;
@@ -41,10 +65,7 @@ static bool prepare(cnri_stage *s, cnri_text *why) {
         cnri_text_add(why, "prepare wants a blob of %llu bytes", (unsigned long long)space.bytes);
         return false;
     }
-    reverse_constants(s);
-    (void)t->kernel->prepare(t->device, &t->node, low + 1024, &err);
-    reverse_constants(s);
-    err = (cnr_error)CNR_ERROR_INIT;
+    prepare_others(s, low + 1024);
     memset(low, 0xc3, bytes + 2 * 1024);
     memset(low + 1024, 0xff, bytes);
     bool good =
