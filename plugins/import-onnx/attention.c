@@ -31,6 +31,10 @@ cnr_value onnx_number(onnx_job *j, double value, int32_t dtype) {
     const float f = (float)value;
     return onnx_cast(j, onnx_constant(j, CNR_f32, &f, NULL, 0), dtype);
 }
+cnr_value onnx_number_like(onnx_job *j, double value, cnr_value x) {
+    const cnr_tensor *t = imp_type(&j->net->imp, x);
+    return onnx_number(j, value, t ? t->dtype : CNR_f32);
+}
 cnr_value onnx_along(onnx_job *j, const char *op, const cnr_value *in, int32_t n, int64_t axis) {
     imp_attrs attrs = {.n = 0};
     imp_int(&attrs, "axis", axis);

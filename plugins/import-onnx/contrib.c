@@ -1,6 +1,6 @@
 /* Converts operators of ONNX Runtime's domain com.microsoft, which its quantiser and optimiser
  * write. Quantised ones are dequantised, computed and quantised; fused ones are split again. */
-#include "onnx.h"
+#include "heads.h"
 
 #include <stdio.h>
 
@@ -78,8 +78,7 @@ static void quick_gelu(onnx_job *j) {
     const Onnx__AttributeProto *alpha = onnx_proto(j, "alpha");
     const double factor = alpha && alpha->has_f ? (double)alpha->f : 1.702;
     if (factor == 1) return;
-    const cnr_value by = imp_scalar(&j->net->imp, j->name, ".alpha", factor);
-    cnr_value gate = onnx_step(j, "mul", (cnr_value[]){j->in[0], by}, 2, NULL);
+    cnr_value gate = onnx_step2(j, "mul", j->in[0], onnx_number_like(j, factor, j->in[0]));
     gate = onnx_step(j, "sigmoid", &gate, 1, NULL);
     snprintf(j->op, sizeof j->op, "mul");
     j->in[1] = gate;

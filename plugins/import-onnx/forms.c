@@ -1,5 +1,5 @@
 /* Adapts nodes whose form differs from ours: constants as nodes, and older operator sets. */
-#include "onnx.h"
+#include "heads.h"
 
 #include <stdio.h>
 
@@ -81,7 +81,8 @@ static cnr_value mean_of(onnx_job *j, cnr_value x, int32_t rank, int keep) {
     return onnx_step(j, "reduce_mean", &x, 1, &attrs);
 }
 
-/* x divided by the root of its mean square from `axis` on, times a scale. */
+/* x divided by the root of its mean square from `axis` on, times a scale, whose type the result
+ * has. Squares of 16-bit numbers are taken in f32, as the default of stash_type has it. */
 void onnx_rms_norm(onnx_job *j) {
     const double fallback = strncmp(j->node->op_type, "Skip", 4) == 0 ? 1e-12 : 1e-5;
     const cnr_tensor *x = type_of(j, j->in[0]);
@@ -95,13 +96,15 @@ void onnx_rms_norm(onnx_job *j) {
     for (int64_t i = axis; i < x->rank; i++) axes[i - axis] = i;
     imp_ints(&attrs, "axes", axes, x->rank - axis);
     imp_bool(&attrs, "keepdims", 1);
-    const cnr_value epsilon = imp_scalar(&j->net->imp, j->name, ".epsilon",
-                                         given && given->has_f ? (double)given->f : fallback);
-    cnr_value root = onnx_step(j, "mul", (cnr_value[]){j->in[0], j->in[0]}, 2, NULL);
+    const cnr_value exact = x->dtype == CNR_f64 ? j->in[0] : onnx_cast(j, j->in[0], CNR_f32);
+    const double epsilon = given && given->has_f ? (double)given->f : fallback;
+    cnr_value root = onnx_step2(j, "mul", exact, exact);
     root = onnx_step(j, "reduce_mean", &root, 1, &attrs);
-    root = onnx_step(j, "add", (cnr_value[]){root, epsilon}, 2, NULL);
+    root = onnx_step2(j, "add", root, onnx_number_like(j, epsilon, exact));
     root = onnx_step(j, "sqrt", &root, 1, NULL);
-    j->in[0] = onnx_step(j, "div", (cnr_value[]){j->in[0], root}, 2, NULL);
+    const cnr_tensor *scale = type_of(j, j->in[1]);
+    j->in[0] = onnx_step2(j, "div", exact, root);
+    if (scale) j->in[0] = onnx_cast(j, j->in[0], scale->dtype);
     snprintf(j->op, sizeof j->op, "mul");
 }
 

@@ -152,7 +152,7 @@ void onnx_fused_matmul(onnx_job *j) {
         turned(j, j->in[1], onnx_int(j, "transBatchB", 0) != 0, onnx_int(j, "transB", 0) != 0);
     if (factor == 1) return last(j, "matmul", 2);
     j->in[0] = onnx_step2(j, "matmul", j->in[0], j->in[1]);
-    j->in[1] = imp_scalar(&j->net->imp, j->name, ".alpha", factor);
+    j->in[1] = onnx_number_like(j, factor, j->in[0]);
     last(j, "mul", 2);
 }
 

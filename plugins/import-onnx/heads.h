@@ -22,6 +22,8 @@ cnr_value onnx_at_axis(onnx_job *j, cnr_value x, int64_t axis);
 cnr_value onnx_cast(onnx_job *j, cnr_value x, int32_t dtype);
 /* Adds a constant number of that type. */
 cnr_value onnx_number(onnx_job *j, double value, int32_t dtype);
+/* Adds a constant number of the type of x. */
+cnr_value onnx_number_like(onnx_job *j, double value, cnr_value x);
 /* Adds a node of n inputs with an axis. */
 cnr_value onnx_along(onnx_job *j, const char *op, const cnr_value *in, int32_t n, int64_t axis);
 /* Adds every `step`-th element of an axis of x from `from` to `to`. */

@@ -161,7 +161,8 @@ static cnr_status open_place(vid_input *in, const vid_place *p, cnr_error *err) 
     status = find_video(in, err);
     if (status) return status;
     const AVFormatContext *f = in->format;
-    const int is_finite = f->pb && (f->pb->seekable || avio_size(f->pb) > 0);
+    const int is_playlist = strcmp(f->iformat->name, "hls") == 0; /* whose own end says nothing */
+    const int is_finite = !is_playlist && f->pb && (f->pb->seekable || avio_size(f->pb) > 0);
     in->is_live = p->is_live || (in->is_network && f->duration <= 0 && !is_finite);
     if (f->iformat->flags & AVFMT_TS_DISCONT && f->start_time != AV_NOPTS_VALUE && !in->is_live)
         in->base_ns = f->start_time * 1000;

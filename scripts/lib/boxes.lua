@@ -65,6 +65,7 @@ function M.overlap(a, b, of_smaller)
   if both == 0 then return 0 end
   local x, y = M.area(a), M.area(b)
   if a.corners or b.corners then both, x, y = shared_turned(a, b) end
+  if both <= 0 then return 0 end -- Turned, they don't touch, or one has no area.
   return both / (of_smaller and math.min(x, y) or x + y - both)
 end
 

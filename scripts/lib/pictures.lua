@@ -51,10 +51,10 @@ end
 -- source reads it.
 local function is_picture_url(word) return word:match "^%a+://" and M.is_picture((word:gsub("[?#].*$", ""))) end
 
--- The first frame of a source.
-local function first_frame(samples)
+-- The first frame of a source, which was named so.
+local function first_frame(samples, name)
   for _, picture in samples:each() do return picture end
-  error("nothing came from there", 0)
+  error(name .. ": nothing that can be decoded as a picture came from there", 0)
 end
 
 -- A list of { name =, read = function() return tensor end }; a video has `frames`, its samples. A
@@ -70,7 +70,7 @@ function M.list(words, choice, output)
       list[#list + 1], samples = { name = word, why = why, read = function() error(why, 0) end }, {}
     elseif #samples < 0 and is_picture_url(word) then
       local source = samples
-      list[#list + 1], samples = { name = word, read = function() return first_frame(source) end }, {}
+      list[#list + 1], samples = { name = word, read = function() return first_frame(source, word) end }, {}
     elseif #samples < 0 then
       list[#list + 1], samples = { name = named, source = word, frames = samples }, {}
     elseif #samples == 1 and c.exists(word) ~= "folder" and not word:find "[*?%[:]" then

@@ -545,6 +545,29 @@ static msg fused_graph(void) {
     return g;
 }
 
+/* Tests: those of them that have a constant, on numbers of 16 bits. */
+static void fused_halves(void) {
+    const float x[] = {1, 3};
+    const int32_t half = 10; /* FLOAT16 */
+    const char *op[] = {"FusedMatMul", "SkipSimplifiedLayerNormalization", "QuickGelu"};
+    const char *in[] = {"xh ah", "xh bh ch", "xh"};
+    const float want[][2] = {{5, 7}, {2, 3}, {.845703125f, 2.982421875f}};
+    for (size_t i = 0; i < CNR_ROWS(op); i++) {
+        msg g = fused_graph(), n = contrib(op[i], in[i], "yh");
+        for (const char *name = "xabc"; *name; name++) {
+            msg cast = node("Cast", (char[]){*name, 0}, (char[]){*name, 'h', 0});
+            attr_int(&cast, "to", half);
+            add(&g, cast);
+        }
+        if (i == 0) attr_float(&n, "alpha", .5f);
+        add(&g, n);
+        n = node("Cast", "yh", "y");
+        attr_int(&n, "to", 1);
+        add(&g, n);
+        gives(&g, 17, x, 1, 2, want[i], 2, op[i]);
+    }
+}
+
 /* Tests: nodes that ONNX Runtime's optimiser fuses. */
 static void fused(void) {
     const float x[] = {1, 3};
@@ -824,6 +847,7 @@ int main(void) {
     no_shift();
     contribs();
     fused();
+    fused_halves();
     contrib_attentions();
     linear_models();
     forests();

@@ -116,17 +116,18 @@ is(scalar(frames($camera->url)), 200, 'a camera that never ends');
     is(scalar(frames("video:$gif")), 7, 'all pictures of a GIF, if it is asked for');
 }
 
-# A server of one file at a time, in a process of its own.
+# A server of one file at a time, or of those of a folder, in a process of its own.
 sub serve {
     my ($file, $times, $stream) = @_;
     my $server = IO::Socket::INET->new(LocalAddr => '127.0.0.1', Listen => 5, ReuseAddr => 1) or die;
     my $port = $server->sockport;
     my $pid = fork // die;
     return ($pid, $port) if $pid;
-    open my $in, '<:raw', $file or die;
-    my $data = do { local $/; <$in> };
     for (1 .. $times) {
         my $client = $server->accept or last;
+        my ($name) = <$client> =~ m{/([\w.]+)};
+        open my $in, '<:raw', -d $file ? "$file/$name" : $file or die;
+        my $data = do { local $/; <$in> };
         while (defined(my $line = <$client>)) { last if $line =~ /^\r?\n$/ }
         print $client "HTTP/1.0 200 OK\r\nContent-Length: " . length($data) . "\r\n\r\n" unless $stream;
         print $client "HTTP/1.0 200 OK\r\nContent-Type: multipart/x-mixed-replace\r\n\r\n" if $stream;
@@ -143,6 +144,17 @@ sub serve {
     waitpid $pid, 0;
     ($pid, $port) = serve(make('one.jpg', @picture, qw(-frames:v 1)), 3);
     is(scalar(frames("http://127.0.0.1:$port/one.jpg")), 1, 'a picture, once');
+    kill 'KILL', $pid;
+    waitpid $pid, 0;
+    # a playlist without an end has a length of its own
+    make('live.m3u8', @picture, qw(-frames:v 20 -c:v mpeg2video -f hls -hls_flags omit_endlist));
+    ($pid, $port) = serve($dir, 20);
+    my $from = "$dir/from.lua";
+    open my $code, '>', $from or die;
+    print $code 'return function(a) require("cnnrun").samples(a[1], nil, { from = 1 }) end';
+    close $code;
+    like(`timeout 20 $build/cnnrun --trust $from http://127.0.0.1:$port/live.m3u8 2>&1`,
+         qr/no beginning and no end/, 'a playlist that goes on is live, however long it is now');
     kill 'KILL', $pid;
     waitpid $pid, 0;
     # a stream of pictures that drops after some, and is back

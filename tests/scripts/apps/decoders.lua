@@ -305,6 +305,9 @@ local function lists()
   is(#boxes.suppress(two, .5, .9), 2, "suppression: but not for two places")
   ok(near(boxes.overlap(b(0, 1, 0, 10), b(0, 1, 5, 15)), 1 / 3) and
      near(boxes.overlap(b(0, 1, 0, 10), b(0, 1, 5, 7), true), 1), "overlap of the union, of the smaller")
+  local line = b(0, 10, 0, 10)
+  line.corners = { 0, 0, 10, 10, 10, 10, 0, 0 }
+  is(boxes.overlap(line, line), 0, "a turned box without area")
   local moved = boxes.to_picture({ { x0 = 10, y0 = 30, x1 = 500, y1 = 50, points = { 20, 40 } } },
                                  { factor = { 2, .5 }, shift = { 20, 5 } }, 100, 12)[1]
   ok(moved.x0 == 10 and moved.y0 == 5 and moved.x1 == 100 and moved.y1 == 12 and
