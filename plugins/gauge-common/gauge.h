@@ -41,7 +41,8 @@ typedef struct gauge_found {
     char **at;
     int32_t n;
 } gauge_found;
-/* Finds files below root by a pattern. Free *out with gauge_found_free. */
+/* Finds files below root by a pattern of glob(3). Free *out with gauge_found_free. No match, or no
+ * permission to look: CNR_OK, and out->n is 0. */
 cnr_status gauge_find(const char *root, const char *pattern, gauge_found *out, cnr_error *err);
 void gauge_found_free(gauge_found *found); /* frees paths and list */
 /* Calls `add` for each matching path until one fails. */
@@ -103,8 +104,8 @@ int gauge_symbol(void *library, const char *name, void *to);
 typedef struct gauge_sensor {
     cnr_meter_domain domain;
     gauge_file value, factor; /* files of value and factor; factor.path "": none */
-    double scale;             /* factor from the value (or product) to millionths of the unit */
-    int magnitude;            /* take the absolute value: currents have a sign */
+    double scale;  /* factor from the value (or product) to millionths of domain.quantity's unit */
+    int magnitude; /* take the absolute value: currents have a sign */
 } gauge_sensor;
 /* The sensors of a meter. */
 typedef struct gauge_sensors {

@@ -138,16 +138,16 @@ void tf_op_softmax(tf_job *j);             /* Softmax and LogSoftmax, over the c
 void tf_op_space_batch(tf_job *j);         /* SpaceToBatchND and BatchToSpaceND */
 void tf_op_split(tf_job *j);               /* Split and SplitV along a known axis */
 void tf_op_squared(tf_job *j);             /* Square and SquaredDifference */
-void tf_op_squeeze(tf_job *j);             /* Squeeze */
-void tf_op_strided_slice(tf_job *j);       /* StridedSlice with its masks */
-void tf_op_switch(tf_job *j);              /* Switch: output 1 if true, else 0 */
-void tf_op_theirs(tf_job *j);              /* an operator that another plugin brings */
-void tf_op_tile(tf_job *j);                /* Tile; the repeats must be known */
-void tf_op_top_k(tf_job *j);               /* TopKV2 */
-void tf_op_transpose(tf_job *j);           /* Transpose; the order must be known */
-void tf_op_unary(tf_job *j);               /* an operator of one operand, without attributes */
-void tf_op_unpack(tf_job *j);              /* Unpack: parts along an axis, without it */
-void tf_op_with_default(tf_job *j);        /* PlaceholderWithDefault */
+void tf_op_squeeze(tf_job *j);       /* Squeeze along squeeze_dims or axis; none: all of size 1 */
+void tf_op_strided_slice(tf_job *j); /* StridedSlice with its masks */
+void tf_op_switch(tf_job *j);        /* Switch: output 1 if true, else 0 */
+void tf_op_theirs(tf_job *j);        /* an operator that another plugin brings */
+void tf_op_tile(tf_job *j);          /* Tile; the repeats must be known */
+void tf_op_top_k(tf_job *j);         /* TopKV2 */
+void tf_op_transpose(tf_job *j);     /* Transpose; the order must be known */
+void tf_op_unary(tf_job *j);         /* an operator of one operand, without attributes */
+void tf_op_unpack(tf_job *j);        /* Unpack: parts along an axis, without it */
+void tf_op_with_default(tf_job *j);  /* PlaceholderWithDefault */
 
 /* Applies `op` to the only operand, in the layout that it has (elementwise.c). */
 void tf_apply(tf_job *j, const char *op, const imp_attrs *l);

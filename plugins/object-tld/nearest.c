@@ -100,7 +100,7 @@ void tld_compared(tld_nearest *n, const float *products, int32_t count, tld_simi
         out[i] = judge(n, products + i * all, products + i * all + positives);
 }
 
-/* Removes patch i; those behind it move up. */
+/* Removes patch i; the index of each later patch falls by 1. */
 static void drop(tld_shelf *s, int32_t i) {
     s->n--;
     memmove(s->at + (int64_t)i * TLD_PATCH_PITCH, s->at + (int64_t)(i + 1) * TLD_PATCH_PITCH,

@@ -19,7 +19,8 @@ csr_rows_layout csr_rows_layout_of(const csr_matrix *m);
  * rows. */
 cnr_status csr_rows_prepare_size(const cnr_device *device, const cnr_node *node, cnr_space *out,
                                  cnr_error *err);
-/* Writes all words of the node's weight. Fails when out of memory. */
+/* Writes the node's sparse weight as rows to blob, which has the bytes that csr_rows_prepare_size
+ * sets. Fails with CNR_E_MEMORY only. */
 cnr_status csr_rows_make(const cnr_node *node, void *blob, const cnr_host *host, cnr_error *err);
 /* Why a node `dense` cannot multiply by sparse weights as rows, as a constant text; NULL: it
  * can. */

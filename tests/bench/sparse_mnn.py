@@ -116,6 +116,7 @@ class Mnn:
         self.input.copyFrom(MNN.Tensor(value.shape, MNN.Halide_Type_Float, value, MNN.Tensor_DimensionType_Caffe))
 
     def run(self):
+        """Runs the net once; returns the milliseconds it took."""
         begin = time.perf_counter()
         self.net.runSession(self.session)
         return (time.perf_counter() - begin) * 1e3

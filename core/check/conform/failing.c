@@ -217,6 +217,7 @@ bool cnri_judge_threads(cnri_judging *j) {
         list[i].stream = (cnr_stream){.size = sizeof list[i].stream, .device = &b.device};
         list[i].seed = 1000 * (uint64_t)i;
         good = pthread_create(&list[i].thread, NULL, laps, &list[i]) == 0;
+        if (!good) cnri_judging_fail(j, "no thread could be begun");
         begun += good;
     }
     for (int32_t i = 0; i < begun; i++) pthread_join(list[i].thread, NULL);

@@ -288,7 +288,8 @@ static void hear_device(void *arg, char *line) {
     }
 }
 
-/* Lists the devices in a child, unless no kernel needs any. */
+/* Lists the devices in a child process into k->devices; leaves that list empty if no kernel needs
+ * any. */
 static cnr_status list_devices(checker *k, cnr_error *err) {
     listing l = {.k = k};
     char why[128];

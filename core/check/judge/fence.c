@@ -1,6 +1,8 @@
-/* Guarded host memory: accesses past its end crash, and writes before it are detected. *     |
- * no access | canary ... | bytes | no access |      mapped by the system, so that no allocator
- * uses the pages around it */
+/* Guarded host memory: accesses past its end crash, and writes before it are detected. The system
+ * maps it, so that no allocator uses the pages around it.
+ *
+ *     | no access | canary ... | bytes | no access |
+ */
 #include "judge/fence.h"
 #include <sys/mman.h>
 #include <unistd.h>

@@ -64,7 +64,8 @@ static spec parse(const char **at, arguments *args) {
     return s;
 }
 
-/* Writes a text escaped, padded to the width in terminal columns. The precision limits bytes. NULL:
+/* Writes a text escaped, padded to the width in terminal columns of the escaped
+ * text. The precision limits bytes of the text itself. NULL:
  * "(null)". */
 static void put_string(cnri_sink *s, const spec *f, const char *text) {
     if (!text) text = "(null)";

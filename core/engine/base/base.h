@@ -331,8 +331,9 @@ bool cnri_path_is_inside(const char *name);
 bool cnri_path_real_below(const char *path, const char *folder);
 /* Finds the file `name` that another file, `from`, refers to. With links followed, it must lie
  * in the folder of `from`, or in the folder that `from` is a link into, and then have the same
- * owner (download caches are made of such links). Free *out with cnri_free. CNR_E_FORMAT: it
- * lies elsewhere. */
+ * owner (download caches are made of such links). Folders below those count too. *out is the path
+ * without links, for cnri_free; NULL after a failure. CNR_E_FORMAT: the file lies elsewhere, or
+ * the name is absolute or has a "..". A missing file fails as cnri_fail_errno does. */
 cnr_status cnri_path_beside(const char *from, const char *name, char **out, cnr_error *err);
 /* Fails with "PATH: what: " and the text of errno, and the status that fits errno. (error.c) */
 cnr_status cnri_fail_errno(cnr_error *err, const char *path, const char *what);

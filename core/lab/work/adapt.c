@@ -388,10 +388,9 @@ static cnr_status next_device(cnri_adapt *a, cnr_error *err) {
     return CNR_OK;
 }
 
-/* Goes on to the phase that tries divisions among devices, with the fastest kernels found. */
+/* Goes on to the phase that tries the other devices, with the fastest kernels found. */
 static cnr_status begin_devices(cnri_adapt *a, cnr_error *err) {
-    way *fastest;
-    cnr_status status = cnri_adapt_best_kernels(a, &fastest, err);
+    cnr_status status = cnri_adapt_best_kernels(a, err);
     if (!status) status = cnri_adapt_find_devices(a, err);
     a->phase = CNRI_ADAPT_DEVICES;
     a->turn = 0;

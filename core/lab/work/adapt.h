@@ -173,8 +173,8 @@ cnr_status cnri_adapt_next_round(cnri_adapt *a, cnri_adapt_way **out, cnr_error 
  * cancelled round, adds a round without the slow nodes; after a failed one, adds two, one for each
  * half of its nodes. */
 cnr_status cnri_adapt_take_round(cnri_adapt *a, cnri_adapt_way *w, cnr_error *err);
-/* Adds the way with the fastest kernel of each node; *out NULL: it would be the default. */
-cnr_status cnri_adapt_best_kernels(cnri_adapt *a, cnri_adapt_way **out, cnr_error *err);
+/* Adds the way with the fastest kernel of each node; marks it failed if it would be the default. */
+cnr_status cnri_adapt_best_kernels(cnri_adapt *a, cnr_error *err);
 
 /* ---- adapt_sets.c ---- */
 /* Lists the devices to try in a->others: those of the options or the policy, else suitable ones.

@@ -292,10 +292,9 @@ cnr_status cnri_adapt_take_round(cnri_adapt *a, way *w, cnr_error *err) {
     return status;
 }
 
-cnr_status cnri_adapt_best_kernels(cnri_adapt *a, way **out, cnr_error *err) {
+cnr_status cnri_adapt_best_kernels(cnri_adapt *a, cnr_error *err) {
     way *w = cnri_adapt_add_way(a, "fastest kernels");
     cnr_status status = w ? CNR_OK : cnri_out_of_memory(err, "adapt");
-    *out = NULL;
     for (int32_t i = 0; i < a->nodes.n && !status; i++) {
         const node *n = &a->nodes.at[i];
         const cnri_adapt_choice *best = NULL;
@@ -306,7 +305,6 @@ cnr_status cnri_adapt_best_kernels(cnri_adapt *a, way **out, cnr_error *err) {
         }
         if (best) status = add_word(w, n, best->kernel, err);
     }
-    if (!status && w->kernels.n) *out = w;
-    else if (w) w->runs.failed = true;
+    if (w && (status || !w->kernels.n)) w->runs.failed = true;
     return status;
 }

@@ -42,7 +42,8 @@ static int tell(const char *command, int code, const char *where, const char *te
     return code;
 }
 
-/* True if the place is a word of the command line, so that a name near it may have been meant. */
+/* True if the place is a word of the command line or looks like a path (has a '.' or '/'), so
+ * that a name near it may have been meant. */
 static bool is_word_given(const cnri_call *call, const char *where) {
     for (int i = 1; i < call->argc; i++)
         if (strcmp(call->argv[i], where) == 0) return true;

@@ -69,11 +69,13 @@ static void put(lua_State *L, reading *r, const char *path, int kind, double num
 
 static void flatten(lua_State *L, reading *r, const char *path, int depth);
 
-/* Stores entry `key` of `path`, whose value is on top; depth: tables around it. */
+/* Stores entry `key` of `path`, whose value is on top; depth: tables around it. Raises an
+ * error that names `path` if the path of the entry is too long. */
 static void flatten_entry(lua_State *L, reading *r, const char *path, const char *key, int depth) {
     char inner[MAX_PATH];
     const int n = snprintf(inner, sizeof inner, "%s%s%s", path, *path ? "." : "", key);
-    if (n >= (int)sizeof inner) luaL_error(L, "%s: a path as long as that", path);
+    if (n >= (int)sizeof inner)
+        luaL_error(L, "%s: the path of an entry is longer than %d bytes", path, MAX_PATH - 1);
     flatten(L, r, inner, depth + 1);
 }
 
