@@ -29,7 +29,9 @@ static inline __attribute__((always_inline)) finishing finish_of(const int8_fini
 /* Sums v of s, scaled and rounded to the nearest integer, ties to even. */
 static inline int32x4_t rounded(const int32x4_t *s, const finishing *f, int v) {
     float32x4_t scaled = vmulq_f32(vcvtq_f32_s32(s[v]), f->scale[v]);
-    if (f->sloped) scaled = vbslq_f32(vcltzq_f32(scaled), vmulq_f32(scaled, f->slope[v]), scaled);
+    if (f->sloped)
+        scaled =
+            vbslq_f32(vcltq_f32(scaled, vdupq_n_f32(0)), vmulq_f32(scaled, f->slope[v]), scaled);
     return vcvtnq_s32_f32(scaled);
 }
 
