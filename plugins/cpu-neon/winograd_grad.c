@@ -161,7 +161,8 @@ static grad_task task_of(const grad_job *job, int64_t i, int32_t thread) {
     return t;
 }
 
-/* Components of a band of the input: panels of nr columns. */
+/* Transforms a band of the input into its place in t->v: [component][panel of nr channels][tile]
+ * [channel]; t->room holds the padded pixels of vl channels meanwhile. */
 static void take_input(const grad_job *job, const grad_task *t, const neon_wino_band *band) {
     const grad_state *s = job->s;
     const int64_t vl = neon_uk->vl, nr = neon_uk->nr, plane = s->in[0] * s->in[1];

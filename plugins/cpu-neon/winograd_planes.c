@@ -228,7 +228,8 @@ static void pack_vector(void *arg, int64_t i, int32_t thread) {
     }
 }
 
-/* Transforms the input of a block. */
+/* Transforms the input of a block of tiles of group g into v: [component][vector of vl channels]
+ * [tile][vl]; `room` holds the padded pixels of one vector of a band meanwhile. */
 static void transform_in(const planes_job *job, int64_t g, int64_t block, float *v, float *room) {
     const planes_state *s = job->s;
     const int64_t vl = neon_uk->vl, plane = s->in[0] * s->in[1];

@@ -90,7 +90,7 @@ typedef struct sim_unit {
     double split_seconds, split_joules;      /* additional cost of a part of a layer */
     double transfer_bytes, transfer_seconds; /* bytes a second; seconds for each; 0: free */
     double statics, dynamics;                /* watts while busy: at any step; at the fastest */
-    int32_t members[SIM_MOST_MEMBERS], n_members; /* units that this one is made of */
+    int32_t members[SIM_MOST_MEMBERS], n_members; /* indices of the units it is made of */
     int32_t is_member;
     uint64_t free_at, busy_ns;
 } sim_unit;

@@ -41,8 +41,8 @@ typedef struct gauge_found {
     char **at;
     int32_t n;
 } gauge_found;
-/* Finds files below root by a pattern of glob(3). Free *out with gauge_found_free. No match, or no
- * permission to look: CNR_OK, and out->n is 0. */
+/* Finds the files below root whose paths match a pattern of glob(3). No match, or no permission to
+ * look: CNR_OK, and out->n is 0. Free *out with gauge_found_free, after a failure too. */
 cnr_status gauge_find(const char *root, const char *pattern, gauge_found *out, cnr_error *err);
 void gauge_found_free(gauge_found *found); /* frees paths and list */
 /* Calls `add` for each matching path until one fails. */

@@ -10,7 +10,7 @@
 
 /* An array of a file of parameters. */
 typedef struct mx_array {
-    const char *name; /* without "arg:" or "aux:"; not terminated by 0 */
+    const char *name; /* without "arg:" or "aux:", in mx_params.names; not ended by 0 */
     size_t n_name;
     int32_t rank, type; /* type: MXNet's code, 0 is float32 */
     int64_t dim[CNR_MAX_RANK];

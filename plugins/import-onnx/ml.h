@@ -32,7 +32,7 @@ int64_t ml_classes(const onnx_job *j); /* number of class names of the node */
 cnr_value ml_best(onnx_job *j, cnr_value scores);
 /* int64, N: 1 where a row's only score exceeds the limit, else 0. */
 cnr_value ml_above(onnx_job *j, cnr_value scores, float limit);
-/* Adds the join of two columns (N 1 each) to N 2. */
+/* Joins two columns (N 1) to scores of two classes (N 2); -1: failed. */
 cnr_value ml_both(onnx_job *j, cnr_value no, cnr_value yes);
 /* Replaces indices by the class numbers; class names become the net's labels. */
 cnr_value ml_named(onnx_job *j, cnr_value index);

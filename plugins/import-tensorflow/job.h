@@ -138,7 +138,7 @@ void tf_op_softmax(tf_job *j);             /* Softmax and LogSoftmax, over the c
 void tf_op_space_batch(tf_job *j);         /* SpaceToBatchND and BatchToSpaceND */
 void tf_op_split(tf_job *j);               /* Split and SplitV along a known axis */
 void tf_op_squared(tf_job *j);             /* Square and SquaredDifference */
-void tf_op_squeeze(tf_job *j);       /* Squeeze along squeeze_dims or axis; none: all of size 1 */
+void tf_op_squeeze(tf_job *j); /* Squeeze along squeeze_dims or axis; neither: all axes of size 1 */
 void tf_op_strided_slice(tf_job *j); /* StridedSlice with its masks */
 void tf_op_switch(tf_job *j);        /* Switch: output 1 if true, else 0 */
 void tf_op_theirs(tf_job *j);        /* an operator that another plugin brings */

@@ -216,7 +216,8 @@ static void one_tile(const conv_job *j, int8_tile *t, int64_t sample, int64_t pa
         spread(s, y, j->first + sample, row + v * INT8_PANEL, at, t->pixels, room + v * t->y_panel);
 }
 
-/* Task index of the conv_job `arg`: some tiles for some panels. */
+/* Task index of the conv_job `arg`: a share of the tiles for a share of the pairs of panels, of one
+ * sample of the chunk. Nothing if the run is cancelled. */
 static void one_task(void *arg, int64_t index, int32_t thread) {
     const conv_job *j = arg;
     const conv_state *s = j->s;

@@ -94,10 +94,12 @@ int int8_pair_form(const cnr_tensor *a, const cnr_tensor *b, int multiplies);
  * their top bits flipped, which shifts their zero points by 128. Most kernels need weights whose
  * zero point is then 0; others (`shifts`) subtract the sum of x times the zero point. */
 typedef struct int8_layer {
-    int32_t x_zero, y_zero;                 /* x_zero: after the flip */
-    uint8_t x_flip, w_flip, shifts, narrow; /* narrow: no weight is -128 after the flip */
-    uint8_t sloped;                         /* it has slopes */
-    float low, high;                        /* bounds of y minus y_zero */
+    int32_t x_zero, y_zero; /* x_zero: after the flip */
+    /* x_flip, w_flip: 0x80 or 0, to XOR bytes with; shifts: the weights' zero point is not 0;
+     * narrow: no weight is -128 after the flip */
+    uint8_t x_flip, w_flip, shifts, narrow;
+    uint8_t sloped;  /* it has slopes */
+    float low, high; /* bounds of y minus y_zero */
 } int8_layer;
 
 /* Header of the blob. It is followed by `rows` offsets (int32), scales (float), zero points of

@@ -19,7 +19,7 @@ typedef struct work {
     graph *g;
     int32_t n_nodes, n_values;
     int32_t *of;       /* maps a value to the representative of its group */
-    uint8_t *layer;    /* for each node: LAYER or FOLLOWER if it will be quantised */
+    uint8_t *layer;    /* for each node: LAYER or FOLLOWER if it is quantised; 0: stays float */
     int32_t *relu_of;  /* maps a relu or sloped node to the layer that it is merged into, or NONE */
     cnr_value *slope;  /* for each layer: slopes of the node merged into it, or NONE */
     cnr_value *result; /* for each layer with slopes: the value behind them */

@@ -53,7 +53,7 @@ typedef struct page {
     _Atomic int port;            /* known once the server runs; read by any thread */
     int any;                     /* listens on all addresses of the machine */
     pthread_mutex_t lock;        /* guards the following members */
-    page_block *picture, *state; /* the newest JPEG; the newest JSON */
+    page_block *picture, *state; /* newest JPEG, newest JSON, held; NULL: none yet */
     uint64_t pictures, states;
     page_peer *peers; /* first of all connections */
     /* connections but evicted ones; those with a feed; the limit of n_peers */

@@ -60,7 +60,8 @@ static void tell_known(const ocl_found *f, cnr_property_fn tell, void *arg) {
 
 static const ocl_source source = OCL_SOURCE("common/measure.cl", measure_cl);
 
-/* 1 if the device is a processor, not a GPU: only the tuning row of PoCL sets rows to 1. */
+/* 1 if the device is a processor, not a GPU, as the tuning table knows it: only PoCL's row has
+ * `rows`, which is then 1. */
 static int processor(const measure *m) {
     return ((const ocl_device *)m->device->state)->tune->rows;
 }

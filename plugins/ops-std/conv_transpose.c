@@ -162,7 +162,8 @@ static int32_t linear(const cnr_node *node, cnr_linear *l) {
     return 1;
 }
 
-/* Method gradient: adds nodes that compute the wanted gradients of the inputs. */
+/* Method gradient: a convolution of y's gradient for x, conv_grad_weight for the weight, sums for
+ * the bias. CNR_E_UNSUPPORTED: that convolution of y would not have x's size. */
 static cnr_status gradient(OPS_GRADIENT_ARGS) {
     const int32_t spatial = node->inputs[0]->rank - 2;
     const cnr_value dx[] = {grad_out[0], inputs[1]}, dw[] = {inputs[0], grad_out[0], inputs[1]};

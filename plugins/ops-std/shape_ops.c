@@ -198,7 +198,8 @@ static const cnr_attr_spec eye_attrs[] =
     {{.name = "k", .type = CNR_ATTR_INT, .help = "diagonal: 0 main, above it positive"},
      {.name = "dtype", .type = CNR_ATTR_DTYPE, .help = "of the output; none: that of x"}};
 
-/* Method infer of eye: checks the inputs' types and shapes, and gives each output its own. */
+/* Method infer of eye: x has rank 2; y has its shape, and its type or the one that `dtype` names.
+ */
 static cnr_status eye_infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_error *err) {
     const int32_t dtype = (int32_t)cnr_attr_int(node, "dtype");
     CNR_TRY(ops_want(node, 0, OPS_WHOLE, 2, 2, err));

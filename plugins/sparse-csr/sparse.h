@@ -100,7 +100,8 @@ void csr_slices_run(const csr_vector_job *job);
 typedef struct csr_rows csr_rows;
 /* Bytes of the image by rows, aligned to lines. */
 uint64_t csr_rows_size(const csr_header *h);
-/* offset[column]: floats from x to the first element that the column multiplies. */
+/* Writes the image of m by rows to blob, of csr_rows_size bytes. offset[column]: floats from x to
+ * the first element that the column multiplies. Fails only with CNR_E_MEMORY. */
 cnr_status csr_rows_make(const csr_matrix *m, const uint32_t *offset, void *blob, cnr_error *err);
 /* How a row of products becomes a row of output 0: `lines` lines, each with `width` wanted of
  * `pitch` computed floats. The whole epilogue is applied if a row's products are adjacent in y

@@ -245,8 +245,8 @@ void cnri_regions_free(struct cnri_regions *regions);
 /* *out receives the operators that follow the node and may be computed with it. */
 cnr_status cnri_chain_make(cnri_planner *p, int32_t node, cnri_chain *out, cnr_error *err);
 void cnri_chain_free(cnri_chain *chain); /* frees the chain's lists; it becomes empty */
-/* The node with the first n_chain nodes of its chain, as a kernel sees it; dense: with decoded
- * weights, which cnri_chain_decode must have made before. */
+/* The node with the first n_chain nodes of its chain, as a kernel sees it. dense: with decoded
+ * weights, which cnri_chain_decode must have made before. A region is given whole, as stored. */
 cnri_view cnri_view_of(const cnri_planner *p, const cnri_chain *chain, int32_t n_chain, bool dense);
 /* Makes the dense twins of the chain's encoded inputs, decoded weights in the graph, unless they
  * are there. */

@@ -48,7 +48,7 @@ typedef struct cnri_adapt_way {
     char name[96];
     CNRI_VEC(char *) kernels;        /* NODE@DEVICE=KERNEL, in addition to the model's own */
     CNRI_VEC(char *) devices;        /* empty: the model's own */
-    char *placement;                 /* source text of a placement policy; NULL: none */
+    char *placement;                 /* a placement policy's text, owned; NULL: none */
     CNRI_VEC(cnri_placement) wishes; /* divided layers; the way owns names and parts */
     bool keeps_times;                /* step times of the rehearsal are kept, and no run follows */
     const char **tries; /* in a round: by node, the kernel to try or NULL; NULL: no round */

@@ -434,7 +434,9 @@ static cnr_status begin_more(state *t, cnr_error *err) {
     return status;
 }
 
-/* Runs all points, and waits for all children. */
+/* Runs points until none is left, time or energy is used up, or the sweep is cancelled, and waits
+ * for all children. Points that failed are no error (t->failed counts them); returns our own first.
+ */
 static cnr_status run_all(state *t, cnr_error *err) {
     const cnr_observer *observer = cnri_watch(t->call);
     bool told_to_end = false;

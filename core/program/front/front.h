@@ -216,7 +216,7 @@ struct cnri_call {
     cnr_model *model;
     cnri_watching watching;
     int code;
-    bool stdout_taken; /* stdout is that of a command we ran: no line on simulated times */
+    bool stdout_taken; /* stdout is that of `energy run`'s command: no line of ours there */
     /* Delay of error messages: other processes of the job may report the same. */
     uint32_t errors_after_ms;
     bool again; /* at the end the program starts again with the same words */

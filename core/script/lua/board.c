@@ -13,7 +13,7 @@ enum { MAX_DEPTH = 8, MAX_ENTRIES = 20000, MAX_PATH = 240 };
 typedef struct reading {
     const char *name; /* name or file of the board: "odroid_xu3", "mine.lua" */
     char *values;     /* "seed=3,dry": the text after the name, cut at its commas */
-    size_t bytes;     /* length of values in bytes */
+    size_t bytes;     /* length of `values` with the zero bytes that its commas became */
     cnri_board *board;
     int32_t n;
     bool scene; /* the file describes a scene, not a board: its keys are not checked against the

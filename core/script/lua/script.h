@@ -15,7 +15,8 @@
  * importer of the file. */
 void cnri_lua_install(void);
 extern const cnri_loader cnri_lua_loader;
-/* Loads a net from a ".lua" file, as cnri_lua_loader does; rt may be NULL. *out is NULL after a
+/* Makes *out, the graph of the net that a ".lua" file returns: runs the script, or takes the one
+ * that cnri_lua_hold kept, and closes it. rt NULL: the script is not trusted. *out is NULL after a
  * failure. */
 cnr_status cnri_lua_load(cnr_runtime *rt, const char *path, const cnr_load_options *options,
                          cnr_graph **out, cnr_error *err);

@@ -36,7 +36,8 @@ static cnr_value of(cnr_graph *g, const char *op, cnr_value x) {
 static cnr_value of2(cnr_graph *g, const char *op, cnr_value x, cnr_value y) {
     return node(g, op, 2, (const cnr_value[]){x, y}, NULL, 0);
 }
-/* Adds a node with a list attribute. */
+/* Adds a node of one input with one attribute, a list of n whole numbers. Returns its output; -1:
+ * failed. */
 static cnr_value with_list(cnr_graph *g, const char *op, const char *name, cnr_value x, int32_t n,
                            const int64_t *list) {
     const cnr_attr attr = {.name = name, .type = CNR_ATTR_INTS, .set = 1, .n = n, .ints = list};
