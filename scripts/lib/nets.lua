@@ -23,6 +23,10 @@ function M.open(word, options)
   self.input = self.inputs[1] or error(tostring(word) .. " has no input", 0)
   self.meta = function(key) return model:meta(key) end
   local sizes = self.input.sizes
+  if #sizes ~= 4 then
+    error(("its input %s has %d sizes (%s), and a picture has 4: a batch, channels, height and width")
+          :format(self.input.name, #sizes, table.concat(sizes, "x")), 0)
+  end
   local last = #sizes == 4 and (sizes[4] == 1 or sizes[4] == 3) and sizes[2] ~= 1 and sizes[2] ~= 3
   self.channels_last = last
   self.channels = sizes[#sizes == 4 and not last and 2 or 4]

@@ -215,6 +215,9 @@ static cnr_status check(const cnri_preprocess *p, const cnr_tensor *picture_, co
                          cnr_dtype_name(out->dtype));
     if (picture_->dtype != CNR_u8 || picture_->rank != 3 || !picture_->data || !out->data)
         return cnri_fail(err, CNR_E_ARG, "picture", "wanted u8, H W C");
+    if (out->rank > 4)
+        return cnri_fail(err, CNR_E_SHAPE, "input",
+                         "a picture has up to 4 sizes, this input has %d", (int)out->rank);
     if (l->c != 1 && l->c != 3)
         return cnri_fail(err, CNR_E_SHAPE, "input",
                          "pictures have 1 or 3 channels, this input wants %lld", (long long)l->c);

@@ -62,6 +62,16 @@ for (@nets) {
     is $prepared, "f32[$want] $total", "$name: the whole picture, once" if defined $total;
 }
 
+# Inputs that no picture has the form of: sounds, videos.
+for (['sound', '1, 40, 101', 3], ['video', '1, 3, 8, 16, 16', 5]) {
+    my ($name, $shape, $n) = @$_;
+    open my $net, '>', "$dir/$name.lua" or die;
+    print $net "local c = require 'cnnrun'\nreturn c.net { name = '$name', input = { 'data', shape = { $shape } }, c.relu {} }\n";
+    close $net;
+    like `$build/cnnrun detect $dir/$name.lua $dir/picture.png 2>&1`, qr/input data has $n sizes/, "detect: a $name is no picture";
+}
+like `$build/cnnrun run $dir/video.lua $dir/picture.png 2>&1`, qr/up to 4 sizes, this input has 5/, 'run: nor is a video';
+
 # Sizes that are asked for hold, wherever they are asked for.
 my $asked = `$build/cnnrun run $dir/nhwc.lua $dir/picture.png --symbol h=4 --symbol w=5 --json`;
 is_deeply eval { decode_json($asked)->{outputs}[0]{dims} }, [1, 4, 5, 3], 'the program: --symbol';
