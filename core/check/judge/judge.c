@@ -260,6 +260,13 @@ static void take_difference(double *bound, const cnr_tensor *a, const cnr_tensor
     }
 }
 
+/* A value that is off by `part` of its bound; part 0: the nearest whole number within the bound, at
+ * which powers of negative numbers and roundings jump. */
+static double shifted(double value, double bound, double part) {
+    if (part != 0) return value + part * bound;
+    return fabs(round(value) - value) <= bound ? round(value) : value;
+}
+
 /* Computes what an operator makes of values that are off by `part` of their bound, and takes the
  * largest differences. */
 static cnr_status shift_link(cnri_link *link, const double *from, double part, double *most,
@@ -275,7 +282,8 @@ static cnr_status shift_link(cnri_link *link, const double *from, double part, d
     }
     const int64_t n = cnr_count(&value);
     for (int64_t i = 0; i < n; i++)
-        cnri_element_set(value.dtype, value.data, i, cnri_number_at(&value, i) + part * from[i]);
+        cnri_element_set(value.dtype, value.data, i,
+                         shifted(cnri_number_at(&value, i), from[i], part));
     link->in[0] = value;
     node.outputs = seen;
     const cnr_status status = cnri_judge_call(&node, outs, err);
@@ -289,7 +297,7 @@ static cnr_status shift_link(cnri_link *link, const double *from, double part, d
 /* Adds the differences for all parts of the bound. The ends alone are not enough for functions
  * that rise and fall. */
 static cnr_status add_shifts(cnri_link *link, const double *from, double *bound, cnr_error *err) {
-    static const double parts[] = {1, -1, 0.5, -0.5, 0.25, -0.25};
+    static const double parts[] = {1, -1, 0.5, -0.5, 0.25, -0.25, 0};
     const int64_t n = cnr_count(&link->out);
     double *most = cnri_alloc_zero((size_t)(n + 1) * sizeof *most);
     cnr_status status = most ? CNR_OK : no_memory(err);
